@@ -24,7 +24,8 @@ A value is
 - *accepted*: it shows another value, which its answer has shown to be what it makes of ours;
 - *refused*: the resource fails with what the service says.
 
-A property that is taken out of a template goes back to the default of the service.
+None of that drifts; for part of Networking it was also compared with the default of the service, to which a property
+goes back that is taken out.
 """.splitlines()
 WORDS = {"same": "the same", "known": "known", "accepted": "accepted", "refused": "refused"}
 

@@ -111,7 +111,7 @@ NETWORKING: Mapping[str, Values] = {
                 [{"ip_address": "10.30.0.61"}],
                 [{"subnet": "$subnet", "ip_address": "10.30.0.63"}, {"subnet": "$subnet", "ip_address": "10.30.0.62"}],
             ],
-            "security_groups": [["$security_group"], [], ["$security_group"] * 2],
+            "security_groups": [["$security_group"], ["default", "$security_group_name"], [], ["$security_group"] * 2],
             "allowed_address_pairs": [
                 [{"ip_address": "10.9.0.7/16"}],
                 [{"ip_address": "10.9.0.7"}],
@@ -268,6 +268,7 @@ OTHERS: Mapping[str, Values] = {
     "OS::Cinder::VolumeType": Values(
         {"name": "$unique"},
         {
+            "metadata": [{"Key": "Value"}, {"a": 1, "b": True}],
             "description": ["words", "  spaces  ", "grüße"],
             "is_public": [False, "true"],
         },

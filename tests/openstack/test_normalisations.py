@@ -150,8 +150,8 @@ def asked(act: Any) -> Observation:
 def named(
     there: dict[str, str], clouds: tuple[OpenStackCloud, ...], openstack_cloud: RunningCloud
 ) -> Iterator[dict[str, str]]:
-    """What is there, with an image, a flavor and a type of volumes."""
-    found = dict(there)
+    """What is there, with an image, a flavor, a type of volumes, and the project's default security group."""
+    found = {**there, "default_security_group": clouds[0].resolve("security_group", ["default"])[0] or ""}
     with contextlib.closing(openstack_cloud.admin()) as admin:
         image = admin.image.find_image("mini", ignore_missing=False)
         flavor = next(each for each in admin.compute.flavors() if each.name == "m1.tiny")
@@ -276,14 +276,18 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _readable(shown: Any, known: Mapping[str, str], one: One) -> Any:
-    """Return what is shown with names in place of the ids of this run."""
+    """Return what is shown with names in place of the ids of this run.
+
+    Services sort lists of ids by the ids.
+    """
     names = {id: f"${name}" for name, id in known.items() if id} | {one.handle: "$itself"}
 
     def named(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {name: named(each) for name, each in value.items()}
         if isinstance(value, list):
-            return [named(each) for each in value]
+            items = [named(each) for each in value]
+            return sorted(items) if all(isinstance(each, str) and each in names for each in value) else items
         return names.get(value, value) if isinstance(value, str) else value
 
     return named(None if shown in EMPTY else shown)

@@ -58,9 +58,9 @@ def blindness(hosts: Collection[Host]) -> str:
 
     What was declared down counts for neither side: that may be our own doing.
     """
-    told = [each for each in hosts if not each.forced_down]
-    silent = _silent_at_once(told)
-    heard = sum(each.is_heard_of for each in told)
+    counted = [each for each in hosts if not each.forced_down]
+    silent = _silent_at_once(counted)
+    heard = sum(each.is_heard_of for each in counted)
     if len(silent) <= heard:
         return ""
     many = f"{len(silent)} of {len(silent) + heard} hosts went silent at once"
@@ -98,14 +98,14 @@ def others_that_take(host: Host, hosts: Collection[Host]) -> list[Host]:
     return [each for each in hosts if each.name != host.name and each.takes_servers]
 
 
-def said(beat_at: float | None) -> str:
+def beat_text(beat_at: float | None) -> str:
     """Return the time of a beat, for people; "" where it is unknown."""
     return "" if beat_at is None else f"{datetime.fromtimestamp(beat_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def beat_of(beat_at: float | None, *, forced_down: bool) -> str:
     """Return what is to stand still between looks at a host that is called down."""
-    return f"{DECLARED if forced_down else ''}{said(beat_at) or 'never'}"
+    return f"{DECLARED if forced_down else ''}{beat_text(beat_at) or 'never'}"
 
 
 def has_beaten(before: str, now: str) -> bool:

@@ -40,4 +40,4 @@ def test_it_is_tried_at_growing_intervals() -> None:
         causes.due_at(row("a", state="CREATE_FAILED", reason="quota", attempts=n, updated_at=0.0)) for n in range(12)
     ]
     assert times[:4] == [30.0, 30.0, 60.0, 120.0]
-    assert times[-1] == causes.LONGEST_S
+    assert times[-1] == causes.PATIENT_RETRY.longest_s

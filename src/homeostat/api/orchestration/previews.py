@@ -1,7 +1,7 @@
 """Routes that preview the effects of a creation or an update, without carrying it out."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -37,6 +37,8 @@ from homeostat.resources.registry import is_known, shown_id, type_of
 from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
+TYPES_MAX = 1024
+"""Types whose defaults and attributes are kept: users name any number of templates, which are types as well."""
 SMALLER = "preview an update without show_nested, or a smaller part of the template"
 """What a caller may do about a preview that is too large."""
 ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
@@ -215,14 +217,14 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
     return {**shown, "parent_resource": preview.path[-1]} if preview.path else shown
 
 
-@cache
+@lru_cache(TYPES_MAX)
 def _defaults(type_name: str) -> Mapping[str, Any]:
     """Return the defaults of a type's properties; none of a template."""
     values = type_of(type_name).complete({}) if is_known(type_name) else {}
     return {name: value for name, value in values.items() if value is not None}
 
 
-@cache
+@lru_cache(TYPES_MAX)
 def _unknown_attributes(type_name: str) -> Wire:
     """Return the attributes of a type without their values, which a preview does not have; none of a template."""
     kind = type_of(type_name) if is_known(type_name) else None

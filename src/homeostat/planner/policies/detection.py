@@ -146,7 +146,7 @@ def _silent(hypervisor: Observation) -> tuple[Kind, str]:
     name, shown = hypervisor.handle, hypervisor.properties
     if shown.get("blind"):
         return Kind.BLIND, f"its host {name} is called down, and that does not count: {shown['blind']}"
-    heard = hosts.said(shown.get("updated_at"))
+    heard = hosts.beat_text(shown.get("updated_at"))
     since = f", heard of last at {heard}" if heard else ""
     if shown.get("forced_down"):
         return Kind.ILL, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"

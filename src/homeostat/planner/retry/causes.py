@@ -7,12 +7,12 @@ for what has nothing to do with its template.
 import re
 from dataclasses import dataclass
 
+from homeostat.model.retry import RetryPolicy
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 
-DOUBLINGS_MAX = 10
-FIRST_S, LONGEST_S = 30.0, 600.0
-"""Shortest and longest time between two tries; it doubles."""
+PATIENT_RETRY = RetryPolicy(first_s=30.0, longest_s=600.0)
+"""What is lacking takes its time to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,5 +52,4 @@ def cause_of(row: Resource) -> Cause | None:
 
 def due_at(row: Resource) -> float:
     """Return the time of the next try of a resource for which something is lacking."""
-    doublings = min(max(row.attempts - 1, 0), DOUBLINGS_MAX)
-    return row.updated_at + min(FIRST_S * (1 << doublings), LONGEST_S)
+    return row.updated_at + PATIENT_RETRY.delay_s(max(row.attempts, 1))
