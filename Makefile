@@ -35,6 +35,7 @@ REQUESTS ?= 100000
 SEED ?= 1
 SEEDS ?= 1000
 FIRST ?= $(shell date +%s)0000
+RING ?= ring
 MINUTES ?= 1e9
 CORPUS ?= ../shared/corpus
 ONLY ?=
@@ -146,8 +147,8 @@ fuzz-requests: .venv/installed ## send many malformed requests and see that the 
 		$(BIN)/python -m pytest tests/wire/test_malformed.py --timeout=0 --capture=no --show-capture=no $(ARGS)
 
 .PHONY: seeds
-seeds: .venv/installed ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30 ARGS=--regressions
-	$(BIN)/python -m tests.simulation.playing --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
+seeds: .venv/installed ## play many simulated histories on all cores; SEEDS=1000 FIRST=20000000 MINUTES=30 RING=health ARGS=--regressions
+	$(BIN)/python -m tests.simulation.playing --ring $(RING) --first $(FIRST) --seeds $(SEEDS) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: lint
 lint: .venv/installed ## check style, sizes, types and the borders between packages

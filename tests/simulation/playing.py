@@ -2,9 +2,10 @@
 
     python -m tests.simulation.playing --first 20000000 --seeds 1000 --minutes 30
 
-on all cores tells how far it is and what failed on standard error, and prints one JSON object at the end: first, seeds
-(how many were played), failures (seed, error, replay each), cpu_s, cpu_s_per_seed, elapsed_s, memory_mb. Exit code 1
-when any failed. With --regressions those that failed once are played before them.
+on all cores (of another ring with --ring health, as its tests are named) tells how far it is and what failed on
+standard error, and prints one JSON object at the end: ring, first, seeds (how many were played), failures (seed, error,
+replay each), cpu_s, cpu_s_per_seed, elapsed_s, memory_mb. Exit code 1 when any failed. With --regressions those that
+failed once are played before them.
 """
 
 import argparse
@@ -17,14 +18,19 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
+from importlib import import_module
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
 
 from tests.simulation.governing import Healed
 from tests.simulation.regressions import REGRESSIONS
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
 
+MAIN = "ring"
+"""The ring with every sort of trouble."""
 REPORT_EVERY_S = 10.0
 AnyWorld = TypeVar("AnyWorld", bound=SimulatedWorld)
 
@@ -64,9 +70,28 @@ class Played(NamedTuple):
         return sum(text in line for line in self.lines)
 
 
-def replay(seed: int) -> str:
-    """The command that plays one seed again."""
-    return f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_ring.py -k everything"
+def replay(seed: int, ring: str = MAIN) -> str:
+    """The command that plays one seed of a ring again."""
+    return f"make seeds RING={ring} FIRST={seed} SEEDS=1"
+
+
+def rings() -> list[str]:
+    """The names of all rings: each is a file of tests, one of which plays one seed."""
+    files = sorted(Path(__file__).parent.glob("test_*.py"))
+    return [file.stem.removeprefix("test_") for file in files if "HOMEOSTAT_SEEDS" in file.read_text()]
+
+
+def player(ring: str) -> Callable[[int], object]:
+    """What plays one seed of a ring, and fails where a law is broken."""
+    if ring == MAIN:
+        return play
+    tests = vars(import_module(f"tests.simulation.test_{ring}")).values()
+    (law,) = [test for test in tests if any(mark.args[0] == "seed" for mark in _parametrized(test))]
+    return cast(Callable[[int], object], law)
+
+
+def _parametrized(test: object) -> list[Any]:
+    return [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
 
 
 @contextmanager
@@ -129,10 +154,10 @@ class Ended(NamedTuple):
     cpu_s: float
 
 
-def _end_of(seed: int) -> Ended:
+def _end_of(ring: str, seed: int) -> Ended:
     before = time.process_time()
     try:
-        play(seed)
+        player(ring)(seed)
         error = ""
     except AssertionError as failure:
         error = str(failure)
@@ -144,10 +169,10 @@ def _quietly() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _played(seeds: Sequence[int], processes: int, until: float) -> Iterator[Ended]:
+def _played(ring: str, seeds: Sequence[int], processes: int, until: float) -> Iterator[Ended]:
     """In any order; no seed is begun after that time. Each process makes place for a new one now and then."""
     with multiprocessing.get_context("spawn").Pool(processes, _quietly, maxtasksperchild=500) as pool:
-        for ended in pool.imap_unordered(_end_of, seeds):
+        for ended in pool.imap_unordered(partial(_end_of, ring), seeds):
             yield ended
             if time.monotonic() > until:
                 pool.terminate()
@@ -156,6 +181,7 @@ def _played(seeds: Sequence[int], processes: int, until: float) -> Iterator[Ende
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Play many seeds of the simulation, on all cores.")
+    parser.add_argument("--ring", choices=rings(), default=MAIN, help="which ring (default: the main one)")
     parser.add_argument("--first", type=int, required=True)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--regressions", action="store_true", help="play the seeds that failed once before them")
@@ -163,9 +189,12 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     began = reported_at = time.monotonic()
-    seeds = [*(REGRESSIONS if options.regressions else ()), *range(options.first, options.first + options.seeds)]
+    seeds = [
+        *(REGRESSIONS if options.regressions and options.ring == MAIN else ()),
+        *range(options.first, options.first + options.seeds),
+    ]
     ends: list[Ended] = []
-    for ended in _played(seeds, options.processes, began + 60.0 * options.minutes):
+    for ended in _played(options.ring, seeds, options.processes, began + 60.0 * options.minutes):
         ends.append(ended)
         if ended.error:
             print(ended.story, end="\n\n", file=sys.stderr, flush=True)
@@ -173,18 +202,21 @@ def main() -> int:
             reported_at = time.monotonic()
             failed = sum(bool(each.error) for each in ends)
             print(f"{len(ends)} of {len(seeds)} seeds, {failed} failed", file=sys.stderr, flush=True)
-    summary = _summary(options.first, ends, time.monotonic() - began)
+    summary = _summary(options.ring, options.first, ends, time.monotonic() - began)
     print(json.dumps(summary, indent=2))
     return 1 if summary["failures"] else 0
 
 
-def _summary(first: int, ends: list[Ended], elapsed_s: float) -> dict[str, Any]:
+def _summary(ring: str, first: int, ends: list[Ended], elapsed_s: float) -> dict[str, Any]:
     cpu_s = sum(each.cpu_s for each in ends)
     return {
+        "ring": ring,
         "first": first,
         "seeds": len(ends),
         "failures": [
-            {"seed": each.seed, "error": each.error, "replay": replay(each.seed)} for each in sorted(ends) if each.error
+            {"seed": each.seed, "error": each.error, "replay": replay(each.seed, ring)}
+            for each in sorted(ends)
+            if each.error
         ],
         "cpu_s": round(cpu_s, 1),
         "cpu_s_per_seed": round(cpu_s / max(len(ends), 1), 3),

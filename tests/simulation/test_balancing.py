@@ -15,7 +15,7 @@ import pytest
 
 from homeostat.clouds.simulated import Faults
 from homeostat.resources.families.balanced import SERVER, BalancedServer
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import DesiredStack, Resources
 from tests.simulation.test_scaling import Scaler, ScalingWorld
 from tests.simulation.watched import WatchedCloud
@@ -167,7 +167,7 @@ class Balanced(NamedTuple):
 
 
 def play(seed: int) -> Balanced:
-    with with_story(BalancingWorld(seed), seed) as world:
+    with with_story(BalancingWorld(seed), seed, replay(seed, "balancing")) as world:
         world.run()
         world.check_sizes()
         world.check_places()

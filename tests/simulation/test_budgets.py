@@ -21,7 +21,7 @@ from homeostat.model.status import Status
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
 
@@ -206,7 +206,7 @@ class Budgeted(NamedTuple):
 
 
 def play(seed: int) -> Budgeted:
-    with with_story(BudgetWorld(seed), seed) as world:
+    with with_story(BudgetWorld(seed), seed, replay(seed, "budgets")) as world:
         world.run()
         world.check_sizes()
         return Budgeted(world.first, world.later, world.full, world.spared, world.held_back(), world.kills)

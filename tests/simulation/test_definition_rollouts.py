@@ -14,7 +14,7 @@ import pytest
 from homeostat.model.rollout import CANARY, IMMEDIATE
 from homeostat.model.status import Status
 from tests.simulation.definition_laws import DefinitionLaws
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
 from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources
@@ -139,7 +139,7 @@ class Defined(NamedTuple):
 
 
 def play(seed: int) -> Defined:
-    with with_story(DefiningWorld(seed), seed) as world:
+    with with_story(DefiningWorld(seed), seed, replay(seed, "definition_rollouts")) as world:
         world.run()
         world.check_rollouts()
     return Defined(world.story.lines, world.laws.happened)

@@ -12,7 +12,7 @@ import pytest
 
 from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Action, Status
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import GROUP, DesiredStack, Resources
 from tests.simulation.test_balancing import GROUP as BALANCED
 from tests.simulation.test_balancing import Balancer
@@ -206,7 +206,7 @@ class Drained(NamedTuple):
 
 
 def play(seed: int) -> Drained:
-    with with_story(DrainingWorld(seed), seed) as world:
+    with with_story(DrainingWorld(seed), seed, replay(seed, "draining")) as world:
         world.run()
         world.check_sizes()
     return Drained(world.drained, world.in_pools)

@@ -7,6 +7,7 @@ Its disks are things of the simulated cloud, made by its handlers: so they are u
 import os
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -22,7 +23,7 @@ from homeostat.resources import registry
 from homeostat.resources.discovery import Offer
 from tests.simulation import templates
 from tests.simulation.actors import InterruptibleCloud
-from tests.simulation.playing import with_story
+from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.wavering import WaveringWorld
 
@@ -172,7 +173,7 @@ class DiskWorld(WaveringWorld):
         return [each for each in super().records() if each.kind != kind_of_class(TYPE)]
 
 
-@pytest.fixture(autouse=True)
+@contextmanager
 def disks() -> Iterator[None]:
     registry.add([Offer("ring", [plugin_type(TYPE, Disk)])])
     with patch.object(templates, "SIMPLE", (*templates.SIMPLE, TYPE, TYPE, TYPE)):
@@ -183,6 +184,5 @@ def disks() -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_what_handlers_make_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
     """CV2, CV5, CV16, CV18 under crashes, freezes, faults and outages."""
-    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_handlers.py"
-    with with_story(DiskWorld(seed), seed, replay) as world:
+    with disks(), with_story(DiskWorld(seed), seed, replay(seed, "handlers")) as world:
         world.run()

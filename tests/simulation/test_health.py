@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.simulation.checking import CheckedWorld
-from tests.simulation.playing import with_story
+from tests.simulation.playing import replay, with_story
 
 pytestmark = pytest.mark.heavy
 
@@ -26,13 +26,8 @@ class Checked(NamedTuple):
     happened: Counter[str]
 
 
-def replay(seed: int) -> str:
-    """The command that plays one seed again."""
-    return f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_health.py -k law"
-
-
 def play(seed: int) -> Checked:
-    with with_story(CheckedWorld(seed), seed, replay(seed)) as world:
+    with with_story(CheckedWorld(seed), seed, replay(seed, "health")) as world:
         world.run()
     return Checked(world.story.lines, world.laws.happened)
 

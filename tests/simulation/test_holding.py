@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.simulation.holding import HoldingWorld
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 
 pytestmark = pytest.mark.heavy
 
@@ -16,8 +16,7 @@ FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 
 
 def played(seed: int) -> HoldingWorld:
-    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_holding.py"
-    with with_story(HoldingWorld(seed), seed, replay) as world:
+    with with_story(HoldingWorld(seed), seed, replay(seed, "holding")) as world:
         world.run()
     return world
 

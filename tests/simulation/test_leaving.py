@@ -16,7 +16,7 @@ from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clouds.simulated import Faults, Weather
-from tests.simulation.playing import with_story
+from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import GROUP
 from tests.simulation.test_scaling import SCALING_GROUP
 from tests.simulation.world import SimulatedWorld
@@ -130,8 +130,7 @@ class LeavingWorld(SimulatedWorld):
 @pytest.mark.shows("MU8")
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_those_asked_to_go_go_and_no_others(seed: int) -> None:
-    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_leaving.py"
-    with with_story(LeavingWorld(seed), seed, replay) as world:
+    with with_story(LeavingWorld(seed), seed, replay(seed, "leaving")) as world:
         world.run()
         left = {handle for handle in world.things() if handle.startswith("server-")}
         assert left == set(world.first.values()) - world.gone

@@ -17,7 +17,7 @@ from homeostat.clouds.simulated import Faults, Weather
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store.shards import health
 from tests.simulation.disturbances import DisturbedWorld
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.wards import NODES, SEED
 
 pytestmark = pytest.mark.heavy
@@ -147,7 +147,7 @@ class NodesWorld(DisturbedWorld):
 
 
 def play(seed: int) -> NodesWorld:
-    with with_story(NodesWorld(seed), seed) as world:
+    with with_story(NodesWorld(seed), seed, replay(seed, "nested_nodes")) as world:
         world.run()
     return world
 

@@ -22,6 +22,7 @@ from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, acting, done, preview, state_of, together
 from tests.component.running import Service, double, group, server, volume
+from tests.simulation.playing import replay
 
 pytestmark = pytest.mark.heavy
 
@@ -208,9 +209,8 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_what_a_preview_lists_is_what_is_done(seed: int) -> None:
-    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest {__file__}"
     story = Story(random.Random(seed))
-    story.lines.append(replay)
+    story.lines.append(replay(seed, "planned_acts"))
     resources = story.grown()
     story.lines.append(f"create {resources}")
     story.stack_id = story.service.create(resources, files=FILES)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.rolling import RollingWorld
 
 pytestmark = pytest.mark.heavy
@@ -47,7 +47,7 @@ class Rolled(NamedTuple):
 
 
 def play(seed: int) -> Rolled:
-    with with_story(RollingWorld(seed), seed) as world:
+    with with_story(RollingWorld(seed), seed, replay(seed, "rollouts")) as world:
         world.run()
         world.check_rollouts()
     return Rolled(world.story.lines, world.reported, world.laws.happened)

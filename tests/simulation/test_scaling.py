@@ -17,7 +17,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -145,7 +145,7 @@ class Scaled(NamedTuple):
 
 
 def play(seed: int) -> Scaled:
-    with with_story(ScalingWorld(seed), seed) as world:
+    with with_story(ScalingWorld(seed), seed, replay(seed, "scaling")) as world:
         world.run()
         world.check_sizes()
     return Scaled(world.story.lines, world.scaled, world.waited)

@@ -20,7 +20,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources import groups
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
@@ -321,7 +321,7 @@ class Signalled(NamedTuple):
 
 
 def play(seed: int) -> Signalled:
-    with with_story(SignalledWorld(seed), seed) as world:
+    with with_story(SignalledWorld(seed), seed, replay(seed, "signalled_updates")) as world:
         world.run()
     counts = (world.reported, world.batches, world.heard, world.limited, world.overtaken)
     return Signalled(world.story.lines, *counts)

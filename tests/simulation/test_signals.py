@@ -15,7 +15,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
-from tests.simulation.playing import play_until, with_story
+from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
@@ -132,7 +132,7 @@ class Signalled(NamedTuple):
 
 
 def play(seed: int) -> Signalled:
-    with with_story(SignallingWorld(seed), seed) as world:
+    with with_story(SignallingWorld(seed), seed, replay(seed, "signals")) as world:
         world.run()
         world.check_derived()
         world.check_waits()

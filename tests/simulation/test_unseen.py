@@ -11,7 +11,7 @@ import pytest
 
 from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.model.observed import Observation
-from tests.simulation.playing import with_story
+from tests.simulation.playing import replay, with_story
 from tests.simulation.watched import WatchedCloud
 from tests.simulation.wavering import WaveringWorld
 
@@ -64,6 +64,5 @@ class QuietWorld(WaveringWorld):
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_what_no_look_shows_is_as_it_was_wanted_last(seed: int) -> None:
-    replay = f"HOMEOSTAT_FIRST_SEED={seed} HOMEOSTAT_SEEDS=1 python -m pytest tests/simulation/test_unseen.py"
-    with with_story(QuietWorld(seed), seed, replay) as world:
+    with with_story(QuietWorld(seed), seed, replay(seed, "unseen")) as world:
         world.run()
