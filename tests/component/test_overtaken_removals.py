@@ -10,6 +10,11 @@ from homeostat.api.services.preview import all_of
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.nested_stacks import overtaken_revisions
+from homeostat.desired.compiling import Definitions
+from homeostat.desired.graphs import compile_graph
+from homeostat.model.desired import Identity
+from homeostat.store.stacks.revisions import Desired
 from tests.component.running import Service, double, group, server
 
 SLOW = Weather(build_s=10.0, delete_s=10.0)
@@ -131,3 +136,27 @@ def test_what_was_taken_back_by_a_rollback_is_not_asked_for_any_more() -> None:
     there.ask(n=3, rm=there.ids("2"))
     there.settle()
     assert there.left() == ["0", "1", "3"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("count", [1, 12])
+def test_each_overtaken_revision_is_compiled_once_however_many_groups_read_it(
+    count: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand groups, each of which compiled a hundred revisions, took a worker for minutes."""
+    compiled = list[str]()
+
+    def counted(desired: Desired, identity: Identity, shard: int) -> Definitions:
+        compiled.append(identity.stack_id)
+        return compile_graph(desired, identity, shard)
+
+    monkeypatch.setattr(overtaken_revisions, "compile_graph", counted)
+    several = {f"other{number}": sized()["grp"] for number in range(count - 1)}
+    there = Autoscaled(depth, {**sized(), **several})
+    updates = 6
+    for number in range(updates):
+        there.ask(n=4, rm=[str(number % 5)])
+    there.settle()
+    assert set(there.members()) == {"5", "6", "7", "8"}, "all five were named"
+    # The newest is not overtaken. For a nested stack: those of its parent, and what each of them would have made of it.
+    assert len(compiled) == (updates - 1) * depth

@@ -15,7 +15,7 @@ from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.desired_inside import desired_inside
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
-from homeostat.convergence.nested_stacks.removal_requests import asks_of
+from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.supposed_worlds import supposed_world
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
@@ -121,6 +121,7 @@ class Previewer:
         self._now = now
         self._limits = limits
         self._reported = 0
+        self._overtaken = OvertakenRevisions()
         self._converges = converges
         self._weight = 0
         self._writes_all = False
@@ -275,7 +276,7 @@ class Previewer:
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
         try:
             launched: Launched = partial(launched_in, world)
-            asks = asks_of(self._tx, world, note.row, next_one=True)
+            asks = self._overtaken.asks_of(self._tx, world, note.row, next_one=True)
             after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s, asks)
         except (Rejected, Terminal) as error:
             note.fate, note.why = Fate.UPDATED if note.row is not None else Fate.ADDED, f"{FAILS}{error}"

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
-from homeostat.convergence.nested_stacks.removal_requests import Asks, asks_of
+from homeostat.convergence.nested_stacks.removal_requests import Asks
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Terminal
 from homeostat.model.rollout import AppliesTo
@@ -39,6 +39,7 @@ def group_revision(
     nested_id: str,
     before: revisions.Desired,
     now: float,
+    asks: Asks,
     model: Mapping[str, Any] | None = None,
     *,
     adopts: bool = False,
@@ -53,6 +54,7 @@ def group_revision(
         nested_id: Id of its stack.
         before: Newest revision of its stack.
         now: The agreed time.
+        asks: Whom it was asked to remove, besides what its properties say.
         model: What a new group takes over from the server that its members are to be like.
         adopts: Whether its members are adopted, and so are not asked to report.
 
@@ -64,7 +66,7 @@ def group_revision(
     away = away_members(tx, nested, before.template)
     failed, first = failed_of(away), first_to_leave(tx, nested, away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
-    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks_of(tx, world, row))
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks)
     policy = kind.batches(values) if isinstance(kind, Membership) else {}
     if adopts:
         policy = {name: each for name, each in policy.items() if name != "creation"}

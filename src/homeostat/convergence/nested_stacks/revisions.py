@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
+from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside, from_template
 from homeostat.desired.members import MEMBERS_PER_SHARD, chain_desired, group_desired, named_desired
 from homeostat.desired.redaction import Redactions
@@ -27,6 +28,7 @@ class NestedRevisions:
 
     def __init__(self) -> None:
         self._redactions = Redactions()
+        self._overtaken = OvertakenRevisions()
         self._parent: tuple[tuple[str, int], revisions.Desired] = (("", 0), revisions.EMPTY)
 
     def next_revision(
@@ -74,8 +76,9 @@ class NestedRevisions:
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=nested is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
+        asks = self._overtaken.asks_of(tx, world, row)
         adopts, model = step.arguments.get("document") is not None, step.arguments.get(MODEL)
-        group = group_revision(tx, world, row, nested, nested_id, before, now, model, adopts=adopts)
+        group = group_revision(tx, world, row, nested, nested_id, before, now, asks, model, adopts=adopts)
         check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
         # Only when the series of batches begins: carried out again, less time is left for the rest of it.
         if before.intent != intent:
