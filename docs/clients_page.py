@@ -15,7 +15,8 @@ HEAD = """\
 # Clients
 
 Clients that exist, as they are: the tests run each of them against the service, in the release that is named here.
-`make test-heavy` has most of them; `make test-clients` has Horizon, Ansible and gophercloud.
+`make test-heavy` has most of them; `make test-clients` has Horizon, Ansible and gophercloud, `make test-customers` has
+Magnum.
 
 | client | release | what works | what does not | tests |
 |---|---|---|---|---|""".splitlines()

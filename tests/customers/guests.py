@@ -1,0 +1,67 @@
+"""Guests of servers, as far as stacks see them: agents that read deployments from metadata, and tell how these went."""
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from keystoneauth1.exceptions import NotFound
+from keystoneauth1.identity.v3 import Password
+from keystoneauth1.session import Session
+from openstack.connection import Connection
+
+DEPTH = 5
+SERVER = "OS::Nova::Server"
+OUTCOME = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
+
+
+@dataclass(slots=True)
+class Guests:
+    """Of the servers of one stack and those below it. user — sees the stack.
+
+    Each deployment is told of by its own user, as the agents in a guest do; never twice.
+    """
+
+    user: Connection
+    stack_id: str
+    _done: set[str] = field(default_factory=set)
+
+    def tell(self) -> None:
+        """Signal all deployments that were not yet."""
+        for deployment in self._deployments():
+            if deployment["id"] not in self._done:
+                inputs = {each["name"]: each["value"] for each in deployment["inputs"]}
+                if inputs.get("deploy_signal_transport") == "HEAT_SIGNAL":
+                    self._signal(inputs)
+                    self._done.add(deployment["id"])
+
+    def _deployments(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for server in self.resources(SERVER):
+            with contextlib.suppress(NotFound):  # it has gone meanwhile
+                answer = self._orchestration.get(f"{server}/metadata")
+                found += answer.json()["metadata"].get("deployments", [])
+        return found
+
+    def resources(self, type_name: str) -> list[str]:
+        """Paths of the resources of a type, in all stacks of the tree."""
+        answer = self._orchestration.get(f"/stacks/{self.stack_id}/resources", params={"nested_depth": DEPTH})
+        stacks = [
+            (each["resource_name"], next(link["href"] for link in each["links"] if link["rel"] == "stack"))
+            for each in answer.json().get("resources", [])
+            if each["resource_type"] == type_name
+        ]
+        return [f"/stacks/{'/'.join(href.split('/')[-2:])}/resources/{name}" for name, href in stacks]
+
+    @property
+    def _orchestration(self) -> Any:
+        return self.user.orchestration
+
+    def _signal(self, inputs: dict[str, str]) -> None:
+        login = Password(
+            auth_url=inputs["deploy_auth_url"],
+            user_id=inputs["deploy_user_id"],
+            password=inputs["deploy_password"],
+            project_id=inputs["deploy_project_id"],
+        )
+        path = f"/stacks/{inputs['deploy_stack_id']}/resources/{inputs['deploy_resource_name']}/signal"
+        Session(auth=login).post(path, endpoint_filter={"service_type": "orchestration"}, json=OUTCOME)

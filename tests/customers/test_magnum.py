@@ -1,0 +1,107 @@
+"""A real Magnum makes, changes and removes clusters of Kubernetes by its own templates, as they come."""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from openstack.connection import Connection
+
+from tests.clients.conftest import installed
+from tests.customers import clusters, magnum
+from tests.customers.clusters import Cluster
+from tests.openstack.running import OpenStack
+
+REPEATS = int(os.environ.get("HOMEOSTAT_REPEATS", "1"))
+"""How often each life of a cluster is gone through."""
+pytestmark = pytest.mark.services("octavia")
+
+
+@pytest.fixture(scope="module")
+def user(
+    openstack_cloud: OpenStack, service_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Connection]:
+    """An ordinary member of a project, where Magnum runs."""
+    work = tmp_path_factory.mktemp("magnum")
+    with (
+        magnum.running(openstack_cloud, installed("magnum", "bin/magnum-api"), work),
+        contextlib.closing(openstack_cloud.user()) as user,
+    ):
+        yield user
+
+
+@pytest.fixture(scope="module")
+def image(user: Connection) -> Iterator[str]:
+    with clusters.image(user) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def key(user: Connection) -> Iterator[str]:
+    made: Any = user.compute.create_keypair(name=f"magnum-{uuid.uuid4().hex[:8]}")
+    yield made.name
+    user.compute.delete_keypair(made.name)
+
+
+@pytest.mark.parametrize("repeat", range(REPEATS))
+@pytest.mark.parametrize("balanced", [False, True], ids=["plain", "balanced"])
+def test_clusters_live(user: Connection, image: str, key: str, balanced: bool, repeat: int) -> None:
+    before = _inventory(user)
+    name = f"k8s-{'balanced' if balanced else 'plain'}-{repeat}"
+    with (
+        clusters.template(user, image, key, master_lb_enabled=balanced) as template,
+        clusters.cluster(user, template, name, nodes=2) as made,
+    ):
+        made.settles("CREATE")
+        nodes, masters = made.servers("node"), made.servers("master")
+        assert len(nodes) == 2
+        assert len(masters) == 1
+        assert len(list(user.load_balancer.load_balancers())) == (2 if balanced else 0)
+        _grows(made, nodes)
+        _loses_who_is_named(made)
+        _rotates_certificates(made)
+        assert made.servers("master") == masters
+        made.delete()
+    assert _inventory(user) == before
+
+
+def _grows(made: Cluster, nodes: dict[str, str]) -> None:
+    made.resize(3)
+    made.settles("UPDATE")
+    assert made.servers("node").items() > nodes.items()
+    assert len(made.servers("node")) == 3
+
+
+def _loses_who_is_named(made: Cluster) -> None:
+    before = made.servers("node")
+    first = min(before, key=lambda each: before[each])
+    made.resize(2, first)
+    made.settles("UPDATE")
+    assert made.servers("node").keys() == before.keys() - {first}
+
+
+def _rotates_certificates(made: Cluster) -> None:
+    nodes, certificate = made.servers("node"), made.certificate()
+    made.rotate_certificates()
+    made.settles("UPDATE")
+    assert made.certificate() != certificate
+    assert made.servers("node") == nodes
+
+
+def _inventory(user: Connection) -> dict[str, int]:
+    """How many there are of what clusters consist of."""
+    network, balancing = user.network, user.load_balancer
+    found = {
+        "servers": user.compute.servers(),
+        "server groups": user.compute.server_groups(),
+        "volumes": user.block_storage.volumes(),
+        "networks": network.networks(),
+        "ports": network.ports(),
+        "routers": network.routers(),
+        "security groups": network.security_groups(),
+        "floating addresses": network.ips(),
+        "load balancers": balancing.load_balancers(),
+    }
+    return {what: len(list(each)) for what, each in found.items()}
