@@ -1,13 +1,29 @@
 """The page of what services make of values: from the table that the tests on a real OpenStack record."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from docs.type_pages import row
+from tests.openstack.normal_values import TABLE
+from tests.openstack.service_values import SERVICES
+
+from homeostat.kinds.registry import CLOUD_KINDS
+from homeostat.resources.registry import types
 
 RECORDED = Path(__file__).parent / "normalisations.json"
+REASONS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "normalisations_reasons.yaml").read_text("utf-8")
+)
+TRIALS = {**TABLE, **SERVICES}
+OTHER = "No trial has been written"
+NOT_TRIED = [
+    "Properties that templates can set on what a cloud has, and of which no value was tried there, by the reason. They",
+    "are judged as everywhere: by the answer to our own request.",
+]
 HEAD = """\
 # What services make of values
 
@@ -24,8 +40,8 @@ A value is
 - *accepted*: it shows another value, which its answer has shown to be what it makes of ours;
 - *refused*: the resource fails with what the service says.
 
-None of that drifts; for part of Networking it was also compared with the default of the service, to which a property
-goes back that is taken out.
+None of that drifts; but for Compute, Block Storage, Identity and part of Networking it was also compared with the
+default of the service, to which a property goes back that is taken out.
 """.splitlines()
 WORDS = {"same": "the same", "known": "known", "accepted": "accepted", "refused": "refused"}
 
@@ -43,7 +59,30 @@ def page() -> str:
             row(f"`{key}`", _text(each["sent"]), _text(each["shown"]), WORDS[each["how"]])
             for key, each in of_type[type_name]
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_untried(of_type)]) + "\n"
+
+
+def _untried(of_type: Mapping[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
+    """Return the section of the properties that were not tried, with the reasons."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for name, kind in sorted(types().items()):
+        if kind.kind not in CLOUD_KINDS or kind.support.hidden:
+            continue
+        tried = {key for key, _ in of_type.get(name, ())} | (TRIALS[name].base.keys() if name in TRIALS else set())
+        for key, prop in kind.properties.items():
+            if key not in tried and prop.implemented:
+                found[_reason(name, key)].setdefault(name, []).append(key)
+    lines = ["", "## What was not tried", "", *NOT_TRIED]
+    for reason in sorted(found):
+        lines += ["", f"### {reason}", ""]
+        lines += [f"- {name}: {', '.join(f'`{each}`' for each in keys)}" for name, keys in found[reason].items()]
+    return lines
+
+
+def _reason(type_name: str, key: str) -> str:
+    reasons: Mapping[str, str] = {**REASONS["properties"], **REASONS["types"], **REASONS["one"]}
+    family = next((each for each in REASONS["types"] if type_name.startswith(each)), "")
+    return reasons.get(f"{type_name} {key}") or reasons.get(family) or reasons.get(key) or OTHER
 
 
 def _text(value: Any) -> str:

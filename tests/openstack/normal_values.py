@@ -28,6 +28,7 @@ class Values:
 TCP = {"protocol": "tcp"}
 NAMES = ["Mixed Case", "  spaces  ", "grüße"]
 TAGS = [["b", "a", "A"], ["a b"]]
+OFF = [False, "true"]
 TEXTS = ["  spaces  ", "two\nlines", ""]
 RULES: Sequence[Sequence[Mapping[str, Any]]] = (
     [{**TCP, "port_range_min": 1, "port_range_max": 65535}],

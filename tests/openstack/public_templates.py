@@ -210,6 +210,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("fixed_ips", "no_fixed_ips"), "addresses of a server that runs: test_networking.py"),
         **dict.fromkeys(("security_groups", "port_security_enabled"), "by the template: test_networking.py"),
         "replacement_policy": "how it is done",
+        "mac_address": "for administrators alone: test_networking.py",
         "value_specs": "anything",
         "dns_name": "Networking has no DNS",
         "binding:vnic_type": "not while it is bound",

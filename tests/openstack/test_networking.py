@@ -390,3 +390,16 @@ def test_a_floating_ip_leads_to_a_server(cloud: OpenStackCloud, project: Project
     assert joined.properties["floatingip_id"] == made.handle
     assert joined.properties["port_id"] == port.handle
     _ended(cloud, "floating_ip_association", joined.handle, "", {"floatingip_id": address, "server": server})
+
+
+def test_a_port_gets_another_hardware_address_in_place_where_users_may(
+    clouds: tuple[OpenStackCloud, ...], there: dict[str, str]
+) -> None:
+    cloud, admin = clouds
+    before = created(cloud, "port", {"network_id": there["network"]})
+    change = Change(before.handle, {"mac_address": "FA-16-3E-77-00-09"}, ("mac_address",))
+    assert isinstance(cloud.update("port", [change])[0], Terminal)
+    after = seen(admin.update("port", [change])[0])
+    assert after.properties["mac_address"] == "fa:16:3e:77:00:09"
+    assert (after.handle, after.properties["fixed_ips"]) == (before.handle, before.properties["fixed_ips"])
+    cloud.delete("port", [before.handle])

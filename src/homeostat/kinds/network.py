@@ -69,11 +69,11 @@ PORT = Kind(
     description="A port: the place of one server or other device on a network.",
     fixed={
         "network_id": TEXT,
-        "mac_address": TEXT,
         "description": TEXT,
     },
     mutable={
         "name": TEXT,
+        "mac_address": TEXT,
         "device_id": TEXT,
         "device_owner": TEXT,
         "admin_state_up": BOOLEAN,

@@ -87,6 +87,15 @@ def includes(wanted: Sequence[Any], seen: Any) -> bool:
     return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
 
 
+def ranges(wanted: Sequence[str], seen: Any) -> bool:
+    """Compare ranges of addresses in any order; an address within a range that it names stands for the range."""
+    return seen is None or (isinstance(seen, list) and _paired(wanted, seen, _same_range))
+
+
+def _same_range(wanted: Any, seen: Any) -> bool:
+    return _network(str(wanted)) == _network(str(seen))
+
+
 def json_text(wanted: str, seen: Any) -> bool:
     """Compare texts of JSON by what they say."""
     try:

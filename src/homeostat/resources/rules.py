@@ -48,6 +48,23 @@ def missing(path: Sequence[str | int], *names: str) -> Rejected:
     return invalid(f"One of these properties is needed: {listed}", *path, error="Property error")
 
 
+def apart_in_more_than_case(values: Mapping[str, Any], name: str, path: Sequence[str | int]) -> None:
+    """Check that no two texts of a list differ in case alone.
+
+    Services whose database takes them as the same fail in ways that nobody sees: a server is built for ever.
+
+    Raises:
+        Rejected: Two do; the message names them.
+    """
+    items = values.get(name)
+    known: dict[str, Any] = {}
+    for each in items if isinstance(items, list) else ():
+        other = known.setdefault(str(each).lower(), each)
+        require(
+            other == each, f"{other} and {each} differ in case alone, which the service cannot store", (*path, name)
+        )
+
+
 def require(rule: bool, message: str, path: Sequence[str | int]) -> None:
     """Check that a rule holds.
 

@@ -36,6 +36,22 @@ EQUAL: list[tuple[Any, Any, bool, str]] = [
 ]
 
 
+RANGES: list[tuple[list[str], Any, bool, str]] = [
+    (["10.0.0.7/8"], ["10.0.0.0/8"], True, "an address within a range"),
+    (["10.0.0.0/8", "192.168.0.0/16"], ["192.168.0.0/16", "10.0.0.0/8"], True, "another order"),
+    (["10.0.0.7"], ["10.0.0.7/32"], True, "an address alone"),
+    (["FD00:0:0::1/64"], ["fd00::/64"], True, "a range of IPv6"),
+    (["10.0.0.0/8"], ["10.0.0.0/9"], False, "another range"),
+    (["10.0.0.0/8"], [], False, "none"),
+    (["10.0.0.0/8"], None, True, "the cloud does not say"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), RANGES, ids=[case[3] for case in RANGES])
+def test_ranges(wanted: list[str], seen: Any, same: bool, reason: str) -> None:
+    assert comparison.ranges(wanted, seen) is same
+
+
 @pytest.mark.parametrize(("wanted", "seen", "same", "reason"), EQUAL, ids=[case[3] for case in EQUAL])
 def test_equal(wanted: Any, seen: Any, same: bool, reason: str) -> None:
     assert comparison.equal(wanted, seen) is same

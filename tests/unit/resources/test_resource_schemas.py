@@ -84,11 +84,12 @@ OURS: Mapping[str, dict[str, Row]] = {
     "OS::Heat::InstanceGroup": _pattern("MetadataUpdatePattern"),
     "OS::Heat::ResourceChain": _pattern("metadata_update_pattern"),
     "OS::Heat::ResourceGroup": _pattern("metadata_update_pattern"),
+    "OS::Neutron::Port": {"mac_address": ("mac_address", "str", frozenset("U"), None, "custom mac_addr")},
     "OS::Nova::Server": {"server_group": ("server_group", "str", frozenset({"H", "U"}), None, "")},
     "OS::Senlin::Cluster": {"config": ("config", "map", frozenset("U"), None, "")},
     "OS::Senlin::Receiver": {"actor": ("actor", "map", frozenset(), None, "")},
 }
-"""Properties that Heat does not have."""
+"""Properties that Heat does not have, or that can change in place in its later versions alone."""
 
 
 def _attribute(name: str, attribute: Attribute) -> str:

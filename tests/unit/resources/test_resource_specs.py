@@ -158,6 +158,18 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("neither twin", PORT, {}, "Property network not assigned"),
     ("addresses and none", PORT, {"network": "n", "fixed_ips": [{"subnet": "s"}], "no_fixed_ips": True}, TOGETHER),
     ("bad address", PORT, {"network": "n", "fixed_ips": [{"ip_address": "10.0.0"}]}, "not an IP address"),
+    (
+        "tags of a server that differ in case",
+        SERVER,
+        {"flavor": "f", "image": "i", "tags": ["b", "a", "A"]},
+        "a and A differ in case alone",
+    ),
+    (
+        "tags of an image that differ in case",
+        "OS::Glance::WebImage",
+        {"disk_format": "raw", "container_format": "bare", "location": "http://a", "tags": ["x", "X"]},
+        "x and X differ in case alone",
+    ),
     ("bad MAC address", PORT, {"network": "n", "mac_address": "00:11"}, "not a MAC address"),
     ("no range", SUBNET, {"network": "n"}, "One of these properties is needed: cidr, subnetpool"),
     ("two ranges", SUBNET, {"network": "n", "cidr": "10.0.0.0/8", "subnetpool": "p"}, TOGETHER + "cidr, subnetpool"),

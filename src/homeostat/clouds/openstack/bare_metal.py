@@ -1,7 +1,7 @@
 """Bare metal: ports of machines. The machines themselves, and groups of their ports, are only named."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
@@ -39,6 +39,7 @@ class Ports(BareMetalCollection):
     kind = "baremetal_port"
     path, keys, detail = "/ports", "ports", "/detail"
     names = "address"
+    cleared: ClassVar[Mapping[str, Any]] = {"pxe_enabled": True, "is_smartnic": False}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         return {
@@ -52,7 +53,7 @@ class Ports(BareMetalCollection):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         present = self.get(handle)
-        part = self.body_of({name: spec.get(name) for name in changed})
+        part = self.body_of(self.part_of(spec, changed))
         token = self.token.read(present)
         if "extra" in part and token:
             part = self.token.write(part, token)

@@ -59,6 +59,7 @@ class Collection:
         names: Field by which users name things.
         filtered_by_name: Whether users can filter the list by it, or such a filter is ignored.
         detail: Path of the list with all fields, below `path`.
+        cleared: Field -> what it is set to when a specification names it no more, where the service takes no null.
         further_looks: In words, the requests that a look at many things at rest costs beyond one list of all; "" for
             no more than a fixed number.
     """
@@ -75,6 +76,7 @@ class Collection:
     names: ClassVar[str] = "name"
     filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
+    cleared: ClassVar[Mapping[str, Any]] = {}
     further_looks: ClassVar[str] = ""
 
     def __init__(self, cloud: CloudOfCollections) -> None:
@@ -273,14 +275,17 @@ class Collection:
             return {**made, UNFINISHED: True}
         return self.get(self.handle_of(made))
 
+    def part_of(self, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        """Return the changed fields; those that are wanted no more get what a new thing has, or null."""
+        return {name: self.cleared.get(name) if spec.get(name) is None else spec[name] for name in changed}
+
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         """Change a thing in place, and return it.
 
         Raises:
             Missing: It does not exist.
         """
-        part = {name: spec.get(name) for name in changed}
-        body = self.body_of(part)
+        body = self.body_of(self.part_of(spec, changed))
         if not body:
             return self.get(handle)
         if self.token.field in body:

@@ -1,7 +1,7 @@
 """DNS: zones and sets of records."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
@@ -35,10 +35,15 @@ class DnsCollection(Collection):
         return self._thing(self.api.request("DELETE", self.path_of(handle), of=handle))
 
 
+TTL_S = 3600
+"""Seconds for which the records of a new zone may be kept, unless the operator of Designate has chosen another time."""
+
+
 class Zones(DnsCollection):
     kind = "dns_zone"
     path, keys = "/zones", "zones"
     update_method = "PATCH"
+    cleared: ClassVar[Mapping[str, Any]] = {"ttl": TTL_S}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         return super().create(token, _given(spec))

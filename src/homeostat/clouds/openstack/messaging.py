@@ -4,6 +4,7 @@ Messaging has no lists longer than 20, and says of a queue that is not there tha
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 from urllib.parse import quote
 
@@ -59,17 +60,22 @@ class Queues(Collection):
         if "metadata" in changed:
             token = self.token.read(thing)
             wanted = {"metadata": spec.get("metadata") or {}}
-            self._change(thing, (self.token.write(wanted, token) if token else wanted)["metadata"], handle)
+            metadata = (self.token.write(wanted, token) if token else wanted)["metadata"]
+            self._change(thing, metadata, handle, reset=_reserved(thing) - metadata.keys())
         return self.get(handle)
 
-    def _change(self, thing: Wire, metadata: Mapping[str, Any], of: str) -> None:
+    def _change(self, thing: Wire, metadata: Mapping[str, Any], of: str, reset: AbstractSet[str] = frozenset()) -> None:
+        """Give a queue other metadata; `reset` names what shall be as in a new one."""
         before = _own(thing)
         changes: list[Wire] = [
             {"op": "add", "path": f"/metadata/{name}", "value": value}
             for name, value in metadata.items()
             if before.get(name) != value
         ]
-        changes += [{"op": "remove", "path": f"/metadata/{name}"} for name in before.keys() - metadata.keys()]
+        changes += [
+            {"op": "remove", "path": f"/metadata/{name}"}
+            for name in sorted({*(before.keys() - metadata.keys()), *reset})
+        ]
         if changes:
             self.api.request("PATCH", self.path_of(thing["name"]), changes, of=of, headers=PATCH)
 
@@ -89,6 +95,11 @@ class Queues(Collection):
 def _own(thing: Wire) -> Wire:
     """Return the metadata of a queue without what the service has by itself."""
     return {name: value for name, value in (thing.get("metadata") or {}).items() if not name.startswith("_")}
+
+
+def _reserved(thing: Wire) -> set[str]:
+    """Return the names of what the service has by itself, where it has a value."""
+    return {name for name, value in (thing.get("metadata") or {}).items() if name.startswith("_") and value is not None}
 
 
 class Subscriptions(Collection):

@@ -2,7 +2,7 @@
 
 from homeostat.resources import comparison
 from homeostat.resources.base import MaintenanceMethod, Props, ResourceType
-from homeostat.resources.rules import is_set, require
+from homeostat.resources.rules import apart_in_more_than_case, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     between,
@@ -70,6 +70,7 @@ class WebImage(ResourceType):
         require(fits, f"disk_format and container_format must both be {amazon[0] if amazon else ''}", path)
         shared = values.get("visibility") in ("shared", UNKNOWN)
         require(shared or not is_set(values, "members"), "members needs the visibility shared", path)
+        apart_in_more_than_case(values, "tags", path)
 
 
 TYPES: list[type[ResourceType]] = [WebImage]

@@ -226,7 +226,8 @@ class Port(NetworkingType):
         "tags": tags(),
         "value_specs": value_specs(update=True),
         "admin_state_up": boolean("The port is switched on.", default=True, update=True),
-        "mac_address": text("MAC address.", constraints=(MAC_ADDRESS,)),
+        # Bare metal gives ports the addresses of its own interfaces.
+        "mac_address": text("MAC address.", update=True, drift=False, constraints=(MAC_ADDRESS,)),
         "allowed_address_pairs": listing(
             "Further addresses that may pass.",
             update=True,

@@ -13,7 +13,7 @@ from homeostat.resources.families import server_identity
 from homeostat.resources.families.access import AGENT, check_config_transport
 from homeostat.resources.families.neutron import VNIC_TYPES
 from homeostat.resources.graph import Graph, entries, pick, subnets_of, without_network
-from homeostat.resources.rules import conflict, exactly_one, is_set, require
+from homeostat.resources.rules import apart_in_more_than_case, conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
     UNKNOWN,
     Attribute,
@@ -187,6 +187,7 @@ class Server(ServerType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         self._validate_devices(values, path)
+        apart_in_more_than_case(values, "tags", path)
         if values.get("user_data_format") == user_data.SOFTWARE_CONFIG:
             check_config_transport(values, path)
         networks = values.get("networks")

@@ -82,7 +82,7 @@ class Listener(ResourceType):
         "allowed_cidrs": listing(
             "Networks that may connect.",
             update=True,
-            same=comparison.unordered,
+            same=comparison.ranges,
             items=text(constraints=(CIDR,)),
         ),
     }
