@@ -9,6 +9,7 @@ from docs.type_pages import row
 
 from homeostat import kinds
 from homeostat.kinds.base import Field, Kind, Statuses
+from homeostat.kinds.effects import EFFECTS
 from homeostat.kinds.exclusive import EXCLUSIVE, LETS_GO_IN
 
 HEAD = """\
@@ -40,7 +41,7 @@ def _modules() -> Iterator[ModuleType]:
     return (
         importlib.import_module(f"homeostat.kinds.{name}")
         for name in names
-        if name not in ("base", "exclusive", "registry")
+        if name not in ("base", "effects", "exclusive", "registry")
     )
 
 
@@ -67,8 +68,21 @@ def _kind(kind: Kind) -> Iterator[str]:
     if kind.snapshot_field:
         yield from ("", f"It can be snapshotted; the field `{kind.snapshot_field}` takes the id of a snapshot.")
     yield from _exclusive(kind)
+    yield from _effects(kind)
     for note in kind.notes:
         yield from ("", note)
+
+
+def _effects(kind: Kind) -> Iterator[str]:
+    """What its things change of others."""
+    effects = EFFECTS.get(kind.name, ())
+    if not effects:
+        return
+    yield from ("", "Changes, when it is made, changed or deleted:", "", "| of a | named by | what |", "|---|---|---|")
+    for each in effects:
+        paths = ", ".join(f"`{'.'.join(path)}`" for path in each.paths)
+        through = f" (the `{each.through}` that it has)" if each.through else ""
+        yield row(f"`{each.kind}`", paths + through, ", ".join(f"`{name}`" for name in each.changes))
 
 
 def _exclusive(kind: Kind) -> Iterator[str]:

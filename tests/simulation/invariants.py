@@ -26,7 +26,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
 
-READY = ("active", "available", "attached")
+READY = ("active", "available", "in-use", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size", "secret")
 FATES = ("Timed out", "cancelled", "never created", "is restricted for resource", "SUCCESS signal(s)", CONSENT)
 """Ways of a stack to fail without a resource that did."""

@@ -111,7 +111,7 @@ def build_engine(
     executor = StepExecutor(clouds, nested_stacks, clock, entropy, threads.pool, lambda: db.keys, calls)
     observer = Observer(db, clouds, clock, limits.look_steady_s, limits.look_busy_s, nudge)
     return Engine(
-        Reconciler(db, clouds, executor, clock, entropy.keys(), limits),
+        Reconciler(db, clouds, executor, clock, entropy.keys(), limits, observer.look),
         executor,
         nested_stacks,
         observer,

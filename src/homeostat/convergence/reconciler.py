@@ -17,6 +17,7 @@ from homeostat.convergence.redactor import Redactor, redacted_without_world
 from homeostat.convergence.stages.acting import act
 from homeostat.convergence.stages.deciding import decide, time_out
 from homeostat.convergence.stages.loading import load_world
+from homeostat.convergence.stages.looking import Look, look_again
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.recording import record
 from homeostat.convergence.stages.releasing import hand_over, release
@@ -41,12 +42,25 @@ class Reconciler:
         clock: Clock,
         keys: Iterator[str],
         limits: Limits,
+        look: Look,
     ) -> None:
+        """Prepare the runner.
+
+        Args:
+            db: The database.
+            clouds: The cloud as each project sees it.
+            executor: Executes steps.
+            clock: Clock of decisions and deadlines.
+            keys: Supply of fresh row keys.
+            limits: Time limits and sizes.
+            look: Looks at things of other shards, and wakes these where something has changed.
+        """
         self.db = db
         self.clouds = clouds
         self.executor = executor
         self.clock = clock
         self.keys = keys
+        self.look = look
         self.limits = limits
         self.definitions = DesiredGraphs()
         self.redactions = Redactions()
@@ -159,11 +173,17 @@ class Reconciler:
             # and intent and outcome go into one transaction. Steps for a cloud need the stored intent first
             # (invariant 3), so that the next owner finds what a lost request has made.
             record(current, act(current, self.executor, decided.inside))
+            # What has come to its end may have changed other things. These are looked at before that end is stored.
+            look_again(current, self.executor, self.look)
             full = len(current.writes) >= limits.batch
             stored = store(current, now) if decided.outside or full else Stored()
             if stored.abandoned:
                 break
             record(current, act(current, self.executor, decided.outside))
+            look_again(current, self.executor, self.look)
+            if current.looked_again:
+                # What reads them is decided about with what was seen now.
+                current.frontier, current.looked_again = Frontier(current.world, self.keys), False
             # A wake-up since the claim means that the world in memory is out of date (a new revision, an observation):
             # the pass ends, and the next one loads afresh. That is how an update takes effect in the middle of another.
             if current.ownership.woken:

@@ -5,5 +5,6 @@ them (`tests/contract/test_cloud_kinds.py`). Resource types read from them what 
 
 - `base`: what a kind is
 - a module for each service: its kinds
+- `exclusive`: what one thing at a time can hold; `effects`: what things change of others
 - `registry`: all of them by name
 """

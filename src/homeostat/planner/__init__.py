@@ -8,6 +8,7 @@ It does no I/O and knows no clock, threads or randomness: the same world gives t
 - `outcome`: what an answer of a cloud means for a row
 - `lifecycle`: creation, update, replacement, healing, deletion, adoption, a module for each
 - `actions`: check, suspend and resume, lock and unlock, snapshot and restore
+- `effects`: what an act has changed of other things, so that they are looked at again
 - `policies`: limits on a decision: healing, rolling updates, unhealthy marks
 - `retry`: when a failure is retried, and when it is final
 - `report`: explanation, estimate and preview

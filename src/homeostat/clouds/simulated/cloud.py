@@ -11,6 +11,7 @@ from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated import hosts, servers, services
+from homeostat.clouds.simulated.effects import Effects
 from homeostat.clouds.simulated.exclusive import Exclusive
 from homeostat.clouds.simulated.objects import (
     BUILDING_STATUS,
@@ -111,6 +112,7 @@ class SimulatedCloud:
         self._things: dict[tuple[str, str], _Thing] = {}
         self._by_token: dict[tuple[str, str], str] = {}
         self._names: dict[tuple[str, str], str] = {}
+        self._effects = Effects()
         self._snapshots: dict[tuple[str, str], list[_Snapshot]] = {}
         self._notices: list[ChangeNotice] = []
         self._hidden: set[str] = set()
@@ -124,7 +126,7 @@ class SimulatedCloud:
             if project not in self._projects:
                 mine = self._projects[project] = copy.copy(self)
                 mine._things, mine._by_token, mine._snapshots, mine._names = {}, {}, {}, {}
-                mine.messages = {}
+                mine.messages, mine._effects = {}, Effects()
             return self._projects[project]
 
     # -- the port ----------------------------------------------------------------------------------------------------
@@ -225,6 +227,7 @@ class SimulatedCloud:
             for (kind, each), thing in self._things.items():
                 if each == handle:
                     thing.properties.update(fields)
+                    self._effects.note((kind, each), thing.properties)
                     self._notify(kind, handle)
 
     def pin(self, handle: str, **fields: Any) -> None:
@@ -304,7 +307,7 @@ class SimulatedCloud:
             thing = None
         if thing is None:
             return self._missing(kind, handle)
-        properties = dict(thing.properties)
+        properties = self._effects.on(kind, thing.properties, self._things, now)
         if thing.gone_at is not None:
             properties["status"] = "deleting"
         elif now < thing.ready_at:
@@ -318,6 +321,7 @@ class SimulatedCloud:
 
     def _remove(self, key: tuple[str, str]) -> None:
         thing = self._things.pop(key)
+        self._effects.forget(key)
         left_at = self._now() if thing.gone_at is None else thing.gone_at
         for each in self._snapshots.get(key, ()):
             if left_at < each.ready_at:
@@ -352,6 +356,7 @@ class SimulatedCloud:
         ready_at = now + self.weather.build_s if kind in BUILDING_STATUS else now
         self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
         self._by_token[kind, intent.token] = handle
+        self._effects.note((kind, handle), properties)
         if kind in NAMED:
             self._names[kind, str(spec.get("name"))] = handle
         look = self._true_look(kind, handle)
@@ -388,6 +393,7 @@ class SimulatedCloud:
             wanted = {k: v for k, v in change.spec.items() if k not in ("id", "status")}
             refused = self._holders().change(kind, thing.properties, wanted)
             thing.properties.update(self._pinned.get(change.handle, {}))
+            self._effects.note((kind, change.handle), thing.properties)
             if refused is not None:
                 return refused
             # As the kind says, some things in error only want another request.

@@ -76,6 +76,7 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
             writes.intend(row)
         _collect_things(current, step)
         if step.verb is Verb.RECORD:
+            current.note_effects(step.row, step.events, current.seen_of(step.row), removed=step.removed)
             current.note_failure(step.row)
             current.frontier.apply(step, StepOutcome(step.row, removed=step.removed))
 

@@ -1,6 +1,8 @@
 """One pass over one shard: what all of its stages share."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from homeostat.clock import Clock
 from homeostat.convergence.limits import Limits
@@ -10,10 +12,12 @@ from homeostat.model.plan import Event, Step
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import Frontier, outcome
+from homeostat.planner.effects import Change, changed_elsewhere, has_ended
 from homeostat.planner.lifecycle import recovery_state
 from homeostat.planner.policies.unhealthy import merely_marked
+from homeostat.planner.scope import thing_of
 from homeostat.resources.nested import STACK
-from homeostat.resources.registry import is_outside, kind_of
+from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
@@ -38,6 +42,9 @@ class Pass:
         failure: Why the stack fails; "" as long as it does not.
         failure_events: Events to store with the failure, see `fail`.
         unconfirmed: Creations that may have been sent, and whose outcome is not stored.
+        changes: What was changed of other things since they were looked at, see `planner.effects`.
+        looked_again: Whether some of these were seen to be otherwise than before.
+        looks_soon: Whether the shard is to be looked at soon, since such a look was missed, or showed what goes on.
         batch: Steps taken at once.
     """
 
@@ -55,6 +62,9 @@ class Pass:
     failure: str = ""
     failure_events: list[Event] = field(default_factory=list)
     unconfirmed: list[Step] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    looked_again: bool = False
+    looks_soon: bool = False
     batch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +100,31 @@ class Pass:
         """Fail the stack where a worker died after it stored a failed row, and before it failed the stack."""
         for row in self.world.rows.values():
             self.note_failure(row)
+
+    def note_effects(self, row: Resource, events: Iterable[Event], before: Mapping[str, Any], *, removed: bool) -> None:
+        """Note what a row has changed of other things, where it has come to its end.
+
+        Args:
+            row: The row.
+            events: Its new events.
+            before: What was seen of its thing before.
+            removed: Whether the row is deleted.
+        """
+        if has_ended(row, events, removed=removed):
+            self.changes += changed_elsewhere(self.world, row, before)
+
+    def store_observation(self, row: Resource) -> None:
+        """Put the newest observation of a row into the next transaction."""
+        kind = type_of(row.type)
+        self.writes.seen[row.key] = (row, self.world.seen[row.key])
+        properties = kind.observed_properties(thing_of(self.world, row, kind))
+        if properties:
+            self.writes.properties.append((row, properties))
+
+    def seen_of(self, row: Resource) -> Mapping[str, Any]:
+        """Return what was last seen of the thing of a row."""
+        seen = self.world.seen.get(row.key)
+        return seen.observation.properties if seen is not None else {}
 
     def orphans_of(self, row: Resource, token: str) -> list[Orphan]:
         """Return the orphan to watch for a token that was given up; none for what lives in the database alone."""

@@ -7,18 +7,18 @@ from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import HomeostatError
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Step, StepOutcome
-from homeostat.model.world import Resource, World
+from homeostat.model.world import World
 from homeostat.planner import handover_outcome, outcome, request_outcome
-from homeostat.planner.scope import thing_of
-from homeostat.resources.registry import type_of
 
 
 def record(current: Pass, acted: Acted) -> None:
     """Put the outcomes of executed steps into the next transaction."""
     writes = current.writes
     for step, answer in acted.answers:
+        before = current.seen_of(step.row)
         recorded = _conclude_of(step)(current.world, step, answer, current.clock.now())
         writes.events.extend(recorded.events)
+        current.note_effects(recorded.row, recorded.events, before, removed=recorded.removed)
         if recorded.removed:
             writes.remove(recorded.row)
         else:
@@ -28,7 +28,7 @@ def record(current: Pass, acted: Acted) -> None:
             else:
                 writes.conclude(recorded.row)
             if recorded.observation is not None:
-                _store_observation(current, recorded.row)
+                current.store_observation(recorded.row)
             current.note_failure(recorded.row)
         if recorded.orphan_token:
             writes.orphans += current.orphans_of(recorded.row, recorded.orphan_token)
@@ -41,11 +41,3 @@ def _conclude_of(step: Step) -> Callable[[World, Step, Observation | HomeostatEr
         return handover_outcome.conclude
     # What a user has asked for ends in its own way: a failure of it is none of the resource.
     return request_outcome.conclude if request_outcome.is_operating(step.row) else outcome.conclude
-
-
-def _store_observation(current: Pass, row: Resource) -> None:
-    kind = type_of(row.type)
-    current.writes.seen[row.key] = (row, current.world.seen[row.key])
-    properties = kind.observed_properties(thing_of(current.world, row, kind))
-    if properties:
-        current.writes.properties.append((row, properties))

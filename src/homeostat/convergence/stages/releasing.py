@@ -249,6 +249,8 @@ def _observe_at(current: Pass, now: float) -> float | None:
     rows = [row for row in current.world.rows.values() if row.handle and is_outside(row.type)]
     if any(look_first(current.world, row) is not None for row in rows):
         return now
+    if current.looks_soon:
+        return now + limits.look_busy_s
     waited_s = [now - (row.acted_at or now) for row in rows if row.busy]
     if waited_s:
         return now + busy_interval(limits.look_busy_s, current.look_max_s, waited_s, len(rows))

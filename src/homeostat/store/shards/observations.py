@@ -267,6 +267,10 @@ def differs(thing: WatchedThing, look: Observation) -> bool:
         return True
     if not look.present:
         return False
-    now = with_fields_reported_once(thing, look)
+    return is_other(thing.seen, with_fields_reported_once(thing, look))
+
+
+def is_other(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    """Return whether what is seen now of a thing differs from what is stored of it."""
     # Nearly all looks are equal at once. Others may differ only in form (a tuple for a list), which encoding removes.
-    return now != thing.seen and schema.as_stored(now) != thing.seen
+    return now != before and schema.as_stored(now) != before

@@ -1,0 +1,119 @@
+"""Which other things have to be looked at again, since a thing has changed them that was acted on (ADR 0099). Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeostat.kinds.effects import EFFECTS, Named, changed_by, held_things
+from homeostat.model.intent import changed_of
+from homeostat.model.plan import Event
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, World
+from homeostat.planner.lifecycle.names import physical_name
+from homeostat.resources.registry import is_outside, kind_of, type_of
+
+ENDS = {Action.CREATE: None, Action.UPDATE: changed_of, Action.DELETE: None}
+"""Actions whose end has effects -> what says which fields have changed; None where all count as such."""
+
+ALSO_NAMED_BY = ("name", "floating_ip_address")
+"""Fields by which templates may name a thing in place of its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """That a thing has changed another one.
+
+    Attributes:
+        named: The other one.
+        requested: Whether it was named in the request, and not by the cloud alone.
+    """
+
+    named: Named
+    requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToLookAt:
+    """What is looked at again.
+
+    Attributes:
+        rows: Rows of the shard.
+        elsewhere: Things named by templates that are none of the shard.
+    """
+
+    rows: Sequence[Resource] = ()
+    elsewhere: Sequence[Named] = field(default=())
+
+
+def has_ended(row: Resource, events: Iterable[Event], *, removed: bool) -> bool:
+    """Return whether a row has come to the end of an act that may have changed others."""
+    if kind_of(row.type) not in EFFECTS or not row.handle:
+        return False
+    ended = any(each.status == Status.COMPLETE and each.action in ENDS for each in events)
+    return ended and (removed or row.action in ENDS)
+
+
+def changed_elsewhere(world: World, row: Resource, before: Mapping[str, Any]) -> list[Change]:
+    """Return the things that a thing has changed which was made, changed or deleted.
+
+    Args:
+        world: The shard.
+        row: Its row.
+        before: What was seen of it before that.
+    """
+    seen = world.seen.get(row.key)
+    after = seen.observation.properties if seen is not None else {}
+    fields = changed_of(row.intent) if row.action == Action.UPDATE else None
+    kind, requested = kind_of(row.type), _requested(world, row)
+    by_template = set(changed_by(kind, [requested], fields))
+    return [Change(each, each in by_template) for each in changed_by(kind, [requested, before, after], fields)]
+
+
+def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[Change]) -> ToLookAt:
+    """Return what is looked at again of these things: what is at rest and will be read.
+
+    What is in progress is looked at anyway before it is complete; what is about to go is read by nobody.
+
+    Args:
+        world: The shard.
+        current: Name -> the row that stands for it.
+        changes: What has been changed.
+    """
+    wanted: dict[Named, Change] = {each.named: each for each in changes}
+    if not wanted:
+        return ToLookAt()
+    through = {(each.kind, each.through) for each in wanted}
+    rows, found = list[Resource](), set[Named]()
+    for row in current.values():
+        kinds = [each for each in through if each[0] == kind_of(row.type)]
+        if not kinds or not row.handle:
+            continue
+        mine = {each for _, held in kinds for each in _names_of(world, row, held)} & wanted.keys()
+        found |= mine
+        if mine and is_readable(row):
+            rows.append(row)
+    # What templates name may be of another stack; what only the cloud named is of none.
+    return ToLookAt(rows, [each.named for each in wanted.values() if each.requested and each.named not in found])
+
+
+def is_readable(row: Resource) -> bool:
+    """Return whether a row is at rest with a thing whose attributes may be read."""
+    return not row.busy and not row.deleting and row.action != Action.INIT and is_outside(row.type)
+
+
+def _names_of(world: World, row: Resource, through: str) -> set[Named]:
+    """Return how others may name the thing of a row: by itself, or through what it holds of a kind."""
+    seen, kind = world.seen.get(row.key), kind_of(row.type)
+    properties = seen.observation.properties if seen is not None else {}
+    if through:
+        names = held_things(kind, through, [_requested(world, row), properties])
+    else:
+        names = {str(each) for each in (row.handle, *map(properties.get, ALSO_NAMED_BY)) if each}
+    return {Named(kind, name, through) for name in names}
+
+
+def _requested(world: World, row: Resource) -> Mapping[str, Any]:
+    """Return the cloud object that was last requested."""
+    kind = type_of(row.type)
+    name = physical_name(world.stack.name, row.name, row.key, kind.name_limit)
+    return kind.spec(kind.complete(row.properties), name)
