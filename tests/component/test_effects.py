@@ -196,7 +196,7 @@ def test_nothing_is_looked_at_where_nothing_was_changed(resources: dict[str, Any
     there.update(stack, {name: {**each, "metadata": {"a": 1}} for name, each in resources.items()})
     assert (there.state(stack), sorted(Counted.looks)) == ("UPDATE_COMPLETE", looks)
     there.delete(stack)
-    assert sorted(Counted.looks) == looks, "what goes is read by nobody"
+    assert sorted(Counted.looks) == looks, "what goes is not read any more"
 
 
 def test_where_the_look_is_missed_another_one_follows_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """What things change of others, by kind: attributes that are old once another thing was made or deleted (ADR 0099).
 
-A volume is `in-use` once it is attached, and nobody has acted on the volume. Whoever makes the attachment has the
-volume looked at before anything reads it.
+A volume is `in-use` once it is attached, without any act on the volume. The service that makes the attachment
+looks at the volume before anything reads it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

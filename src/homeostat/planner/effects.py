@@ -72,7 +72,7 @@ def changed_elsewhere(world: World, row: Resource, before: Mapping[str, Any]) ->
 def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[Change]) -> ToLookAt:
     """Return what is looked at again of these things: what is at rest and will be read.
 
-    What is in progress is looked at anyway before it is complete; what is about to go is read by nobody.
+    What is in progress is looked at anyway before it is complete; what is about to go is not read any more.
 
     Args:
         world: The shard.
