@@ -254,7 +254,7 @@ ONE_EACH = {"OS::Neutron::Subnet", "OS::Neutron::Trunk", "OS::Neutron::ProviderN
 """Types of which two with the same base cannot be there; the default is that of the first."""
 BY_ADMIN = {"mac_address"}
 """What only administrators may change later."""
-LATER = (("read_only",), ("active",))
+LATER = (("read_only",), ("active",), ("access_rules",))
 """What can be set only once the thing is there, and is by the first look that finds it missing."""
 CHOSEN = {"mac_address", "fixed_ips", "floating_ip_address", "rules", "value_specs", "no_fixed_ips", "position"}
 """Properties whose default the service chooses anew each time, or by what else is there."""

@@ -24,9 +24,12 @@ LEAVING = ("queued_to_deny", "denying", "deleted")
 
 class FileSystemCollection(Collection):
     service = "shared-file-system"
+    cleared: ClassVar[Mapping[str, Any]] = {"description": ""}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        return {name: value for name, value in super().body_of(spec).items() if value not in (None, "")}
+        """Return the fields that have a value; a description may be empty, so that it can be taken out."""
+        fields = super().body_of(spec).items()
+        return {name: value for name, value in fields if value is not None and (value != "" or name == "description")}
 
 
 class InShareMetadata(InMetadata):
