@@ -33,11 +33,11 @@ class Cluster:
         return dict(_well(self._api.get(f"/clusters/{self.id}", microversion=MICROVERSION)))
 
     def settles(self, action: str) -> dict[str, Any]:
-        """It, once an action has ended well. Meanwhile its guests tell of their deployments."""
+        """It, once an action has ended well. Meanwhile its guests report their deployments."""
 
         def look() -> dict[str, Any] | None:
             found = self.seen()
-            self._tell(found)
+            self._report(found)
             status = found["status"]
             assert not status.endswith("_FAILED"), f"{found['status_reason']} {found['faults']} {self._failures()}"
             return found if status == f"{action}_COMPLETE" else None
@@ -91,11 +91,11 @@ class Cluster:
     def _orchestration(self) -> Any:
         return self.user.orchestration
 
-    def _tell(self, found: dict[str, Any]) -> None:
+    def _report(self, found: dict[str, Any]) -> None:
         if self.guests is None and found.get("stack_id"):
             self.guests = Guests(self.user, found["stack_id"])
         if self.guests is not None:
-            self.guests.tell()
+            self.guests.report()
 
     def _failures(self) -> list[str]:
         if self.guests is None:

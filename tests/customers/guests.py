@@ -1,4 +1,4 @@
-"""Guests of servers, as far as stacks see them: agents that read deployments from metadata, and tell how these went."""
+"""Guests of servers, as far as stacks see them: agents that read deployments from metadata, and report how these went."""
 
 import contextlib
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ OUTCOME = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 class Guests:
     """Of the servers of one stack and those below it. user — sees the stack.
 
-    Each deployment is told of by its own user, as the agents in a guest do; never twice.
+    Each deployment is reported by its own user, as the agents in a guest do; never twice.
     """
 
     user: Connection
     stack_id: str
     _done: set[str] = field(default_factory=set)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Signal all deployments that were not yet."""
         for deployment in self._deployments():
             if deployment["id"] not in self._done:
