@@ -20,7 +20,6 @@ NOT_OFFERED: Mapping[tuple[str, ...], str] = {
     ("l2_gateway", "l2_gateway_connection"): NO_PLUGIN,
     ("network_gateway",): "no Neutron has it without a proprietary plug-in",
     ("remote_stack",): "it is a stack in another region, which any cloud has beside its own things",
-    ("cluster_template", "container_cluster"): "Magnum has no driver of its own that makes clusters: none was tried",
     ("app_container",): "Zun needs Docker, which the tests' cloud has not; its own fake driver makes nothing",
     ("database_instance", "database_cluster"): "Trove waits for its agent in a server: the tests' servers run nothing",
     ("signed_queue_url",): "Zaqar keeps none of the URLs that it signs: nothing can be looked at",

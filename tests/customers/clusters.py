@@ -44,6 +44,12 @@ class Cluster:
 
         return eventually(look, f"the cluster to {action}", SETTLES_S)
 
+    def report(self) -> None:
+        """Let its guests report their deployments, once there is something of it."""
+        answer = self._api.get(f"/clusters/{self.id}", microversion=MICROVERSION)
+        if answer.status_code == 200:
+            self._report(dict(answer.json()))
+
     def resize(self, nodes: int, *to_remove: str) -> None:
         """to_remove — ids of servers."""
         body = {"node_count": nodes, "nodes_to_remove": list(to_remove)}

@@ -1,11 +1,16 @@
 """The program in the catalogue of a real OpenStack, where its customers find it."""
 
+import contextlib
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from openstack.connection import Connection
 
 from tests.clients.conftest import installed
+from tests.customers import clusters, magnum
 from tests.customers.tempest import Tempest
 from tests.openstack.catalogue import catalogued
 from tests.openstack.conftest import openstack_cloud
@@ -35,3 +40,29 @@ def service_url(
 @pytest.fixture
 def tempest(openstack_cloud: OpenStack, service_url: str, tmp_path: Path) -> Tempest:
     return Tempest(installed("tempest", "bin/stestr"), tmp_path, openstack_cloud)
+
+
+@pytest.fixture(scope="session")
+def user(
+    openstack_cloud: OpenStack, service_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Connection]:
+    """An ordinary member of a project, where Magnum runs."""
+    work = tmp_path_factory.mktemp("magnum")
+    with (
+        magnum.running(openstack_cloud, installed("magnum", "bin/magnum-api"), work),
+        contextlib.closing(openstack_cloud.user()) as user,
+    ):
+        yield user
+
+
+@pytest.fixture(scope="session")
+def image(user: Connection) -> Iterator[str]:
+    with clusters.image(user) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def key(user: Connection) -> Iterator[str]:
+    made: Any = user.compute.create_keypair(name=f"magnum-{uuid.uuid4().hex[:8]}")
+    yield made.name
+    user.compute.delete_keypair(made.name)

@@ -1,4 +1,4 @@
-"""Guests of servers, as far as stacks see them: agents that read deployments from metadata, and report how these went."""
+"""Guests of servers, as far as stacks see them: agents read deployments from metadata, and report how these went."""
 
 import contextlib
 from dataclasses import dataclass, field

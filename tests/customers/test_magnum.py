@@ -1,48 +1,16 @@
 """A real Magnum makes, changes and removes clusters of Kubernetes by its own templates, as they come."""
 
-import contextlib
 import os
-import uuid
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from openstack.connection import Connection
 
-from tests.clients.conftest import installed
-from tests.customers import clusters, magnum
+from tests.customers import clusters
 from tests.customers.clusters import Cluster
-from tests.openstack.running import OpenStack
 
 REPEATS = int(os.environ.get("HOMEOSTAT_REPEATS", "1"))
 """How often each life of a cluster is gone through."""
 pytestmark = pytest.mark.services("octavia")
-
-
-@pytest.fixture(scope="module")
-def user(
-    openstack_cloud: OpenStack, service_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Connection]:
-    """An ordinary member of a project, where Magnum runs."""
-    work = tmp_path_factory.mktemp("magnum")
-    with (
-        magnum.running(openstack_cloud, installed("magnum", "bin/magnum-api"), work),
-        contextlib.closing(openstack_cloud.user()) as user,
-    ):
-        yield user
-
-
-@pytest.fixture(scope="module")
-def image(user: Connection) -> Iterator[str]:
-    with clusters.image(user) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def key(user: Connection) -> Iterator[str]:
-    made: Any = user.compute.create_keypair(name=f"magnum-{uuid.uuid4().hex[:8]}")
-    yield made.name
-    user.compute.delete_keypair(made.name)
 
 
 @pytest.mark.parametrize("repeat", range(REPEATS))

@@ -229,6 +229,22 @@ RULES: tuple[Rule, ...] = (
         methods="POST",
         words="Not enough",
     ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the cluster is going: its groups of nodes are gone already, without which it is not shown",
+        service="container-infrastructure-management",
+        methods="GET",
+        words="Invalid input for field/attribute",
+    ),
+    _rule(
+        [400],
+        Meaning.TRANSIENT,
+        "the cluster template still has clusters, which may be going",
+        service="container-infrastructure-management",
+        methods="DELETE",
+        words="referenced by one or multiple clusters",
+    ),
     _rule([409], Meaning.TERMINAL, "the container is not empty", service="object-store", methods="DELETE"),
     _rule(
         [409],

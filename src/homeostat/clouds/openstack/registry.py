@@ -7,6 +7,7 @@ from homeostat.clouds.openstack import (
     bare_metal,
     block_storage,
     compute,
+    container_infrastructure,
     dns,
     floating_ips,
     hypervisors,
@@ -78,6 +79,7 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *workflows.COLLECTIONS,
     *bare_metal.COLLECTIONS,
     *reservations.COLLECTIONS,
+    *container_infrastructure.COLLECTIONS,
 )
 NAMED_ONLY: tuple[type[Collection], ...] = bare_metal.NAMED_ONLY
 """What templates can name, and is not made here."""

@@ -1,0 +1,92 @@
+"""Container clusters, and what they are made from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.collection import Collection
+from homeostat.clouds.openstack.service import LATE_S, Wire
+from homeostat.clouds.openstack.tokens import InMetadata
+from homeostat.kinds.registry import KINDS
+from homeostat.model.errors import Uncertain
+
+CHANGING = "UPDATE_IN_PROGRESS"
+
+
+class ContainerCollection(Collection):
+    """Things that are known by their UUID. Each is shown with all its fields in the list with details alone."""
+
+    service = "container-infrastructure-management"
+    update_method = "PATCH"
+    detail = "/detail"
+    token = InMetadata("labels")
+    filtered_by_name = False
+
+    def handle_of(self, thing: Wire) -> str:
+        return str(thing["uuid"])
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        return {name: value for name, value in super().body_of(spec).items() if value is not None}
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        known = [name for name in changed if name in KINDS[self.kind].mutable]
+        changes = [_change(name, spec.get(name)) for name in known]
+        present = self.get(handle)
+        if not changes:
+            return present
+        self.api.request("PATCH", self.path_of(handle), changes, of=handle)
+        return self._after(present)
+
+    def _after(self, before: Wire) -> Wire:
+        """Return a thing whose change was asked for."""
+        return self.get(self.handle_of(before))
+
+
+class ClusterTemplates(ContainerCollection):
+    kind = "cluster_template"
+    path, keys = "/clustertemplates", "clustertemplates"
+
+
+class Clusters(ContainerCollection):
+    """Clusters. The service's API passes requests on to its conductor, and answers before that has taken them up.
+
+    So a cluster that was asked for is not there at first, and one that was changed looks as it did before.
+    """
+
+    kind = "container_cluster"
+    path, keys = "/clusters", "clusters"
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        """Make a cluster that carries a token; its labels are those of its template otherwise."""
+        body = self.token.write({**self.body_of(spec), "merge_labels": True}, token)
+        made = self.api.request("POST", self.path, body, of=token)
+        try:
+            return self.get(made["uuid"])
+        except Missing as error:
+            raise Uncertain(f"the cluster {made['uuid']} was asked for, and is not there yet", LATE_S) from error
+
+    def object_of(self, thing: Wire) -> Wire:
+        """Return a thing with the fields of its kind."""
+        found = super().object_of(thing)
+        status, addresses = str(found.get("status") or ""), thing.get("node_addresses")
+        # The number that is wanted changes first, and the status moments after it.
+        if status.endswith("_complete") and addresses is not None and len(addresses) != thing.get("node_count"):
+            found["status"] = CHANGING.lower()
+        return found
+
+    def _after(self, before: Wire) -> Wire:
+        return {**before, "status": CHANGING}
+
+    def delete(self, handle: str) -> Wire | None:
+        present = self.get(handle)
+        self.api.request("DELETE", self.path_of(handle), of=handle)
+        return {**present, "status": "DELETE_IN_PROGRESS"}
+
+
+def _change(name: str, value: Any) -> Wire:
+    return (
+        {"op": "remove", "path": f"/{name}"} if value is None else {"op": "replace", "path": f"/{name}", "value": value}
+    )
+
+
+COLLECTIONS: tuple[type[Collection], ...] = (ClusterTemplates, Clusters)
