@@ -114,9 +114,10 @@ test-openstack: openstack ## run the tests against a real OpenStack, which comes
 	$(BIN)/python -m pytest $(OPENSTACK) --ignore=$(OPENSTACK_STORM) $(ARGS)
 
 .PHONY: test-customers
-test-customers: openstack ## run what lives on Heat against the service in the catalogue of that OpenStack: heat-tempest-plugin, Magnum
+test-customers: openstack ## run what lives on Heat against the service in the catalogue of that OpenStack: heat-tempest-plugin, Magnum, Tacker
 	scripts/tempest
 	scripts/magnum
+	scripts/tacker
 	$(BIN)/python -m pytest $(CUSTOMERS) $(ARGS)
 
 .PHONY: storm-openstack
@@ -196,7 +197,7 @@ lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; 
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
-	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud .tempest .magnum site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud .tempest .magnum .tacker site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.
