@@ -56,7 +56,7 @@ class Function:
             }
         )
 
-    def do(self, name: str, body: Any, told: str) -> None:
+    def do(self, name: str, body: Any, reported: str) -> None:
         """Carry an operation out, as Tacker's conductor does, and print what the function consists of then."""
         request = getattr(objects, REQUESTS[name]).from_dict(body)
         before = self.instance.obj_clone()
@@ -74,7 +74,7 @@ class Function:
             self._conductor._make_inst_info_common(Operation(name, request), before, self.instance, self._vnfd)
         parts = [] if name == "TERMINATE" else self._info.vnfcResourceInfo
         servers = {each.computeResource.resourceId: each.vduId for each in parts}
-        print(json.dumps({"told": told, "servers": servers}), flush=True)
+        print(json.dumps({"reported": reported, "servers": servers}), flush=True)
 
     def parts(self, vdu: str) -> list[str]:
         """Return the ids of the parts that run one kind of server, the newest first."""

@@ -44,7 +44,7 @@ def test_a_function_lives_with_the_right_servers(
         "networks": networks,
         "access": {"username": "demo", "project": "demo", "password": PASSWORD},
     }
-    told: dict[str, dict[str, str]] = {}
+    reported: dict[str, dict[str, str]] = {}
     live: dict[str, set[str]] = {}
     with (tmp_path / "tacker.log").open("w+") as log, contextlib.closing(openstack_cloud.user()) as user:
         others = _live(user)
@@ -58,30 +58,30 @@ def test_a_function_lives_with_the_right_servers(
             process.stdin.close()
             for line in process.stdout:
                 found = json.loads(line)
-                told[found["told"]], live[found["told"]] = found["servers"], _live(user) - others
+                reported[found["reported"]], live[found["reported"]] = found["servers"], _live(user) - others
         log.seek(0)
         assert process.returncode == 0, log.read()
-    _check(told)
+    _check(reported)
     for step in ("scaled out", "scaled in", "terminated"):
-        assert live[step] == set(told[step]), step
+        assert live[step] == set(reported[step]), step
 
 
 def _live(user: Any) -> set[str]:
     return {each.id for each in user.compute.servers() if each.status == "ACTIVE"}
 
 
-def _check(told: dict[str, dict[str, str]]) -> None:
+def _check(reported: dict[str, dict[str, str]]) -> None:
     """Check which servers each operation has kept, made and removed."""
-    first, out, less = (set(told[step]) for step in ("instantiated", "scaled out", "scaled in"))
-    more, healed = set(told["scaled out again"]), set(told["one healed"])
-    elsewhere, anew = set(told["connected elsewhere"]), set(told["all healed"])
+    first, out, less = (set(reported[step]) for step in ("instantiated", "scaled out", "scaled in"))
+    more, healed = set(reported["scaled out again"]), set(reported["one healed"])
+    elsewhere, anew = set(reported["connected elsewhere"]), set(reported["all healed"])
     assert first < out
     assert less < out
     assert less < more
     assert len(out) == len(first) + 1 == len(less) + 1 == len(more)
     (gone,) = more - healed
-    assert told["scaled out again"][gone] == GROUPED
+    assert reported["scaled out again"][gone] == GROUPED
     assert len(healed) == len(elsewhere) == len(anew) == len(more)
     # A function that is healed as a whole is deleted and made again.
     assert not elsewhere & anew
-    assert not told["terminated"]
+    assert not reported["terminated"]
