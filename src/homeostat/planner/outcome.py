@@ -181,7 +181,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
     row.judged = world.seen[row.key].number if ready else UNJUDGED
-    unkept.forget(row, verdict)
+    unkept.forget(world, row, verdict)
 
 
 def judged(world: World, row: Resource, now: float) -> StepOutcome:

@@ -90,7 +90,7 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
     if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
         healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
-    unkept.forget(row, verdict)
+    unkept.forget(context.world, row, verdict)
     left = unkept.of(context.world, row, verdict) if row.asked_at is None else ()
     if left and len(left) == len(verdict.drifted):
         check.leave_alone(row, replace(verdict, reason=unkept.reason(context.world, row, left)))

@@ -60,11 +60,19 @@ def sent(world: World, row: Resource, verdict: Verdict) -> None:
     row.marks = replace(row.marks or NO_MARKS, repaired={**known, **found})
 
 
-def forget(row: Resource, verdict: Verdict) -> bool:
-    """Forget what has been repaired with success by what was seen now; return whether there was anything."""
+def forget(world: World, row: Resource, verdict: Verdict) -> bool:
+    """Forget what has been repaired with success by what was seen now; return whether there was anything.
+
+    A value that is not seen, as at the end of an update by a handler, may be kept or not.
+    """
     if row.marks is None or not row.marks.repaired or verdict.condition not in (Condition.READY, Condition.DRIFTED):
         return False
-    left = {name: seen for name, seen in row.marks.repaired.items() if name in verdict.drifted}
+    thing = thing_of(world, row)
+    left = {
+        name: seen
+        for name, seen in row.marks.repaired.items()
+        if name in verdict.drifted or _is_unseen(*_values(row, thing, name))
+    }
     if left == row.marks.repaired:
         return False
     row.marks = replace(row.marks, repaired=left) or None
@@ -94,6 +102,10 @@ def _told(world: World, row: Resource, name: str) -> str:
 
 def _values(row: Resource, thing: Thing, name: str) -> tuple[Any, Any]:
     return type_of(row.type).sent_and_seen(thing, name)
+
+
+def _is_unseen(wanted: Any, seen: Any) -> bool:
+    return wanted is not None and seen is None
 
 
 def _text(value: Any) -> str:

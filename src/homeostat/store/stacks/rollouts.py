@@ -182,9 +182,10 @@ def _asks_alike(one: Rollout, other: Rollout) -> bool:
 
 
 def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: Sequence[WaitGate]) -> None:
-    """Keep what waiting members have reported to gates, which may have other bits by now.
+    """Keep what members have reported to gates, which may have other bits by now.
 
-    Members that have reported to all that are left are done. Those that were done before stay so.
+    Members that have reported to all that are left are done. Those that were done before stay so, whatever gates there
+    are: they count as having reported to all, or their next report would be one that is not complete.
     """
     if [each.condition for each in before] == [each.condition for each in after] or not after:
         return
@@ -201,6 +202,8 @@ def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: S
     full = (1 << len(after)) - 1
     status = case((kept == full, SUCCESS), else_="")
     waiting = (_active.c.resource_id == key, _active.c.status == "")
+    done = (_active.c.resource_id == key, _active.c.status == SUCCESS)
+    tx.execute(update(_active).where(*done).values(reported=full))
     tx.execute(update(_active).where(*waiting).values(reported=kept, status=status))
 
 
