@@ -80,6 +80,26 @@ def test_a_stack_comes_with_a_trust_that_goes_with_it(service: Entrusted, person
     assert trusts_of(service, person.id) == []
 
 
+def test_a_service_that_gets_the_token_of_a_trust_may_act_later_and_cannot_pass_that_on(
+    service: Entrusted, person: Person
+) -> None:
+    """As Aodh does for `trust+https://…`, whose user is here the one of the service itself."""
+    end = "2099-01-01T00:00:00.000000Z"
+    asked = {"trustor_user_id": person.id, "trustee_user_id": service.keystone.user_id(service.keystone.trustee)}
+    asked |= {"project_id": person.project_id, "impersonation": True, "roles": [{"name": "member"}], "expires_at": end}
+    with service.client(person) as http:
+        create(http)
+        (trust,) = trusts_of(service, person.id)
+    made = service.keystone.request_as(service.trusts.token(trust), "POST", "OS-TRUST/trusts", json={"trust": asked})[
+        "trust"
+    ]
+    assert made["trustor_user_id"] == person.id
+    with pytest.raises(Denied):
+        service.keystone.request_as(
+            service.trusts.token(made["id"]), "POST", "OS-TRUST/trusts", json={"trust": {**asked, "expires_at": None}}
+        )
+
+
 def test_a_stack_makes_stacks_in_the_own_region_without_a_login(
     service: Entrusted, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:

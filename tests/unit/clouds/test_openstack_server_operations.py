@@ -256,6 +256,24 @@ def test_a_host_is_not_declared_down_where_that_is_doubted_and_nothing_is_cut_of
     assert openstack.changes == []
 
 
+def test_a_host_that_goes_silent_with_all_others_after_the_first_look_is_not_declared_down(
+    cloud: OpenStackCloud, openstack: OpenStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = openstack.list
+
+    def pausing(path: str, *arguments: Any, **params: Any) -> Iterator[Wire]:
+        found = iter([dict(each) for each in shown(path, *arguments, **params)])
+        if path == "/os-services":
+            for host in "hgf":
+                openstack.silence(host)
+        return found
+
+    monkeypatch.setattr(openstack, "list", pausing)
+    fenced, left = fence(cloud, "COMPUTE")
+    assert (fenced, "3 of 3 hosts went silent at once" in left["COMPUTE"]) == ([], True)
+    assert openstack.changes == []
+
+
 def test_a_host_that_was_declared_down_and_is_heard_of_is_no_fence(cloud: OpenStackCloud, openstack: OpenStack) -> None:
     openstack.services[0] |= {"state": "down", "forced_down": True}
     fenced, left = fence(cloud, "COMPUTE")

@@ -57,6 +57,10 @@ class Trusts:
             "trustee_user_id": self._keystone.user_id(self._keystone.trustee),
             "project_id": project,
             "impersonation": True,
+            # A service that is to act for the user later, as an alarm that calls an address, needs a trust as well, and
+            # makes it with the token that it is sent. It cannot pass that on.
+            "allow_redelegation": True,
+            "redelegation_count": 1,
             "roles": [{"name": name} for name in roles],
             "expires_at": end,
         }

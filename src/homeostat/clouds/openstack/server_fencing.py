@@ -123,7 +123,8 @@ class ServerFence:
             return ""
         service = self._service(thing)
         if service is not None and service["state"] == "down":
-            return self._declare_down(thing, service)
+            # It may have gone silent since the first look, as all do when the control plane pauses.
+            return self._withheld(thing, host_down=True) or self._declare_down(thing, service)
         if thing.get(TASK) is None:
             self._act(handle, "os-stop")
         return "" if _is_off(self._look(handle)) else "it is being stopped"

@@ -13,6 +13,8 @@ VERBS = frozenset({"restore", "evacuate", "unrescue", "change_password", "rebuil
 """Operations that are carried out here."""
 UNSEEN = "it is not seen yet"
 """Why something is not confirmed that was cut off."""
+OFF = ("stopped", "soft_deleted")
+"""Statuses of servers of which nothing runs: no host is declared down for them."""
 
 
 class Thing(Protocol):
@@ -89,16 +91,18 @@ class Servers:
 
     def _withheld(self, server: Fields, *, host_down: bool) -> str:
         """Return why nothing of a server is cut off yet; "" where it may be."""
-        if server["status"] in ("stopped", "soft_deleted"):
+        if server["status"] in OFF:
             return ""
         if not self._hosts.is_called_down(server["host"]):
             return "its host is not called down now" if host_down else ""
         return self._hosts.doubt(server["host"], self._now)
 
     def _stop(self, server: Fields) -> None:
+        if server["status"] in OFF:
+            return
         if self._hosts.is_called_down(server["host"]):
             self._hosts.declare_down(server["host"], self._now)
-        elif server["status"] != "soft_deleted":
+        else:
             server["status"] = "stopped"
 
     def _ports(self, server: Fields) -> list[Fields]:
