@@ -85,7 +85,10 @@ def test_a_service_that_gets_the_token_of_a_trust_may_act_later_and_cannot_pass_
 ) -> None:
     """As Aodh does for `trust+https://…`, whose user is here the one of the service itself."""
     end = "2099-01-01T00:00:00.000000Z"
-    asked = {"trustor_user_id": person.id, "trustee_user_id": service.keystone.user_id(service.keystone.trustee)}
+    asked: dict[str, Any] = {
+        "trustor_user_id": person.id,
+        "trustee_user_id": service.keystone.user_id(service.keystone.trustee),
+    }
     asked |= {"project_id": person.project_id, "impersonation": True, "roles": [{"name": "member"}], "expires_at": end}
     with service.client(person) as http:
         create(http)
