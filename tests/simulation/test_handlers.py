@@ -35,6 +35,8 @@ TYPE = "Sim::Disk"
 KIND = "volume"
 
 
+HIDDEN_S = 31.0
+"""For less than that a cloud does not find what is there."""
 SETTLES_S = 30.0
 """Seconds for which an update goes on that has acted at once."""
 
@@ -110,9 +112,20 @@ class Disk(resource.Resource):
             if not look.present:
                 if self._may_come():
                     raise Transient("it may come yet")
+                self._doubt()
                 return
             self.resource_id_set(look.handle)
-        self._answer(self._cloud.delete(KIND, [str(self.resource_id)]))
+        answers = self._cloud.delete(KIND, [str(self.resource_id)])
+        self._answer(answers)
+        if answers[0].not_found:
+            self._doubt()
+
+    def _doubt(self) -> None:
+        """Nobody but its handler can tell that a thing is gone: it takes one answer for no proof."""
+        if "missed" not in self.data():
+            self.data_set("missed", self._now)
+        if self._now < float(self.data()["missed"]) + HIDDEN_S:
+            raise Transient("it is not found, and looked for once more")
 
     def check_delete_complete(self, token: Any) -> bool:
         return self.resource_id is None or not self._cloud.observe(KIND, [self.resource_id])[0].present
