@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
+from homeostat.store import schema
 from homeostat.store.shards import shards
 from tests.component.maintained import check_still_suspended, lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume
@@ -322,7 +324,7 @@ def test_after_a_failed_unlock_it_can_only_be_unlocked_or_deleted() -> None:
 def test_after_a_failure_it_can_be_deleted_with_what_is_locked(verb: str) -> None:
     service, stack_id = half_locked(verb)
     service.cloud.refuses = ""  # type: ignore[attr-defined]
-    service.delete(stack_id)
+    service.stack_service.delete(stack_id)  # and no pass follows before the update
     assert rested(service, stack_id) == "DELETE_COMPLETE"
     assert service.servers() == []
 
@@ -443,7 +445,7 @@ def test_being_unlocked_does_not_try_a_failed_deletion_again() -> None:
     service, stack_id = made({"srv": server()})
     (handle,) = service.servers()
     service.cloud.change(handle, locked=True)
-    service.delete(stack_id)
+    service.stack_service.delete(stack_id)  # and no pass follows before the update
     service.rest()
     assert service.state(stack_id) == "DELETE_FAILED"
     lock(service, stack_id)
@@ -452,7 +454,7 @@ def test_being_unlocked_does_not_try_a_failed_deletion_again() -> None:
     unlock(service, stack_id)
     service.live(100.0)
     assert (service.state(stack_id), service.servers()) == ("DELETE_FAILED", [handle])
-    service.delete(stack_id)
+    service.stack_service.delete(stack_id)  # and no pass follows before the update
     service.rest()
     assert service.servers() == []
 
@@ -479,3 +481,24 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     unlock(service, stack_id)
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
+
+
+def test_an_update_that_overtakes_the_deletion_of_a_locked_stack_leaves_nothing_locked() -> None:
+    """Found by the simulation: the deletion took the lock from the root alone, and nobody can unlock nested stacks."""
+    service, stack_id = made({"g": group(2, double()), "srv": server()})
+    lock(service, stack_id)
+    service.rest()
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    unlock(service, stack_id)
+    service.live(8000.0)
+    assert service.state(stack_id) == "UNLOCK_FAILED"
+    service.stack_service.delete(stack_id)  # and no pass follows before the update
+    service.update(stack_id, {"g": group(2, double()), "srv": server()})
+    service.cloud.weather.faults = Faults()
+    service.rest()
+    with service.db.read() as tx:
+        assert tx.execute(select(schema.stack.c.lock).where(schema.stack.c.lock.is_not(None))).all() == []
+    (handle,) = service.servers()
+    service.cloud.vanish(handle)
+    service.live(300.0)
+    assert len(service.servers()) == 1

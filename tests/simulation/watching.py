@@ -233,6 +233,8 @@ class Watcher:
         name = after.name if after is not None else before.name if before is not None else events[0].key
         quiet = (each for each in events if each.action not in (SIGNAL, ROLLOUT))
         events = [event for event in quiet if not self._is_note(before, event)]
+        if before is None and after is None and not events:
+            return  # a signal came to what has gone meanwhile
         walk = [before.state if before is not None else BORN, *(event.state for event in events)]
         for one, other in itertools.pairwise(walk):
             self._demand(resource_may(one, other), f"{name} went from {joined(*one)} to {joined(*other)}")

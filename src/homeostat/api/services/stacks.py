@@ -374,6 +374,7 @@ class StackService:
             accept(tx)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
+            locks.lift(tx, row)
             now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
             action_begin.revise(self._db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, action_begin.UNHELD)
             also(tx)

@@ -49,6 +49,18 @@ def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return row
 
 
+def lift(tx: Connection, stack: Row[Any]) -> None:
+    """Remove the lock of a stack that is about to be deleted from all that is nested in it.
+
+    Otherwise an update that overtakes the deletion would leave nested stacks locked that nobody can unlock.
+    """
+    if stack.lock is None:
+        return
+    tree = schema.stack.c.id.in_(stacks.tree_of(stack.id))
+    lock_order.take_stacks(tx, tree)
+    tx.execute(update(schema.stack).where(tree).values(lock=None))
+
+
 def check_unlocked(stack: Row[Any]) -> None:
     """Check that a stack is not locked.
 
