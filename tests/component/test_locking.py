@@ -3,13 +3,11 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults, Weather
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
-from homeostat.store import schema
 from homeostat.store.shards import shards
 from tests.component.maintained import check_still_suspended, lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume
@@ -481,24 +479,3 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     unlock(service, stack_id)
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
-
-
-def test_an_update_that_overtakes_the_deletion_of_a_locked_stack_leaves_nothing_locked() -> None:
-    """Found by the simulation: the deletion took the lock from the root alone, and nobody can unlock nested stacks."""
-    service, stack_id = made({"g": group(2, double()), "srv": server()})
-    lock(service, stack_id)
-    service.rest()
-    service.cloud.weather.faults = Faults(unreachable=1.0)
-    unlock(service, stack_id)
-    service.live(8000.0)
-    assert service.state(stack_id) == "UNLOCK_FAILED"
-    service.stack_service.delete(stack_id)  # and no pass follows before the update
-    service.update(stack_id, {"g": group(2, double()), "srv": server()})
-    service.cloud.weather.faults = Faults()
-    service.rest()
-    with service.db.read() as tx:
-        assert tx.execute(select(schema.stack.c.lock).where(schema.stack.c.lock.is_not(None))).all() == []
-    (handle,) = service.servers()
-    service.cloud.vanish(handle)
-    service.live(300.0)
-    assert len(service.servers()) == 1

@@ -3,14 +3,16 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Creation, Operation
-from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clouds.simulated import Faults, SimulatedCloud
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Action
-from tests.component.maintained import lock, rested, unlock
+from homeostat.store import schema
+from tests.component.maintained import lock, made, rested, unlock
 from tests.component.marked import OFF, mark
-from tests.component.running import Service, group, server
+from tests.component.running import Service, double, group, server
 
 
 class Refusing(SimulatedCloud):
@@ -119,3 +121,24 @@ def test_no_action_reports_success_above_a_failed_group(action: Action) -> None:
     assert "grp" in service.stack(stack_id).reason
     service.live(200.0)
     assert service.state(stack_id) == f"{action}_FAILED"
+
+
+def test_an_update_that_overtakes_the_deletion_of_a_locked_stack_leaves_nothing_locked() -> None:
+    """Found by the simulation: the deletion took the lock from the root alone, and nobody can unlock nested stacks."""
+    service, stack_id = made({"g": group(2, double()), "srv": server()})
+    lock(service, stack_id)
+    service.rest()
+    service.cloud.weather.faults = Faults(unreachable=1.0)
+    unlock(service, stack_id)
+    service.live(8000.0)
+    assert service.state(stack_id) == "UNLOCK_FAILED"
+    service.stack_service.delete(stack_id)  # and no pass follows before the update
+    service.update(stack_id, {"g": group(2, double()), "srv": server()})
+    service.cloud.weather.faults = Faults()
+    service.rest()
+    with service.db.read() as tx:
+        assert tx.execute(select(schema.stack.c.lock).where(schema.stack.c.lock.is_not(None))).all() == []
+    (handle,) = service.servers()
+    service.cloud.vanish(handle)
+    service.live(300.0)
+    assert len(service.servers()) == 1
