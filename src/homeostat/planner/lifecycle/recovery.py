@@ -220,8 +220,11 @@ def _during_action(case: Case) -> Decision:
 def _recovered(case: Case) -> Decision:
     row = case.row
     if case.node.finding is Finding.UNKNOWN:
-        unlooked = _health(case.context).looked_at == 0.0
-        due_at = case.now + health_brake.EXAMINED_S if unlooked else None
+        health = _health(case.context)
+        found = health.nodes.get(row.key)
+        # A look that finds what was found before wakes nobody.
+        is_stale = health.looked_at == 0.0 or (found is not None and found.finding is not Finding.UNKNOWN)
+        due_at = case.now + health_brake.EXAMINED_S if is_stale else None
         return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, due_at, row.key)
     return check.look_first(case.context.world, row) or _recover(case)
 
