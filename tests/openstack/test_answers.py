@@ -467,8 +467,12 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rule, str]]:
     return found
 
 
+MAGNUM = "container-infrastructure-management"
+
+
 def test_each_row_has_a_case() -> None:
-    assert {case.example.rule for case in CASES} == set(RULES)
+    """But for those of a service that this OpenStack does not have: `tests/unit` has examples of them all."""
+    assert {case.example.rule for case in CASES} == {rule for rule in RULES if rule.service != MAGNUM}
 
 
 def cases() -> Iterator[Any]:
