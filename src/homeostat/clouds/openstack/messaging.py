@@ -3,6 +3,7 @@
 Messaging has no lists longer than 20, and says of a queue that is not there that it is empty: only the list knows.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -16,6 +17,7 @@ from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal
 
 LIMIT = 20
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 PATCH = {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}
 
 
@@ -42,6 +44,10 @@ class Queues(Collection):
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["name"])
+
+    def resolve(self, name: str) -> str | None:
+        """As any lookup; a name that no queue may have is refused by the service for good, so it is not asked."""
+        return super().resolve(name) if NAME.fullmatch(name) else None
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         name = str(spec["name"])
