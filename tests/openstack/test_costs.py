@@ -28,7 +28,7 @@ MADE = {
 
 
 @pytest.mark.shows("CV7")
-def test_a_stack_costs_one_change_a_resource_and_no_look_at_any_single_one(project: Project, tmp_path: Path) -> None:
+def test_a_stack_costs_one_change_a_resource_and_few_looks_at_any_single_one(project: Project, tmp_path: Path) -> None:
     with contextlib.closing(project.connection()) as user, one_worker(project, tmp_path) as worker:
         network = user.network.create_network(name="net").id
         user.network.create_subnet(network_id=network, name="sub", ip_version=4, cidr="10.60.0.0/16")
@@ -39,7 +39,8 @@ def test_a_stack_costs_one_change_a_resource_and_no_look_at_any_single_one(proje
             seconds = time.monotonic() - started
     assert dict(calls.mutating) == MADE
     print(f"{seconds:.0f} s", calls.reading.most_common())
-    assert "GET /ports/*" not in calls.reading
+    # A port is looked at once its server has it; where no other has one by then, it is asked for alone (ADR 0099).
+    assert calls.reading["GET /ports/*"] <= UNITS
     assert calls.reading.total() <= ONCE + LOOK * seconds, calls.reading.most_common()
 
 
