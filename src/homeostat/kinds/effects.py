@@ -69,16 +69,12 @@ _QOS_RULE = (_on("qos_policy", "policy", "rules"),)
 EFFECTS: Mapping[str, tuple[Effect, ...]] = {
     "server": (
         Effect("port", (("networks", "*", "port"), ("addresses", "*", "*", "port")), _DEVICE),
-        Effect(
-            "floating_ip", (("networks", "*", "floating_ip"),), ("port_id", "fixed_ip_address", "router_id", "status")
-        ),
-        Effect(
-            "volume", (("block_device_mapping", "*", "volume_id"), ("volumes", "*", "id")), ("status", "attachments")
-        ),
+        Effect("floating_ip", (("networks", "*", "floating_ip"),), _LEADS_TO),
+        Effect("volume", (("block_device_mapping", "*", "volume_id"), ("volumes", "*", "id")), _USED),
         Effect("server_group", (("scheduler_hints", "group"),), ("members",)),
     ),
     "volume_attachment": (
-        _on("volume", "volume_id", "status", "attachments"),
+        _on("volume", "volume_id", *_USED),
         _on("server", "instance_uuid", "volumes"),
     ),
     "subnet": (_on("network", "network_id", "subnets"),),
