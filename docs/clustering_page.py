@@ -66,7 +66,8 @@ What differs from Senlin in what a policy may say:
   maintenance. Only administrators may see hosts; for others, `HYPERVISOR_STATUS_POLLING` finds nothing.
 - `poll_url_conn_error_as_unhealty`, `poll_url_conn_error_as_unheathy` and the former form
   `detection: {type, options: {interval, …}}` are understood, with a warning.
-- `fencing` is done before an action, in the order COMPUTE, NETWORK, STORAGE.
+- `fencing` is done before an action, in the order COMPUTE, NETWORK, STORAGE. `hosts` of `GET …/health` says why a host
+  is declared down by it, since when, and what lifts that: this service never does.
 - `quorum`, `vantage_points`, `mode`, `max_unhealthy`, `one_first`, `inside_first` and `preserve`, among others, are
   this service's own. With more unhealthy nodes than `max_unhealthy`, none is recovered.
 - `preserve` is for nodes that are a server by itself: others have ports and volumes beside it. Which of several volumes

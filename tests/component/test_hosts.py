@@ -1,17 +1,26 @@
 """Hosts that are called down: what is done about their servers, and what is not (ADR 0093)."""
 
+from typing import Any
+
 import pytest
 
 from homeostat.clouds.simulated.objects import HOSTS
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
-from tests.component.checked import HOST, Checked, actions, policy
+from homeostat.store.shards import declared_hosts, health
+from tests.component.checked import HOST, SOURCE, STATUS, Checked, actions, policy
 
 CUT = ["COMPUTE", "NETWORK", "STORAGE"]
 
 
 def checked(count: int = 6, *names: str, **more: object) -> Checked:
     return Checked(count, policy(HOST, actions=actions(*(names or ("RECREATE",))), fencing=CUT, **more))
+
+
+def declared(service: Checked) -> list[dict[str, Any]]:
+    """Hosts that are declared down, as users see them."""
+    with service.db.read() as tx:
+        return [dict(each._mapping) for each in declared_hosts.listed(tx, service.stack(service.id))]
 
 
 def hosts_of(service: Checked) -> set[str]:
@@ -91,3 +100,40 @@ def test_that_a_host_was_declared_down_is_no_evidence_once_it_is_heard_of() -> N
     assert {each.finding.value for each in said} == {"unknown"}
     assert all("heard of again" in each.reason for each in said), said
     assert all(f"openstack compute service set --up {failed} nova-compute" in each.reason for each in said), said
+
+
+def test_why_a_host_is_declared_down_is_said_until_that_is_lifted() -> None:
+    """By then no member is on it any more: its evidence is nowhere else."""
+    service = checked()
+    (failed, *_) = HOSTS
+    service.cloud.fail_host(failed)
+    service.live(300.0)
+    (said,) = declared(service)
+    assert failed not in hosts_of(service)
+    assert (said["host"], said["parent_name"], said["stack_id"]) == (failed, "nodes", service.group)
+    # The first one was cut off for its own silence, not since the host was declared down for it.
+    assert f"its host {failed} is down, heard of last at " in said["reason"]
+    assert 0 < said["at"] < service.clock.now() - 200.0
+    service.cloud.fail_host(failed, back=True)
+    service.live(15.0)
+    assert declared(service) == []
+
+
+def test_hosts_are_known_while_a_policy_is_switched_off_and_forgotten_with_it() -> None:
+    service = checked()
+    service.cloud.fail_host(HOSTS[0])
+    service.live(60.0)
+    assert len(declared(service)) == 1
+    with service.db.write() as tx:
+        health.switch(tx, SOURCE, enabled=False, now=service.db.now_of(tx))
+    service.live(15.0)
+    assert len(declared(service)) == 1
+    service.detach()
+    assert declared(service) == []
+
+
+def test_a_server_that_is_only_powered_off_says_of_no_host_that_it_is_declared_down() -> None:
+    service = Checked(3, policy(STATUS, actions=actions("RECREATE"), fencing=["COMPUTE"]))
+    service.cloud.change(service.handle(0), status="error")
+    service.live(60.0)
+    assert ("fence" in service.recoveries(), declared(service)) == (True, [])

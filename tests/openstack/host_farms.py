@@ -50,6 +50,10 @@ class Scene:
         assert answer.status_code == 200, answer.text
         return sorted(answer.json()["health"], key=lambda each: str(each["resource_name"]))
 
+    def declared(self) -> list[Wire]:
+        """Hosts that are declared down, with the evidence."""
+        return list(self.served.http.get(self.served.path(self.name, "health")).json()["hosts"])
+
     def servers(self) -> list[str]:
         return [each["physical_resource_id"] for each in self.health()]
 

@@ -80,6 +80,11 @@ def test_servers_of_a_host_that_fails_are_made_again_on_another_one(scene: Scene
         print(f"{len(there)} servers were made again {time.monotonic() - began:.0f} s after their host had failed")
         assert host not in {scene.host_of(each) for each in scene.servers()}
         assert set(before) - set(there) <= set(scene.servers())
+        (declared,) = scene.declared()
+        assert f"its host {host} is down, heard of last at " in declared["reason"]
+        assert (declared["host"], f"--up {host} nova-compute" in declared["released_by"]) == (host, True)
+    # `failed` lifts it, as an operator would.
+    eventually(lambda: scene.declared() == [], "the host to be forgotten")
 
 
 def test_placement_says_whether_a_host_has_room(mine: Project, scene: Scene, tmp_path: Any) -> None:

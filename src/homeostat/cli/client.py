@@ -178,6 +178,10 @@ class Client:
             found += page["health"]
         return found
 
+    def declared_hosts(self, stack: Mapping[str, Any]) -> list[Wire]:
+        """Return the hosts that are declared down since a member of the stack was cut off."""
+        return list(self._request("GET", f"{_path(stack)}/health", params={"limit": 1}).get("hosts", ()))
+
     def approve_recovery(self, stack: Mapping[str, Any], name: str) -> None:
         """Let the recovery of a resource begin."""
         self._request("POST", f"{_path(stack)}/resources/{quote(name, safe='')}/recovery")

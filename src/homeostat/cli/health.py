@@ -22,7 +22,7 @@ def health(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.act == APPROVE:
             return _approve(client, stack, arguments)
-        found = client.health(stack)
+        found, hosts = client.health(stack), client.declared_hosts(stack)
         ill = [each for each in found if each["finding"] != Finding.HEALTHY]
         waits = {_place(each): _waits(client, each) for each in ill[: arguments.limit]}
     counts = (len(found) - len(ill), len(found))
@@ -31,9 +31,11 @@ def health(arguments: Namespace) -> int:
         if not found:
             raise Problem(f"no health policy holds for {arguments.resource} in {stack['stack_name']}")
     if arguments.json:
-        write_json({"health": [{**each, "waits": waits.get(_place(each))} for each in found]})
+        write_json({"health": [{**each, "waits": waits.get(_place(each))} for each in found], "hosts": hosts})
     else:
         _print(stack, found, counts, waits, arguments)
+        for each in hosts:
+            console().print(Text("\n".join(_declared(each))))
     return FAILED if any(each["finding"] == Finding.UNHEALTHY for each in found) else OK
 
 
@@ -107,6 +109,15 @@ def _lines(member: Wire, waits: Wire | None) -> list[str]:
     return lines
 
 
+def _declared(host: Wire) -> list[str]:
+    """Return what is to be said of a host that is declared down."""
+    return [
+        f"host {host['host']} is declared down since {host['since']}: {'/'.join(host['path'])} was cut off by that",
+        f"  found before: {host['reason']}",
+        f"  released by: {host['released_by']}",
+    ]
+
+
 def add_commands(commands: Commands) -> None:
     command = add_client_command(
         commands,
@@ -114,7 +125,8 @@ def add_commands(commands: Commands) -> None:
         "health",
         "see what health policies have found of members, and approve recoveries",
         "homeostat health status web\n  homeostat health approve web nodes/3\n\n"
-        "  status      which members are not healthy, the evidence of each detection, and what a recovery waits for\n"
+        "  status      which members are not healthy, the evidence of each detection, what a recovery waits for,\n"
+        "              and which hosts are declared down for it: why, since when, and what lifts that\n"
         "  approve     let the recovery of a member begin that its policy only proposes, or that is held back\n\n"
         "The exit code of status is 1 where a member is unhealthy.",
     )

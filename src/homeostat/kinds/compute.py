@@ -25,6 +25,10 @@ FENCES = ("COMPUTE", "NETWORK", "STORAGE")
 """What `fence` can cut off: a server's guest, its ports, and its volumes."""
 
 
+FENCE_ANSWER = frozenset({"fenced", "not_fenced", "declared_down"})
+"""Properties of a server that the answer to `fence` alone has."""
+
+
 def fences_of(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what the arguments of `fence` or `unfence` ask for, in the order of `FENCES`.
 
@@ -83,6 +87,11 @@ SERVER = Kind(
         "host": Field(FieldType.TEXT, "", "the `hypervisor` that it is on, where the cloud shows that"),
         "fenced": listing("[COMPUTE|NETWORK|STORAGE]", "in the answer to `fence`: what is seen to be cut off now"),
         "not_fenced": mapping("{what: why}", "in the answer to `fence`: the rest of what was asked for"),
+        "declared_down": Field(
+            FieldType.TEXT,
+            "",
+            "in the answer to `fence`: its host, where that is declared down, by which it is cut off",
+        ),
     },
     statuses=Statuses(
         ready=frozenset({"active"}),

@@ -141,6 +141,20 @@ class RecoveryAction(NamedTuple):
     host: str = ""
 
 
+class DeclaredHost(NamedTuple):
+    """A host that is declared down, as the fence of a member has it.
+
+    Attributes:
+        host: Its name.
+        name: The member that was cut off by it.
+        reason: What was found of the member: why it was cut off.
+    """
+
+    host: str
+    name: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A recovery that has begun.

@@ -5,6 +5,7 @@ A request that fails is an event, and nothing more: the row is what it was befor
 
 from dataclasses import replace
 
+from homeostat.kinds.compute import FENCE_ANSWER
 from homeostat.kinds.registry import KINDS
 from homeostat.model import intent, requested
 from homeostat.model.errors import HomeostatError, Transient, Uncertain
@@ -169,7 +170,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     row.acted_at, row.due_at, row.retries = now, None, 0
     row.handle = answer.handle or row.handle
     fenced = answer.properties.get("fenced", ())
-    seen = {name: value for name, value in answer.properties.items() if name not in ("fenced", "not_fenced")}
+    seen = {name: value for name, value in answer.properties.items() if name not in FENCE_ANSWER}
     if answer.presence is not Presence.UNKNOWN:
         answer = replace(answer, properties=seen)
         outcome.look(world, row, answer)

@@ -280,6 +280,20 @@ def test_a_host_that_was_declared_down_and_is_heard_of_is_no_fence(cloud: OpenSt
     assert (fenced, "openstack compute service set --up h nova-compute" in left["COMPUTE"]) == ([], True)
 
 
+def test_the_answer_names_the_host_that_is_declared_down_and_none_for_a_server_that_is_stopped(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    def declared() -> object:
+        seen = operate(cloud, "fence", what=["COMPUTE"])
+        assert isinstance(seen, Observation)
+        return seen.properties["declared_down"]
+
+    openstack.silence()
+    assert [declared(), declared()] == ["h", "h"], "the answer to the first request may have been lost"
+    openstack.services[0] |= {"state": "up", "forced_down": False}
+    assert declared() == ""
+
+
 def test_a_server_is_not_stopped_for_a_host_that_works_again(cloud: OpenStackCloud, openstack: OpenStack) -> None:
     for refusal in (None, Transient("away")):
         openstack.refuses = {"GET /os-services": refusal} if refusal is not None else {}

@@ -17,10 +17,12 @@ from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, link
 from homeostat.convergence.health_facts import policy_of
 from homeostat.model.errors import Rejected
+from homeostat.model.hosts import to_lift
 from homeostat.model.node_health import Finding
 from homeostat.model.status import joined
 from homeostat.planner.policies.reported import with_report
-from homeostat.planner.report.health import described
+from homeostat.planner.report.health import described, timestamp
+from homeostat.store.shards import declared_hosts
 from homeostat.store.stacks import member_health
 
 ROUTER = router("health")
@@ -46,7 +48,8 @@ def list_health(
 ) -> Response:
     """List the resources that a health policy holds for, in the stack and the groups in it, with all evidence.
 
-    With them come the policies that hold now, in short.
+    With them come the policies that hold now, in short, and the hosts that are declared down since a member was cut
+    off, with the evidence, until a look finds that this was lifted.
 
     Where there are many, follow the link `next` until there is none.
     """
@@ -55,6 +58,7 @@ def list_health(
         found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
         now = context.db.now_of(tx)
         holding = [_policy(each, top) for each in member_health.policies(tx, top)]
+        declared = [_host(each, top) for each in declared_hosts.listed(tx, top)]
     shown = [
         {
             "stack_name": each.stack_name,
@@ -75,7 +79,17 @@ def list_health(
         if query.finding is not None:
             params["finding"] = query.finding.value
         links.append(link("next", f"{context.stack_url(top)}/health?{urlencode(params)}"))
-    return Json({"health": shown, "policies": holding, "links": links})
+    return Json({"health": shown, "policies": holding, "hosts": declared, "links": links})
+
+
+def _host(row: Row[Any], top: Row[Any]) -> Wire:
+    return {
+        "host": row.host,
+        "since": timestamp(row.at),
+        "path": [row.name] if row.stack_id == top.id else [row.parent_name, row.name],
+        "reason": row.reason,
+        "released_by": to_lift(row.host),
+    }
 
 
 def _policy(row: Row[Any], top: Row[Any]) -> Wire:

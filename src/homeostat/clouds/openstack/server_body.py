@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from homeostat.clouds.openstack.service import Wire
+from homeostat.kinds.compute import FENCE_ANSWER
 
 IdOf = Callable[[str, Any], Any]
 """Kind, name or id of a thing -> its id."""
@@ -144,7 +145,7 @@ def object_of(thing: Wire) -> Wire:
         found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
     if VOLUMES in thing:
         found["volumes"] = thing[VOLUMES]
-    found |= {name: thing[f"_{name}"] for name in ("fenced", "not_fenced") if f"_{name}" in thing}
+    found |= {name: thing[f"_{name}"] for name in FENCE_ANSWER if f"_{name}" in thing}
     return {**found, **({"snapshots": thing["_snapshots"]} if thing.get("_snapshots") else {})}
 
 

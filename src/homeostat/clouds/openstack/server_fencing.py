@@ -12,6 +12,7 @@ The ports that are taken down get a tag, so that `unfence` brings up no others.
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -52,7 +53,7 @@ class ServerFence:
         self._room = ServerRoom(cloud)
 
     def cut(self, handle: str, what: Collection[str], *, host_down: bool = False) -> Wire:
-        """Cut off a server; return `{_fenced, _not_fenced}`, as seen afterwards.
+        """Cut off a server; return `{_fenced, _not_fenced, _declared_down}`, as seen afterwards.
 
         Args:
             handle: The server.
@@ -65,11 +66,17 @@ class ServerFence:
         withheld = self._withheld(self._look(handle), host_down=host_down)
         if withheld:
             return {"_fenced": [], "_not_fenced": dict.fromkeys(what, withheld)}
-        acts = {"COMPUTE": self._power_off, "NETWORK": self._take_down, "STORAGE": self._detach}
+        declared: list[str] = []
+        acts: dict[str, Callable[[str], str]] = {
+            "COMPUTE": partial(self._power_off, declared),
+            "NETWORK": self._take_down,
+            "STORAGE": self._detach,
+        }
         left = {each: self._left(acts[each], handle) for each in what}
         return {
             "_fenced": [each for each in what if not left[each]],
             "_not_fenced": {each: why for each, why in left.items() if why},
+            "_declared_down": "".join(declared),
         }
 
     def open(self, handle: str, what: Collection[str]) -> None:
@@ -115,7 +122,8 @@ class ServerFence:
 
     # -- COMPUTE -------------------------------------------------------------------------------------------------------
 
-    def _power_off(self, handle: str) -> str:
+    def _power_off(self, declared: list[str], handle: str) -> str:
+        """Power a server off, or declare its host down, and add that to `declared`; return what is left to be done."""
         thing = self._look(handle)
         if is_machine(thing):
             return self._power_off_machine(handle)
@@ -124,7 +132,9 @@ class ServerFence:
         service = self._service(thing)
         if service is not None and service["state"] == "down":
             # It may have gone silent since the first look, as all do when the control plane pauses.
-            return self._withheld(thing, host_down=True) or self._declare_down(thing, service)
+            left = self._withheld(thing, host_down=True) or self._declare_down(thing, service)
+            declared += [] if left else [str(service["host"])]
+            return left
         if thing.get(TASK) is None:
             self._act(handle, "os-stop")
         return "" if _is_off(self._look(handle)) else "it is being stopped"

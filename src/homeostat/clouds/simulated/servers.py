@@ -87,7 +87,9 @@ class Servers:
             if not self._fails():
                 fenced.append(each)
         rest = [each for each in what if each not in fenced]
-        return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, UNSEEN)}
+        host = server["host"] if "COMPUTE" in fenced and server["status"] not in OFF else ""
+        declared = host if host in self._hosts.forced else ""
+        return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, UNSEEN), "declared_down": declared}
 
     def _withheld(self, server: Fields, *, host_down: bool) -> str:
         """Return why nothing of a server is cut off yet; "" where it may be."""

@@ -44,6 +44,7 @@ class Round:
         unseen: Row key -> why its thing could not be looked at.
         inside: Row key of a member that is a stack -> what is unwell in it.
         looks: Row key -> number of a detection -> what it has seen.
+        lifted: Stacks and hosts that were seen not to be declared down any more.
     """
 
     taken: Mapping[Shard, Taken]
@@ -56,6 +57,7 @@ class Round:
     unseen: dict[str, str] = field(default_factory=dict)
     inside: dict[str, str] = field(default_factory=dict)
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
+    lifted: list[tuple[str, str]] = field(default_factory=list)
 
     def policy(self, row: Row[Any]) -> HealthPolicy | None:
         return policy_for(self.policies.get(row.stack_id, {}), row.name)

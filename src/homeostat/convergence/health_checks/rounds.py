@@ -17,12 +17,12 @@ from sqlalchemy import Row
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
 from homeostat.convergence.health_checks.asking import Place, Round, ask, urls_of
+from homeostat.convergence.health_checks.hosts import look_at_hosts
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_facts import policies
 from homeostat.convergence.inside_stacks import things_below, unwell
 from homeostat.convergence.observer import Observer
 from homeostat.model.answers import Detector, Kind
-from homeostat.model.errors import HomeostatError
 from homeostat.model.health_policy import DetectionType
 from homeostat.model.member_names import member_of_name, stands_beside
 from homeostat.model.node_health import Finding, Look, NodeHealth
@@ -36,7 +36,7 @@ from homeostat.resources.base import Thing
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
-from homeostat.store.shards import health, observations, shards, vantage_looks
+from homeostat.store.shards import declared_hosts, health, observations, shards, vantage_looks
 from homeostat.store.shards.health import Shard, Taken
 from homeostat.store.sql import lock_order
 
@@ -159,7 +159,7 @@ class HealthRounds:
 
     def _hear(self, current: Round) -> None:
         """Note what the status of each member says, and the state of its host."""
-        hosts = self._hosts(current)
+        hosts = look_at_hosts(self._db, self._clouds, current)
         for key, row in current.members.items():
             policy = current.policy(row)
             if policy is None or not current.taken[row.stack_id, row.shard].whole:
@@ -177,29 +177,6 @@ class HealthRounds:
                     current.looks[key][number] = _made(row) or _balanced(current, row)
                 elif not row.handle and row.status == Status.FAILED:  # else its URL is asked, see `_ask`
                     current.looks[key][number] = verdicts.look(Detector.CREATION, Kind.ILL, row.reason, certain=True)
-
-    def _hosts(self, current: Round) -> dict[tuple[str, str], Observation]:
-        """Look at the hosts of servers, with one call for each project."""
-        wanted: dict[str, set[str]] = defaultdict(set)
-        for row in current.members.values():
-            policy, host = current.policy(row), str((row.object or {}).get("host") or "")
-            asks = policy is not None and any(each.type is DetectionType.HYPERVISOR for each in policy.detections)
-            if host and asks:
-                wanted[current.project(row)].add(host)
-        found: dict[tuple[str, str], Observation] = {}
-        for project, names in wanted.items():
-            handles = sorted(names)
-            try:
-                looks = self._clouds(project).observe("hypervisor", handles)
-            except HomeostatError as error:
-                LOG.warning("cannot look at the hosts of project %s: %s", project, error)
-                looks = [Observation(Presence.UNKNOWN, each, reason=str(error)) for each in handles]
-            except Exception as error:  # such as a cloud that has no hosts to show
-                LOG.exception("cannot look at the hosts of project %s: the adapter failed", project)
-                reason = f"the adapter of hypervisor failed: {error!r}"
-                looks = [Observation(Presence.UNKNOWN, each, reason=reason) for each in handles]
-            found |= {(project, host): look for host, look in zip(handles, looks, strict=True)}
-        return found
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -256,6 +233,7 @@ class HealthRounds:
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             lock_order.take(tx, sorted(current.taken))
+            declared_hosts.forget(tx, current.lifted, current.now)
             # What was found by policies that hold no more, or were amended, does not count.
             holding = health.checks_of(tx, sorted({each[1] for each in changed})) if changed else {}
             health.store(self._db, tx, [each for each in changed if holding.get(each[1]) == current.checks[each[1]]])

@@ -9,6 +9,7 @@ from homeostat.model.observed import Observation
 from homeostat.model.plan import Step, StepOutcome
 from homeostat.model.world import World
 from homeostat.planner import handover_outcome, outcome, request_outcome
+from homeostat.planner.policies import fences
 
 
 def record(current: Pass, acted: Acted) -> None:
@@ -30,6 +31,8 @@ def record(current: Pass, acted: Acted) -> None:
             if recorded.observation is not None:
                 current.store_observation(recorded.row)
             current.note_failure(recorded.row)
+        if (declared := fences.declared_by(step, recorded.observation)) is not None:
+            writes.declared.append(declared)
         if recorded.orphan_token:
             writes.orphans += current.orphans_of(recorded.row, recorded.orphan_token)
         current.frontier.apply(step, recorded)

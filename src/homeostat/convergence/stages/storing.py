@@ -12,7 +12,7 @@ from homeostat.model.world import Resource, Spares
 from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
-from homeostat.store.shards import brakes, health, shard_state
+from homeostat.store.shards import brakes, declared_hosts, health, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.stacks import locks, rollouts, snapshots, stacks
 
@@ -107,6 +107,8 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     if encoded.writes.recoveries:
         _check_recoveries(current, tx, encoded)
         health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)
+    if encoded.writes.declared:
+        declared_hosts.note(current.db, tx, stack.id, encoded.writes.declared, encoded.now)
     if current.world.health is not None and any(_is_to_be_checked(row) for row in encoded.writes.rows()):
         health.hurry(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
@@ -143,6 +145,8 @@ def _redact(current: Pass) -> None:
     for row in current.writes.rows():
         row.reason = redactor.text(row.reason)
     current.writes.events = redactor.events(current.writes.events)
+    declared = current.writes.declared
+    current.writes.declared = [each._replace(reason=redactor.text(each.reason)) for each in declared]
     current.failure = redactor.text(current.failure)
 
 

@@ -21,10 +21,15 @@ def described(health: NodeHealth, marks: Marks | None) -> Wire:
     """
     shown: Wire = {
         "finding": health.finding.value,
-        "since": _at(health.since),
+        "since": timestamp(health.since),
         "reason": health.reason,
         "detected": [
-            {"type": each.type, "finding": each.finding.value, "since": _at(each.since), "evidence": each.evidence}
+            {
+                "type": each.type,
+                "finding": each.finding.value,
+                "since": timestamp(each.since),
+                "evidence": each.evidence,
+            }
             for each in health.detected
         ],
     }
@@ -32,7 +37,7 @@ def described(health: NodeHealth, marks: Marks | None) -> Wire:
     if recovery is not None:
         shown["recovery"] = {
             "step": 0 if recovery.step == BY_HINT else recovery.step + 1,
-            "begun_at": _at(recovery.begun_at),
+            "begun_at": timestamp(recovery.begun_at),
             "tried": list(recovery.tried),
             "fenced": list(recovery.fenced),
             "rounds": recovery.rounds,
@@ -40,5 +45,6 @@ def described(health: NodeHealth, marks: Marks | None) -> Wire:
     return shown
 
 
-def _at(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
+    """Return a time as users see it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

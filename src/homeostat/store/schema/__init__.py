@@ -20,7 +20,7 @@ from homeostat.store.schema.cells import (
 )
 from homeostat.store.schema.clusters import action, cluster, cluster_policy, node, policy, profile, receiver
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
-from homeostat.store.schema.health import health_check, node_health, recovery, vantage_look
+from homeostat.store.schema.health import declared_host, health_check, node_health, recovery, vantage_look
 from homeostat.store.schema.records import (
     deferred_signal,
     record,
@@ -57,6 +57,7 @@ __all__ = [
     "cell_of",
     "cluster",
     "cluster_policy",
+    "declared_host",
     "deferred_signal",
     "event",
     "event_sink",

@@ -41,6 +41,23 @@ node_health = Table(
 )
 """What was found of each resource that a health policy holds for; see `model.node_health.NodeHealth`."""
 
+declared_host = Table(
+    "declared_host",
+    metadata,
+    Column("stack_id", Text, ForeignKey("stack.id", ondelete="CASCADE"), primary_key=True),
+    Column("host", Text, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("reason", SafeText, nullable=False),
+)
+"""Hosts that are declared down, by which a member was cut off; see `store.shards.declared_hosts`.
+
+Columns:
+    at: When the cloud confirmed that.
+    name: The member.
+    reason: What was found of the member.
+"""
+
 vantage_look = Table(
     "vantage_look",
     metadata,

@@ -121,6 +121,9 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     tx.execute(gone)
     tx.execute(delete(_node).where(_node.c.stack_id.in_(mine)))
     tx.execute(delete(schema.vantage_look).where(schema.vantage_look.c.stack_id.in_(mine)))
+    # Of a policy that is only switched off it is still known which hosts it has declared down.
+    none_left = ~exists().where(_check.c.stack_id == stack_id)
+    tx.execute(delete(schema.declared_host).where(schema.declared_host.c.stack_id.in_(mine), none_left))
     values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
     tx.execute(update(_shard).where(here, _shard.c.crashes == 0).values(**values))
     notices.mark_due(tx)

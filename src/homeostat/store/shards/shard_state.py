@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from homeostat.model.errors import Superseded
-from homeostat.model.node_health import RecoveryAction
+from homeostat.model.node_health import DeclaredHost, RecoveryAction
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Event, Part
 from homeostat.model.rollout import RolloutChange
@@ -89,6 +89,7 @@ class Writes:
         parts: Parts of the snapshot that is being taken of the stack.
         rollouts: Rollouts of metadata that begin or end.
         recoveries: Actions of recoveries that begin.
+        declared: Hosts that are declared down, as fences have it.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -105,6 +106,7 @@ class Writes:
     parts: list[Part] = field(default_factory=list)
     rollouts: list[RolloutChange] = field(default_factory=list)
     recoveries: list[RecoveryAction] = field(default_factory=list)
+    declared: list[DeclaredHost] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.inserted) + len(self.full) + len(self.outcomes) + len(self.removed)

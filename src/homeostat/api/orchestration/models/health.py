@@ -60,7 +60,18 @@ class HoldingPolicy(BaseModel):
     max_per_hour: int | None = Field(description="Most recoveries that begin in an hour.")
 
 
+class DeclaredHost(BaseModel):
+    """A host of servers that is declared down, since a member had to be cut off."""
+
+    host: str
+    since: str = Field(description="When the cloud confirmed that it is declared down.")
+    path: list[str] = Field(description="Names of the resources from the requested stack down to that member.")
+    reason: str = Field(description="What was found of the member: the evidence for which it was cut off.")
+    released_by: str = Field(description="Who lifts that, and how.")
+
+
 class StackHealth(BaseModel):
     health: list[MemberHealth]
     policies: list[HoldingPolicy]
+    hosts: list[DeclaredHost] = Field(description="Until they are seen not to be declared down any more.")
     links: list[Link]

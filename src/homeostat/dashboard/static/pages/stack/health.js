@@ -31,7 +31,7 @@ const resourceOf = (member) => `stacks/${encodeURIComponent(member.stack_name)}/
 
 /** The members for which health policies hold, and why those wait that are ill. */
 async function checkUp(project, path) {
-  const { health: members, policies, links } = await get(project, `${path}/health`, { limit: MEMBERS_MAX });
+  const { health: members, policies, hosts, links } = await get(project, `${path}/health`, { limit: MEMBERS_MAX });
   const isWhole = !links.some((each) => each.rel === "next");
   const found = isWhole ? members : await ofAll(project, path);
   const ill = found.filter((each) => each.finding !== "healthy");
@@ -39,7 +39,7 @@ async function checkUp(project, path) {
     const { reasons } = (await get(project, `${resourceOf(each)}/explain`)).explanation;
     return [placeOf(each), reasons.find((reason) => reason.resource_name === each.resource_name)];
   });
-  return { members, policies, isWhole, ill, held: new Map(await Promise.all(asked)) };
+  return { members, policies, hosts, isWhole, ill, held: new Map(await Promise.all(asked)) };
 }
 
 /** The members that are not healthy of more than one page holds. */
@@ -66,6 +66,10 @@ function Policy({ found }) {
   ];
   const of = found.path.length ? `${found.members ? "members of " : ""}${found.path.join("/")}` : "members";
   return html`<li><strong>${of}</strong>: mode <strong>${found.mode}</strong>, ${MODES[found.mode]}; ${words.join("; ")}</li>`;
+}
+
+function DeclaredHost({ found }) {
+  return html`<li>Host <strong>${found.host}</strong> is declared down since <${Moment} at=${found.since} />: <strong>${found.path.join("/")}</strong> was cut off by that. Found before: ${found.reason}. <span class="quiet">Released by: ${found.released_by}</span></li>`;
 }
 
 /** What holds recoveries back, and which. */
@@ -139,7 +143,7 @@ export function Health({ project, path, none = null, whole = false }) {
   const { value, error } = useRepeated(() => checkUp(project, path), [project, path], HEALTH_MS);
   const problem = error && html`<${Problem} error=${error} />`;
   if (!value) return problem;
-  const { members, policies, isWhole, ill, held } = value;
+  const { members, policies, hosts, isWhole, ill, held } = value;
   if (!members.length && !policies.length) return html`${problem}${none}`;
   const illCount = ill.length < MEMBERS_MAX ? ill.length : `${MEMBERS_MAX} or more`;
   return html`<h2>Health</h2>
@@ -148,6 +152,7 @@ export function Health({ project, path, none = null, whole = false }) {
       ${isWhole ? `${members.length - ill.length} of ${members.length} members are healthy` : `${illCount} of more than ${MEMBERS_MAX} members are not healthy`}
     </p>
     ${whole && html`<ul class="policies">${policies.map((each) => html`<${Policy} key=${each.path.join("/")} found=${each} />`)}</ul>`}
+    ${hosts.length > 0 && html`<ul class="hosts">${hosts.map((each) => html`<${DeclaredHost} key=${each.host} found=${each} />`)}</ul>`}
     ${whole && html`<${Holds} held=${held} />`}
     ${ill.length > 0 && html`<${Ill} project=${project} found=${value} />`}
     ${whole && isWhole && html`<${Healthy} members=${members} />`}`;
