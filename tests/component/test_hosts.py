@@ -7,7 +7,8 @@ import pytest
 from homeostat.clouds.simulated.objects import HOSTS
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
-from homeostat.store.shards import declared_hosts, health
+from homeostat.store.shards import health
+from homeostat.store.stacks import member_health
 from tests.component.checked import HOST, SOURCE, STATUS, Checked, actions, policy
 
 CUT = ["COMPUTE", "NETWORK", "STORAGE"]
@@ -20,7 +21,7 @@ def checked(count: int = 6, *names: str, **more: object) -> Checked:
 def declared(service: Checked) -> list[dict[str, Any]]:
     """Hosts that are declared down, as users see them."""
     with service.db.read() as tx:
-        return [dict(each._mapping) for each in declared_hosts.listed(tx, service.stack(service.id))]
+        return [dict(each._mapping) for each in member_health.declared_hosts(tx, service.stack(service.id))]
 
 
 def hosts_of(service: Checked) -> set[str]:

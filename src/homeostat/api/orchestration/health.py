@@ -22,7 +22,6 @@ from homeostat.model.node_health import Finding
 from homeostat.model.status import joined
 from homeostat.planner.policies.reported import with_report
 from homeostat.planner.report.health import described, timestamp
-from homeostat.store.shards import declared_hosts
 from homeostat.store.stacks import member_health
 
 ROUTER = router("health")
@@ -58,7 +57,7 @@ def list_health(
         found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
         now = context.db.now_of(tx)
         holding = [_policy(each, top) for each in member_health.policies(tx, top)]
-        declared = [_host(each, top) for each in declared_hosts.listed(tx, top)]
+        declared = [_host(each, top) for each in member_health.declared_hosts(tx, top)]
     shown = [
         {
             "stack_name": each.stack_name,

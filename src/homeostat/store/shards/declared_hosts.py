@@ -4,16 +4,14 @@ Compute keeps neither, and an operator who is to lift it has to know both (ADR 0
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import Connection, delete, select
 
 from homeostat.model.node_health import DeclaredHost
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import member_health
 
-_host, _stack = schema.declared_host, schema.stack
+_host = schema.declared_host
 
 
 def note(db: Database, tx: Connection, stack_id: str, found: Sequence[DeclaredHost], now: float) -> None:
@@ -32,15 +30,3 @@ def forget(tx: Connection, lifted: Collection[tuple[str, str]], seen_at: float) 
     """Forget hosts, each as stack and host, that were seen not to be declared down, if that was noted before."""
     for stack_id, host in lifted:
         tx.execute(delete(_host).where(_host.c.stack_id == stack_id, _host.c.host == host, _host.c.at < seen_at))
-
-
-def listed(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
-    """Return what is noted of a stack and of the groups in it, the oldest first.
-
-    Returns:
-        Rows of host, at, name, reason; stack_id, parent_name.
-    """
-    columns = (*(_host.c[each] for each in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
-    joined = _host.join(_stack, _stack.c.id == _host.c.stack_id)
-    where = (member_health.is_below(top), _stack.c.deleted_at.is_(None))
-    return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_host.c.at, _host.c.host)))

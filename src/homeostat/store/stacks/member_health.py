@@ -10,6 +10,7 @@ from homeostat.planner.policies.reported import with_report
 from homeostat.store import schema
 
 _node, _resource, _stack, _check = schema.node_health, schema.resource, schema.stack, schema.health_check
+_host = schema.declared_host
 
 
 def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, limit: int) -> list[Row[Any]]:
@@ -28,7 +29,7 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
     of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
     of_stack = (_stack.c.name.label("stack_name"), _stack.c.parent_name)
     joined = _node.join(_resource, _resource.c.key == _node.c.key).join(_stack, _stack.c.id == _resource.c.stack_id)
-    where = [is_below(top), _stack.c.deleted_at.is_(None), _node.c.key > marker]
+    where = [_is_below(top), _stack.c.deleted_at.is_(None), _node.c.key > marker]
     where += [_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE]
     if finding is Finding.UNHEALTHY:  # also by a mark, of which the reader judges
         where.append(or_(_node.c.finding == finding.value, _resource.c.marks.is_not(None)))
@@ -47,12 +48,23 @@ def policies(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
     columns = (_check.c.name, _check.c.members, _check.c.spec, _check.c.stack_id, _stack.c.parent_name)
     joined = _check.join(_stack, _stack.c.id == _check.c.stack_id)
     of_group = and_(_check.c.members, _check.c.stack_id == top.parent_id, _check.c.name == top.parent_name)
-    where = (or_(is_below(top), of_group), _stack.c.deleted_at.is_(None), _check.c.enabled)
+    where = (or_(_is_below(top), of_group), _stack.c.deleted_at.is_(None), _check.c.enabled)
     return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_check.c.created_at)))
 
 
-def is_below(top: Row[Any]) -> ColumnElement[bool]:
-    """Return the condition that a stack is this one, or one of the groups in it."""
+def declared_hosts(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
+    """Return the hosts that are declared down, as fences of the stack and of the groups in it have it; the oldest first.
+
+    Returns:
+        Rows of host, at, name, reason; stack_id, parent_name.
+    """
+    columns = (*(_host.c[each] for each in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
+    joined = _host.join(_stack, _stack.c.id == _host.c.stack_id)
+    where = (_is_below(top), _stack.c.deleted_at.is_(None))
+    return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_host.c.at, _host.c.host)))
+
+
+def _is_below(top: Row[Any]) -> ColumnElement[bool]:
     inside = _stack.c.root_id == top.id if top.parent_id is None else _stack.c.parent_id == top.id
     return or_(_stack.c.id == top.id, inside)
 
