@@ -53,7 +53,7 @@ def policies(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
 
 
 def declared_hosts(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
-    """Return the hosts that are declared down, as fences of the stack and of the groups in it have it; the oldest first.
+    """Return the hosts that are declared down by fences of the stack and of the groups in it, the oldest first.
 
     Returns:
         Rows of host, at, name, reason; stack_id, parent_name.
