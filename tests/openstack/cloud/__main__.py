@@ -79,7 +79,8 @@ def _env(args: argparse.Namespace) -> None:
     print(f"export OS_CLIENT_CONFIG_FILE={site.clouds_yaml}")
     print(f"export OS_CLOUD={configuration.USER}")
     print(f"export PATH={site.venv / 'bin'}:$PATH")
-    print(f"# notifications: {site.transport_url}, topics notifications, versioned_notifications")
+    # The topics are those that it listens to by default: notifications, versioned_notifications.
+    print(f"export HOMEOSTAT_OS_NOTIFICATIONS={site.transport_url}")
 
 
 def _start(args: argparse.Namespace) -> None:

@@ -67,7 +67,13 @@ def _fill(site: Site, services: Sequence[Service]) -> None:
     if names := [name for each in services for name in each.databases]:
         mariadb.create_databases(site, names)
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda each: each.prepare(), services))
+        list(pool.map(_prepare, services))
+
+
+def _prepare(service: Service) -> None:
+    service.prepare()
+    if service.databases:
+        say(f"{service.name} has its databases")
 
 
 def _fill_catalog(site: Site, services: Sequence[Service], processes: Processes) -> None:
