@@ -1,4 +1,5 @@
-"""The ring with groups that scale: signals in any state, several at once, during snapshots, and lost workers.
+"""The ring with groups that scale: signals in any state, several at once, during snapshots, and lost workers; and users
+who change the own stacks of groups.
 
 `HOMEOSTAT_SEEDS=1000` plays more.
 """
@@ -12,13 +13,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from homeostat.api.services.stacks import StackService
 from homeostat.model.errors import Transient
 from homeostat.resources import groups
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
+from tests.simulation.listing import list_members
 from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.templates import GROUP, DesiredStack, Gardener, Resources
 from tests.simulation.trouble import TroubledWorld
 
 pytestmark = pytest.mark.heavy
@@ -80,14 +83,16 @@ class ScalingWorker(Worker):
 
 
 class ScalingWorld(TroubledWorld):
-    """scaled — signals that were answered; waited — how many of them had to wait at most at a time."""
+    """scaled — signals that were answered; waited — how many of them had to wait at most at a time; listed — templates
+    of the own stacks of groups that were accepted."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, snapshots=True)
         self._gardener = Scaler(self.rng, nested=True)
-        self._acts.append((12.0, self._scale))
+        self._acts += [(12.0, self._scale), (8.0, self._list)]
         self.scaled = 0
         self.waited = 0
+        self.listed = 0
 
     def _worker(self) -> Worker:
         self._born += 1
@@ -110,6 +115,19 @@ class ScalingWorld(TroubledWorld):
         for _ in range(self.rng.choice((1, 1, 3))):
             api.requests.append(self._sender(api, project, handle))
         self.note(f"scale by {handle}")
+
+    def _list(self) -> None:
+        """A user gets the template of a group's own stack, and sends it back changed."""
+        keys = {row.key for row in self.rows() if row.type in (SCALING_GROUP, GROUP) and row.handle}
+        inside = sorted(each.id for each in self.all_stacks() if each.parent_key in keys and not each.deleted_at)
+        if not inside:
+            return
+        stack_id, rng = self.rng.choice(inside), random.Random(self.rng.random())
+
+        def send(stack_service: StackService) -> None:
+            self.listed += list_members(rng, stack_service, stack_id)
+
+        self._request(send, f"list the members of {stack_id[:6]}")
 
     def _sender(self, api: Any, project: str, handle: str) -> Callable[[Any], None]:
         def send(_: Any) -> None:
@@ -137,18 +155,20 @@ class ScalingWorld(TroubledWorld):
 
 
 class Scaled(NamedTuple):
-    """What one seed gave: the story, how many signals were answered, and how many had to wait at a time."""
+    """What one seed gave: the story, how many signals were answered, how many had to wait at a time, and how many
+    templates of groups' own stacks were accepted."""
 
     lines: list[str]
     scaled: int
     waited: int
+    listed: int
 
 
 def play(seed: int) -> Scaled:
     with with_story(ScalingWorld(seed), seed, replay(seed, "scaling")) as world:
         world.run()
         world.check_sizes()
-    return Scaled(world.story.lines, world.scaled, world.waited)
+    return Scaled(world.story.lines, world.scaled, world.waited, world.listed)
 
 
 played = cache(play)
@@ -160,7 +180,7 @@ def test_groups_that_are_signalled_converge_and_nothing_leaks_or_is_made_twice(s
 
 
 def test_there_are_signals_in_these_worlds_and_some_wait() -> None:
-    play_until(played, range(36), {"scaled": 21, "waited": 1})
+    play_until(played, range(36), {"scaled": 21, "waited": 1, "listed": 10})
 
 
 def test_random_templates_have_policies_of_groups() -> None:

@@ -90,7 +90,7 @@ def test_a_chain(http: httpx.Client) -> None:
     assert listed["0"]["required_by"] == ["1"]
     refused = http.put(child, json={"template": VERSION})
     assert refused.status_code == 400
-    assert "update the group instead" in refused.text
+    assert "update the resource that it belongs to" in refused.text
 
 
 def test_attributes_of_a_large_group_are_read_when_they_are_asked_for(
@@ -148,3 +148,27 @@ def test_the_template_of_a_group_of_files_has_the_properties_that_its_user_gave(
     assert {name: each["properties"] for name, each in shown.items()} == {"0": {"word": "0"}, "1": {"word": "1"}}
     exported = http.get(f"stacks/files/{stack_id}/export").text
     assert "(content)" not in exported
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+def test_the_own_stack_of_a_group_takes_a_template_that_lists_its_members(http: httpx.Client, method: str) -> None:
+    stack = created(http, group("a", 0))
+    child = nested(http, stack, "grp")
+    listed = http.get(f"{child}/template").json()
+    listed["resources"]["1"]["properties"]["value"] = "b"
+    assert http.request(method, child, json={"template": listed}).status_code == 202
+    settled(http, child.rpartition("/")[2], status="UPDATE_COMPLETE")
+    assert values(http, child) == {"0": "a", "1": "b"}
+    assert http.put(stack, json={"template": group("c", 0)}).status_code == 202
+    settled(http, stack.rpartition("/")[2], status="UPDATE_COMPLETE")
+    assert values(http, child) == {"0": "c", "1": "c"}
+
+
+def test_a_list_of_members_that_no_group_can_have_names_the_place(http: httpx.Client) -> None:
+    child = nested(http, created(http, group("a", 0)), "grp")
+    listed = http.get(f"{child}/template").json()
+    listed["resources"]["web"] = listed["resources"].pop("1")
+    answer = http.patch(child, json={"template": listed})
+    assert (answer.status_code, "resources.web" in answer.text) == (400, True), answer.text
+    answer = http.patch(child, json={"parameters": {"v": "b"}})
+    assert (answer.status_code, "The Parameter (v) was not defined in template" in answer.text) == (400, True)

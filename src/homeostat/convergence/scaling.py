@@ -23,7 +23,7 @@ from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import definition_rollout, rolling_update
-from homeostat.resources import groups
+from homeostat.resources import groups, listed_members
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy
 from homeostat.resources.instance_signals import ALARMS
@@ -192,7 +192,8 @@ class Scaling:
         if size == healthy:
             return plan
         leaving = {*failed, *first_to_leave(tx, nested, away)}
-        wanted = groups.resized(before.template, before.template["resource_def"], size, leaving)
+        sized = groups.resized(before.template, before.template["resource_def"], size, leaving)
+        wanted = listed_members.kept_own(before.template, sized)
         new = nested.complete_revision is None
         if definition_rollout.STAGED in before.template:
             group: groups.Group = definition_rollout.resized(before.template, wanted)

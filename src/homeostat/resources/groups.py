@@ -376,6 +376,28 @@ def definition_of(group: Group, name: str) -> Mapping[str, Any]:
     return next(definition for low, high, definition in runs_with_own(group) if low <= number < high)
 
 
+def final_definition_of(group: Group, name: str) -> Mapping[str, Any]:
+    """Return the definition that the member of that name has once all batches are done."""
+    number = int(name)
+    for entry in group.get("own", ()):
+        if any(low <= number < high for low, high in entry["numbers"]):
+            return dict(entry["resource_def"])
+    return dict(group["resource_def"])
+
+
+def skip_of(before: Group, numbers: Sequence[int]) -> list[str]:
+    """Return the skip list of a group with members of just these numbers; names of those that leave stay out for good.
+
+    Args:
+        before: The group so far.
+        numbers: In order; none that an entry for all numbers below one stands for.
+    """
+    staying, low, end = set(map(str, numbers)), skipped_below(before["skip"]), numbers[-1] + 1 if numbers else 0
+    present = names_between(before["count"], set(before["skip"]), low, names_end(before["count"], before["skip"]))
+    skipped = [*before["skip"], *map(str, range(low, end)), *present]
+    return _folded(list(dict.fromkeys(name for name in skipped if name not in staying)))
+
+
 def differences(before: Group, after: Group) -> list[tuple[int, int]]:
     """Return the ranges of numbers (high not included) with different definitions in the two groups.
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Row
 
 from homeostat.api.access.auth import Caller
+from homeostat.api.services import listed_groups
 from homeostat.api.services.adoption_looks import AdoptionLooker
 from homeostat.api.services.adoption_preview import AdoptedPreviewer, AdoptionPreview
 from homeostat.api.services.deletion_update import new_policies
@@ -61,9 +62,9 @@ class PreparedStack:
 
 OF_RESOURCES = frozenset({"group", "chain"})
 """Kinds of revisions that say what a resource is to be: templates do not."""
-UPDATE_THE_GROUP = (
-    "Updating the stack of a group with a template, parameters, an environment or files is not supported: update the "
-    "group instead. A PATCH without these mends what has failed or is marked in it."
+UPDATE_THE_RESOURCE = (
+    "Updating this stack with a template, parameters, an environment or files is not supported: update the resource "
+    "that it belongs to. A PATCH without these mends what has failed or is marked in it."
 )
 
 
@@ -245,9 +246,11 @@ class StackService:
             # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
             row = self._live(tx, stack_id)
             locks.check_unlocked(row)
-            group = revisions.get(tx, stack_id, row.revision).kind in OF_RESOURCES
-        if group and patch and _changes_nothing(request):
+            kind = revisions.get(tx, stack_id, row.revision).kind
+        if kind in OF_RESOURCES and patch and _changes_nothing(request):
             return self._begin_again(stack_id, also, first)
+        if kind == "group":
+            return self._list_members(stack_id, request, patch=patch, by=by, also=also, first=first)
         row, checked = self._proposed(stack_id, request, patch=patch)
         revision = checked.revision
         return self._revisions.add_revision(
@@ -262,6 +265,41 @@ class StackService:
             first=first,
         )
 
+    def _list_members(
+        self, stack_id: str, request: StackRequest, *, patch: bool, by: Caller | None, also: Also, first: Also
+    ) -> int | None:
+        """Try to store what a template of a group's own stack says of its members; returns as `_try_update`."""
+        with self._db.read() as tx:
+            row = self._live(tx, stack_id)
+            before = revisions.desired_of(tx, stack_id, row.revision)
+        _check_changeable(row)
+        if before.kind != "group":
+            return None
+        identity, limits = Identity(row.id, row.name, row.project), self.quotas.expansion_limits
+        whole = listed_groups.request_of(before, request)
+        checked = self._pipeline.run(identity, whole, limits, base=listed_groups.base_of(before))
+        listed = listed_groups.listed_in(checked, before)
+        with self._db.read() as tx:
+            secret = checked.revision.secret or row.secret
+            now = self._db.now_of(tx)
+            desired = listed_groups.revision_of(tx, row, before, listed, secret=secret, now=now)
+
+        def fits(tx: Connection) -> None:
+            listed_groups.check_room(tx, row, desired, self.quotas.resources_max)
+            first(tx)
+
+        return self._revisions.add_revision(
+            row,
+            desired,
+            _changes(request, patch=patch),
+            self.entrusted(row.root_id, row.project, by),
+            timeout_s=self.quotas.timeout_s,
+            look_first=request.look_first,
+            policies=None,
+            also=also,
+            first=fits,
+        )
+
     def _begin_again(self, stack_id: str, also: Also, first: Also) -> int:
         """Begin an update of the stack of a group or chain that changes nothing: what failed or is marked is mended.
 
@@ -270,9 +308,7 @@ class StackService:
         """
         with self._db.write() as tx:
             row = locks.changeable(self._db, tx, stack_id)
-            check_not_abandoned(row)
-            if row.suspended:
-                raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
+            _check_changeable(row)
             first(tx)
             # The act of the resource that the stack belongs to goes on, if one is in progress.
             intent, now = revisions.intent_of(tx, row.id, row.revision), self._db.now_of(tx)
@@ -294,11 +330,9 @@ class StackService:
             described = views.described_revision(tx, stack_id)
             before = revisions.desired_of(tx, stack_id, described)
             base = before if request.revision is None else revisions.desired(tx, stack_id, request.revision)
-        check_not_abandoned(row)
-        if row.suspended:
-            raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
+        _check_changeable(row)
         if before.kind != "template":
-            raise Rejected("NotSupported", UPDATE_THE_GROUP)
+            raise Rejected("NotSupported", UPDATE_THE_RESOURCE)
         # All of it runs outside of the transaction that stores the revision: compiling and calling clouds take long.
         identity = Identity(row.id, row.name, row.project)
         limits = self.quotas.expansion_limits
@@ -407,6 +441,13 @@ class StackService:
         return row
 
 
+def _check_changeable(row: Row[Any]) -> None:
+    """Raise Rejected (NotSupported) for a stack that is suspended, or being abandoned."""
+    check_not_abandoned(row)
+    if row.suspended:
+        raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
+
+
 def _check_free(tx: Connection, project: str, name: str) -> None:
     """Raise Rejected (StackExists) if the project has a stack of this name."""
     other = stacks.find(tx, project, name)
@@ -415,8 +456,8 @@ def _check_free(tx: Connection, project: str, name: str) -> None:
 
 
 def _changes_nothing(request: StackRequest) -> bool:
-    """Return whether a patch leaves the desired state of a stack as it is."""
-    given = (request.parameters, request.environment, request.files, request.clear_parameters)
+    """Return whether a patch leaves the desired state of a stack without parameters as it is."""
+    given = (request.parameters, request.environment, request.files)
     return request.template is None and request.revision is None and not any(given)
 
 

@@ -10,13 +10,13 @@ from homeostat.convergence.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.convergence.nested_stacks.removal_requests import Asks
 from homeostat.model.budget import Absence
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.rollout import AppliesTo
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.policies import definition_rollout, rolling_update
 from homeostat.planner.scope import thing_of
-from homeostat.resources import groups
+from homeostat.resources import groups, listed_members
 from homeostat.resources.base import ResourceType
 from homeostat.resources.families.balanced import SERVER
 from homeostat.resources.families.launch_configurations import COPIED, LaunchConfiguration, LikeServer
@@ -170,14 +170,16 @@ def wanted_group(
         # What the group has taken over from a server stays, whatever becomes of that server.
         taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
         one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
-        return _scaled(kind, values, one, before.template, failed, first)
+        scaled = _scaled(kind, values, one, before.template, failed, first)
+        return listed_members.kept_own(before.template, scaled)
     skip, left = removal_requests.skip_list(tx, nested, before.template, values, asks), before.template.get("left", [])
     made = {name: values[name] for name in ("resource_def", "index_var", "count")}
     if isinstance(kind, NodeGroup):  # its cluster has said which of its nodes leave
         return {"skip": skip, **made, **kind.further(values)}
     leaving = groups.leaving_first(before.template, values["count"], skip, first)
     left = [*left, *leaving]
-    return {"skip": [*skip, *leaving], **made, **({"left": left} if left else {})}
+    wanted = {"skip": [*skip, *leaving], **made, **({"left": left} if left else {})}
+    return listed_members.kept_own(before.template, wanted)
 
 
 def _scaled(
@@ -206,6 +208,41 @@ def _scaled(
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
     healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
     return groups.resized(before, one, kind.wanted_size(values, healthy), {*failed, *first})
+
+
+def listed_group(
+    tx: Connection,
+    row: Resource,
+    nested: Row[Any],
+    before: groups.Group,
+    listed: listed_members.Listed,
+    now: float,
+) -> groups.Group:
+    """Return the next revision of a group's stack whose user has listed its members, or the first batch on the way.
+
+    Args:
+        tx: A consistent read.
+        row: Row of the group.
+        nested: Row of its stack.
+        before: Newest revision of its stack.
+        listed: All its members, see `listed_members`.
+        now: The agreed time.
+
+    Raises:
+        Rejected: The group cannot have these members.
+    """
+    kind = type_of(row.type)
+    values = kind.complete(row.properties)
+    if definition_rollout.STAGED in before or (
+        isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION)
+    ):
+        message = "The members of this group get their definition in a rollout: update the group instead."
+        raise Rejected("NotSupported", message)
+    wanted = listed_members.as_listed(before, listed)
+    policy = kind.batches(values) if isinstance(kind, Membership) else {}
+    away, new = away_members(tx, nested, before), nested.complete_revision is None
+    pending = is_pending(nested)
+    return rolling_update.begin(before, wanted, policy, failed_of(away), new, away, pending=pending, now=now)
 
 
 def check_weight(row: Resource, member: Any, count: int) -> None:

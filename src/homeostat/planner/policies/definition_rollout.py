@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from homeostat.model.rollout import MemberOrder, RolloutSettings
-from homeostat.resources import groups
+from homeostat.resources import groups, listed_members
 from homeostat.resources.groups import Group, Run
 
 STAGED = "staged"
@@ -32,6 +32,8 @@ def begin(before: Group, wanted: Group, since: int) -> dict[str, Any]:
     """
     if STAGED in before and before["resource_def"] == wanted["resource_def"]:
         return resized(before, wanted)
+    if before.get("own") and before["resource_def"] != wanted["resource_def"]:  # given to members by a user
+        before = listed_members.own_as_earlier(before)
     back = _back(before)
     same = back["resource_def"] == wanted["resource_def"] and not back.get("earlier")
     if same or not before["count"]:
