@@ -9,7 +9,7 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Weather
 from homeostat.model.errors import Rejected
 from tests.component.marked import OFF, PAIR, UNHEALTHY, mark, refused, send_marks, started
-from tests.component.running import Service, double, group, server, template
+from tests.component.running import Service, double, group, server
 
 # -- replaced ----------------------------------------------------------------------------------------------------------
 
