@@ -263,16 +263,16 @@ def test_a_locked_stack_keeps_its_members() -> None:
         send(service, shown(service))
 
 
-def test_who_reads_the_group_is_told_of_its_new_members() -> None:
+def test_who_reads_the_group_sees_its_new_members() -> None:
     service = Service()
-    told = {"get_attr": ["grp", "current_size"]}
-    stack_id = service.create({"grp": scaling(2, double(value="a")), "t": double(value=told)})
+    size = {"get_attr": ["grp", "current_size"]}
+    stack_id = service.create({"grp": scaling(2, double(value="a")), "t": double(value=size)})
     service.rest()
     changed = shown(service)
     del changed["resources"]["0"]
     send(service, changed)
     service.rest()
-    service.update(stack_id, {"grp": scaling(1, double(value="a")), "t": double(value=told), "o": double()})
+    service.update(stack_id, {"grp": scaling(1, double(value="a")), "t": double(value=size), "o": double()})
     service.rest()
     assert handles(service).keys() == {"1"}
     assert service.row(stack_id, "t").properties["value"] == "1"
