@@ -15,7 +15,7 @@ from homeostat.clouds.openstack import OpenStack as Adapter
 from homeostat.clouds.openstack import OpenStackConfig
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.connections import Connections
-from homeostat.clouds.port import Answer, Change, Creation
+from homeostat.clouds.port import Answer, Change, Cloud, Creation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation, Presence
@@ -109,7 +109,7 @@ def rest(_: float) -> None:
     time.sleep(LOOK_S)
 
 
-def ready(cloud: OpenStackCloud, kind: str, handle: str) -> Observation:
+def ready(cloud: Cloud, kind: str, handle: str) -> Observation:
     """What it looks like when it has settled well."""
     words = KINDS[kind].statuses
 
@@ -123,7 +123,7 @@ def ready(cloud: OpenStackCloud, kind: str, handle: str) -> Observation:
     return until(ask, f"{kind} {handle}", rest=rest, within_s=SETTLES_S)
 
 
-def make(cloud: OpenStackCloud, type: str, properties: Spec, name: str = "") -> str:
+def make(cloud: Cloud, type: str, properties: Spec, name: str = "") -> str:
     """The handle of a new thing that is ready."""
     life = Life(type, properties)
     token, kind = f"test-{uuid.uuid4()}", life.of.kind
@@ -131,7 +131,7 @@ def make(cloud: OpenStackCloud, type: str, properties: Spec, name: str = "") -> 
     return ready(cloud, kind, made.handle).handle
 
 
-def remove(cloud: OpenStackCloud, kind: str, handle: str) -> None:
+def remove(cloud: Cloud, kind: str, handle: str) -> None:
     """Returns when it is gone."""
     accepted(lambda: cloud.delete(kind, [handle]))
     until(lambda: not cloud.observe(kind, [handle])[0].present, f"{kind} {handle} to go", rest=rest)

@@ -80,6 +80,7 @@ SERVER = Kind(
         "locked": BOOLEAN,
         "address": TEXT,
         "addresses": mapping("{network: [{addr, version, port, mac}]}"),
+        "ports": listing("[{id, name}]", "of it, also those without an address, where the cloud tells"),
         "volumes": listing("[{id, delete_on_termination}]", "that are attached to it"),
         "fault": TEXT,
         "console_log": TEXT,

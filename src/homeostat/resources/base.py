@@ -272,6 +272,10 @@ class ResourceType:
             spec["name"] = physical_name
         return spec
 
+    def fields_of(self, name: str, values: Props) -> tuple[str, ...]:
+        """Return the fields of the cloud's object that a property sets."""
+        return (self.renamed.get(name, name),)
+
     def means_none(self, name: str, value: Any) -> bool:
         """Return whether a value of a property is an empty text that stands for none."""
         return value == "" and name in self._left_out

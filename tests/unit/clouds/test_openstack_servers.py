@@ -91,7 +91,7 @@ def server(id: str, token: str = "") -> Wire:
 
 def port(id: str, token: str, device: str = "") -> Wire:
     made = {"id": id, "name": id, "device_id": device, "network_id": "net", "mac_address": f"mac-{device}", "tags": []}
-    return TOKEN.write(made, token)
+    return TOKEN.write({**made, "fixed_ips": [{"ip_address": "10.0.0.2"}]}, token)
 
 
 def test_the_ports_of_many_servers_are_one_list_and_are_remembered(world: World) -> None:
@@ -110,6 +110,31 @@ def test_the_address_of_a_list_of_ports_does_not_become_too_long() -> None:
     texts = [str(TOKEN.write({}, f"{number:032}")[TOKEN.field]) for number in range(PER_QUERY)]
     for params in ({"tags-any": ",".join(tags)}, {"description": texts}):
         assert len(urlencode(params, doseq=True)) < ADDRESS_MAX
+
+
+def test_the_ports_of_a_server_are_asked_for_again_once_it_shows_others(world: World) -> None:
+    there = server("a")
+    world.compute.things = [there]
+    world.network.things = [port("p", "", "a")]
+    (seen,) = world.cloud.observe("server", ["a"])
+    assert seen.properties["ports"] == [{"id": "p", "name": "p"}]
+    bare = {**port("bare", "", "a"), "mac_address": "mac-bare", "fixed_ips": []}
+    world.network.things, there["addresses"] = [bare], {}
+    for _ in range(2):
+        (seen,) = world.cloud.observe("server", ["a"])
+        assert seen.properties["ports"] == [{"id": "bare", "name": "bare"}]
+    assert [path for path, _ in world.network.asked] == ["/ports"] * 2
+
+
+def test_ports_that_are_not_known_are_not_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.compute.things = [{**server("a"), "addresses": {}}]
+
+    def away(*_: Any, **__: Any) -> Iterator[Wire]:
+        raise Transient("network: away")
+
+    monkeypatch.setattr(world.network, "list", away)
+    (seen,) = world.cloud.observe("server", ["a"])
+    assert "ports" not in seen.properties
 
 
 @pytest.mark.timeout(30)

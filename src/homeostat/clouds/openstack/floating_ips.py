@@ -6,6 +6,8 @@ from typing import Any
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.network import Aspect, NetworkCollection
 from homeostat.clouds.openstack.routers import external
+from homeostat.clouds.openstack.server_addresses import servers_of
+from homeostat.clouds.openstack.servers import Servers
 from homeostat.clouds.openstack.service import Wire
 from homeostat.model.errors import Terminal
 
@@ -30,6 +32,13 @@ def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
     return {"port_id": port or None, **fixed}
 
 
+def tell_servers(collection: NetworkCollection, *floating: Wire) -> None:
+    """Tell of servers that floating IPs led to before, or lead to now: they have other addresses."""
+    servers, handles = collection.cloud.collections.get("server"), servers_of(floating)
+    if isinstance(servers, Servers):
+        servers.readdressed(handles)
+
+
 class FloatingIps(NetworkCollection):
     kind = "floating_ip"
     path, key, keys = "/floatingips", "floatingip", "floatingips"
@@ -48,13 +57,25 @@ class FloatingIps(NetworkCollection):
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         """Make a floating IP; without a network it lies on the external one."""
-        return super().create(token, {**spec, "floating_network_id": spec.get("floating_network_id") or external(self)})
+        network = spec.get("floating_network_id") or external(self)
+        made = super().create(token, {**spec, "floating_network_id": network})
+        tell_servers(self, made)
+        return made
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         if not any(name in changed for name in TARGET):
             return super().update(handle, spec, changed)
+        before = self.get(handle)
         # An address alone would not say whose it is.
-        return super().update(handle, spec, [*{*changed, *TARGET}])
+        found = super().update(handle, spec, [*{*changed, *TARGET}])
+        tell_servers(self, before, found)
+        return found
+
+    def delete(self, handle: str) -> Wire | None:
+        before = self.get(handle)
+        left = super().delete(handle)
+        tell_servers(self, before)
+        return left
 
 
 class FloatingIpAssociations(Aspect):
@@ -91,13 +112,19 @@ class FloatingIpAssociations(Aspect):
 
     def delete(self, handle: str) -> Wire | None:
         floating, _, port = handle.partition(":")
-        if self.get(handle)["port_id"] != port and port:
+        before = self._thing(self.api.get(self.path_of(floating)))
+        if not before["port_id"]:
+            raise Missing(f"floating IP {floating} leads nowhere")
+        if before["port_id"] != port and port:
             raise Missing(f"floating IP {floating} leads elsewhere")
         self._put(floating, {"port_id": None}, handle)
+        tell_servers(self, before)
         return None
 
     def _put(self, floating: str, leads: Wire, of: str) -> Wire:
-        return self._thing(self.api.request("PUT", self.path_of(floating), {"floatingip": leads}, of=of))
+        found = self._thing(self.api.request("PUT", self.path_of(floating), {"floatingip": leads}, of=of))
+        tell_servers(self, found)
+        return found
 
 
 class PortForwards(NetworkCollection):

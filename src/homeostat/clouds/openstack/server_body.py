@@ -143,6 +143,8 @@ def object_of(thing: Wire) -> Wire:
     if "addresses" in thing:
         found["addresses"] = _addresses(thing)
         found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
+    if "_ports" in thing:
+        found["ports"] = [{"id": each["id"], "name": each["name"]} for each in thing["_ports"].values()]
     if VOLUMES in thing:
         found["volumes"] = thing[VOLUMES]
     found |= {name: thing[f"_{name}"] for name in FENCE_ANSWER if f"_{name}" in thing}

@@ -18,7 +18,8 @@ class ServerLooks:
     Every look lists what has changed since the one before (`changes-since`); every ten minutes all servers are listed.
     Nova does not list so a server whose tags were changed, or that lost an entry of its metadata, or got or lost an
     interface, a volume or a floating IP: that is seen within ten minutes. What this service itself changes of these it
-    follows up with a change that is told (`Servers.tell`), since other processes look as well.
+    follows up with a change that is told (`Servers.tell`), since other processes look as well. What Nova finds out only
+    after that is seen all the same, since every look asks again for the changes of the last minutes.
     """
 
     def __init__(self, listed: Callable[..., Iterator[Wire]]) -> None:

@@ -47,6 +47,8 @@ OWN = ("subnet", "port_extra_properties", "floating_ip")
 """Fields of an entry that Nova does not know."""
 DETACH_S = 1.0
 """Seconds until a port that is being detached is looked at again."""
+WITHOUT_PORTS = ("BUILD", "ERROR", "DELETED", None)
+"""Statuses in which a server may have no ports yet, or none any more."""
 COMPUTE = "compute:"
 """How the device_owner of a port begins that Nova has bound."""
 SERVICE_FIELDS = ("value_specs", "qos_policy", "no_fixed_ips")
@@ -159,22 +161,41 @@ class ServerPorts:
             LOG.warning("port %s of server %s has no tag yet: %s", port, handle, error)
 
     def shown_on(self, things: Sequence[Wire], token_of: Callable[[Wire], str]) -> list[Wire]:
-        """Return servers with their ports as `_ports`: MAC address -> port; only unknown ones are asked for."""
+        """Return servers with their ports as `_ports`: MAC address -> port.
+
+        They are asked for where a server shows others than before, or none at first. One whose ports are not known has
+        no `_ports`.
+
+        Raises:
+            Transient: A server has addresses, and Networking does not say whose they are.
+        """
         tokens = {str(each["id"]): token_of(each) for each in things}
         with self._lock:
-            known = {handle: self._known.get(handle, {}) for handle in tokens}
-        found: dict[str, dict[str, Wire]] = {
-            str(each["id"]): {} for each in things if not _macs(each) <= known[str(each["id"])].keys()
-        }
-        for port in self._list("device_id", found):
+            known = {handle: self._known[handle] for handle in tokens if handle in self._known}
+        others = [each for each in things if _shows_others(each, known.get(str(each["id"])))]
+        found: dict[str, dict[str, Wire]] = {str(each["id"]): {} for each in others}
+        try:
+            listed = [*self._list("device_id", found)]
+        except Transient:
+            if any(map(_macs, others)):
+                raise
+            listed, found = [], {}
+        for port in listed:
             handle = port["device_id"]
-            found[handle][port["mac_address"]] = {"id": port["id"], "network_id": port["network_id"]}
+            shown = {name: port[name] for name in ("id", "name", "network_id")}
+            found[handle][port["mac_address"]] = {**shown, "has_address": bool(port["fixed_ips"])}
             token = TOKEN.read(port)
             if token and token == tokens[handle] and TAG + handle not in port.get("tags", ()):
                 self._mark(port["id"], handle)
         with self._lock:
             self._known.update(found)
-        return [{**each, "_ports": {**known, **found}[str(each["id"])]} for each in things]
+        ports = {**known, **found}
+        return [{**each, "_ports": ports[str(each["id"])]} if str(each["id"]) in ports else each for each in things]
+
+    def leading_to(self, ports: Iterable[str]) -> list[Wire]:
+        """Return the floating IPs that lead to these ports."""
+        portions = _portions(sorted(ports))
+        return [each for some in portions for each in self.api.list("/floatingips", "floatingips", port_id=some)]
 
     # -- after the server --------------------------------------------------------------------------------------------
 
@@ -336,6 +357,13 @@ def _macs(server: Wire) -> set[str]:
         for each in group
         if "OS-EXT-IPS-MAC:mac_addr" in each
     }
+
+
+def _shows_others(server: Wire, known: Mapping[str, Wire] | None) -> bool:
+    """Return whether a server shows other addresses than those of its ports as they were known."""
+    if known is None:
+        return bool(_macs(server)) or server.get("status") not in WITHOUT_PORTS
+    return _macs(server) != {mac for mac, port in known.items() if port["has_address"]}
 
 
 def _portions(values: Sequence[str]) -> list[Sequence[str]]:

@@ -6,7 +6,7 @@ A server carries its token as a tag. Some of its ports are made by this service,
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
 from homeostat.clouds.openstack.lately import Lately
+from homeostat.clouds.openstack.server_addresses import with_floating
 from homeostat.clouds.openstack.server_fencing import ServerFence
 from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
@@ -42,6 +43,9 @@ RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
 LATE_MAX = MISSED_MAX = 10_000
 MISSED_S = 10.0
 """Seconds for which a server that was missed is expected to be missing in the next look as well."""
+READDRESSED_MAX = 10_000
+READDRESSED_S = 120.0
+"""Seconds for which floating addresses that were changed are asked for where they are: Nova looks each minute."""
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
 NO_NETWORK = "Unable to automatically allocate a network"
 Things = list[Wire]
@@ -76,6 +80,7 @@ class Servers(Collection):
         # Tokens whose servers may still come: their ports are no remains yet.
         self._late = Lately(LATE_MAX, LATE_S)
         self._missed = Lately(MISSED_MAX, MISSED_S)
+        self._readdressed = Lately(READDRESSED_MAX, READDRESSED_S)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -143,13 +148,22 @@ class Servers(Collection):
 
     def _completed(self, things: Sequence[Wire]) -> Things:
         """Return servers with what is known of them elsewhere: their ports, snapshots and hosts."""
-        things = self._ports.shown_on(things, self._owner)
+        things = self._with_floating(self._ports.shown_on(things, self._owner))
         marked = {str(each["id"]) for each in things if SNAPSHOTS in each.get("tags", ())}
         snapshots = self._images.of_servers(marked) if marked else {}
         return [
             {**each, "_snapshots": snapshots.get(str(each["id"])), "_silence": self._hosts.silence_of(each)}
             for each in things
         ]
+
+    def _with_floating(self, things: Things) -> Things:
+        """Return servers with the floating addresses that they have, where these were changed lately."""
+        lately = self._readdressed.among([str(each["id"]) for each in things])
+        ports = [port["id"] for each in things if each["id"] in lately for port in each.get("_ports", {}).values()]
+        if not ports:
+            return things
+        floating = self._ports.leading_to(ports)
+        return [with_floating(each, floating) if each["id"] in lately else each for each in things]
 
     @property
     def _images(self) -> ServerSnapshots:
@@ -295,6 +309,12 @@ class Servers(Collection):
         """
         with contextlib.suppress(HomeostatError):
             self.api.request("POST", f"{self.path_of(handle)}/metadata", {"metadata": {}}, of=handle)
+
+    def readdressed(self, handles: Iterable[str]) -> None:
+        """Take note that floating IPs lead to these servers, or do no more."""
+        for handle in sorted(handles):
+            self._readdressed.note([handle])
+            self.tell(handle)
 
     def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         """Rebuild a server with another image or other user data; else only set its password."""

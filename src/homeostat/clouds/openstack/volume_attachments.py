@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import FEW, Collection
+from homeostat.clouds.openstack.servers import Servers
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.model.errors import Transient
@@ -107,7 +108,14 @@ class VolumeAttachments(Collection):
             if before is None or before["status"] == "detaching":
                 raise
             return before
+        self._tell(ids["serverId"])
         return {**ids, **self._thing(made), "status": "attaching"}
+
+    def _tell(self, server: str) -> None:
+        """Have looks at many servers show this one as it is with its disks: Nova does not list it as changed."""
+        servers = self.cloud.collections.get("server")
+        if isinstance(servers, Servers):
+            servers.tell(server)
 
     def _ids(self, spec: Mapping[str, Any]) -> Wire:
         return {
@@ -133,4 +141,5 @@ class VolumeAttachments(Collection):
                 raise
             return {**thing, "status": "deleting"}
         server, _, volume = handle.partition("/")
+        self._tell(server)
         return {"serverId": server, "volumeId": volume, "status": "deleting"}

@@ -46,7 +46,7 @@ class Exclusive:
             properties["networks"] = free or [{"allocate_network": "none"}]
             placed = {**properties, "networks": self.on_networks(properties)}
             fields = FIELDS["server"](placed, int(handle.rpartition("-")[2]))
-            properties |= {name: fields[name] for name in ("address", "addresses")}
+            properties |= {name: fields[name] for name in ("address", "addresses", "ports")}
         return refused
 
     def _named(self, kind: str, name: Any) -> Fields | None:

@@ -1,6 +1,6 @@
 """Objects of simulated things by kind: the fields that a cloud adds to the requested ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from homeostat.clouds.simulated import services
@@ -123,7 +123,13 @@ def _server(spec: Fields, number: int) -> Fields:
         for each in devices
         if each.get("volume_id")
     ]
-    return {"address": first, "addresses": addresses, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
+    shown = {"address": first, "addresses": addresses, "ports": ports_of(addresses)}
+    return {**shown, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
+
+
+def ports_of(addresses: Mapping[str, Sequence[Fields]]) -> list[Fields]:
+    """Return the ports of a server by its addresses."""
+    return [{"id": each["port"], "name": each["port"]} for group in addresses.values() for each in group]
 
 
 def on_network(entry: Fields, port: Fields | None, network: Fields | None) -> Fields:

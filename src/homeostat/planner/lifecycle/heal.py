@@ -108,7 +108,7 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
     spec = intents.requested_spec(context, row)
     # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
-    drifted = tuple(kind.renamed.get(each, each) for each in verdict.drifted) or tuple(spec)
+    drifted = tuple(field for each in verdict.drifted for field in kind.fields_of(each, row.properties)) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
     decision = context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
     if isinstance(decision, Step) and decision.verb is Verb.UPDATE:

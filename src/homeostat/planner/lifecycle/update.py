@@ -156,7 +156,7 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
     refused = set(changed_of(row.intent)) if row.acted_at is None else set()
     fields = sorted(
         refused
-        | {want.kind.renamed.get(name, name) for name in want.renewed}
+        | {field for name in want.renewed for field in want.kind.fields_of(name, want.values)}
         | {field for field in requested.keys() | spec.keys() if requested.get(field) != spec.get(field)}
     )
     step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))

@@ -38,7 +38,7 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     before = thing_of(world, row, kind)
     after = replace(before, seen=answer)
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
-    asked = {name for name in kind.properties if kind.renamed.get(name, name) in step.changed}
+    asked = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
     found = {name: value for name, value in known.items() if name not in asked}
     if settling(after, kind.statuses) is None:
         for name in kind.drift(after):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.resources import comparison
-from homeostat.resources.base import AdoptionTag, Props, ResourceType, Thing, payload
+from homeostat.resources.base import EMPTY, AdoptionTag, Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import (
     CIDR,
     DNS_DOMAIN,
@@ -69,6 +69,9 @@ def owner(**options: Any) -> Property:
 PORT_SECURITY = boolean("Filter the traffic of its ports by default.", update=True)
 
 
+SPECS = "value_specs"
+
+
 def value_specs(**options: Any) -> Property:
     return mapping("Further fields, passed on as they are.", default={}, drift=False, **options)
 
@@ -78,8 +81,29 @@ class NetworkingType(ResourceType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        spec.update(spec.pop("value_specs", None) or {})
+        spec.update(spec.pop(SPECS, None) or {})
         return spec
+
+    def fields_of(self, name: str, values: Props) -> tuple[str, ...]:
+        return tuple(values.get(SPECS) or ()) if name == SPECS else super().fields_of(name, values)
+
+    def drift(self, thing: Thing) -> tuple[str, ...]:
+        """Return what differs; `value_specs` do where one of their fields is shown with another value."""
+        found, wanted = super().drift(thing), thing.properties.get(SPECS)
+        if not wanted or not self.properties[SPECS].update:
+            return found
+        seen = thing.seen.properties
+        differs = any(
+            field in seen and value not in EMPTY and not comparison.equal(value, seen[field])
+            for field, value in wanted.items()
+        )
+        return (*found, SPECS) if differs else found
+
+    def sent_and_seen(self, thing: Thing, name: str) -> tuple[Any, Any]:
+        if name != SPECS:
+            return super().sent_and_seen(thing, name)
+        wanted, seen = thing.properties.get(SPECS) or {}, thing.seen.properties
+        return wanted, {field: seen[field] for field in wanted if field in seen} or None
 
 
 class Net(NetworkingType):

@@ -298,11 +298,10 @@ class Server(ServerType):
         return [AdoptionTag("port", port, thing.handle) for port in arguments["ports"]]
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return what differs; of its networks only that one is missing.
-
-        A named port may have no address, and is not seen then.
-        """
+        """Return what differs; of its networks only that one is missing, or a port that is named."""
         found, addresses = super().drift(thing), thing.seen.properties.get("addresses")
+        if _lacks_port(thing):
+            return (*found, "networks")
         entries_of_networks = [each for each in thing.properties.get("networks") or () if _has_address(each)]
         if addresses is None or not entries_of_networks:
             return found
@@ -319,6 +318,19 @@ class Server(ServerType):
             return next((item.get("addr") for group in _by_network(thing).values() for item in group), "")
         found = super().attribute(thing, name)
         return _UNSAID.get(name) if found is None else found
+
+
+def _lacks_port(thing: Thing) -> bool:
+    """Return whether a server that shows its ports is without one that it was given."""
+    ports = thing.seen.properties.get("ports")
+    known = {_plain(each[name]) for each in ports or () for name in ("id", "name")}
+    named = (each.get("port") for each in thing.properties.get("networks") or ())
+    return ports is not None and any(port and _plain(port) not in known for port in named)
+
+
+def _plain(name: Any) -> str:
+    """Return an id or a name without what an id may be written with or without."""
+    return str(name).replace("-", "").lower()
 
 
 def _has_address(entry: Mapping[str, Any]) -> bool:
