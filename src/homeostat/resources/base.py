@@ -197,14 +197,11 @@ class ResourceType:
     # -- before anything exists ------------------------------------------------------------------------------
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Check the given properties, and convert them to the types of the schema.
+        """Check the given properties, convert them to the types of the schema, and return those that are given.
 
         Args:
             provided: Properties as resolved so far; values may be `schema.UNKNOWN`.
             path: Path for errors.
-
-        Returns:
-            Only the properties that are given.
 
         Raises:
             Rejected: A property is wrong; the error has its path.
@@ -498,7 +495,6 @@ def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
     reason = f'Went to status {word.upper()} due to "{fault}"'
     if operation is not None:
         return Verdict(Condition.BROKEN, reason, Remedy.OPERATE, operation)
-    remedy = statuses.broken.get(word)
-    if remedy is not None:
-        return Verdict(Condition.BROKEN, reason, remedy)
+    if word in statuses.broken:
+        return Verdict(Condition.BROKEN, reason, statuses.broken[word])
     return Verdict(Condition.BROKEN, f'Unknown status {word.upper()} due to "{fault}"', Remedy.MANUAL)
