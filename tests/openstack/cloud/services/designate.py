@@ -8,6 +8,8 @@ from tests.openstack.cloud.services.service import Endpoint, Service
 
 POOL = "794ccc2cd75144feb57f8894c9f5c842"
 """Designate's default one."""
+POLLING = {"poll_delay": 0, "poll_retry_interval": 1, "poll_max_retries": 3, "poll_timeout": 1}
+"""How name servers are asked. Retries times both other times: for so long a lost update stays `PENDING`."""
 
 
 class Designate(Service):
@@ -35,7 +37,7 @@ class Designate(Service):
             },
             "service:central": {"workers": 1},
             "service:producer": {"workers": 1},
-            "service:worker": {"workers": 1, "poll_delay": 0, "poll_retry_interval": 1, "poll_max_retries": 3},
+            "service:worker": {"workers": 1, **POLLING},
             "producer_task:increment_serial": {"interval": 1},
             # Designate loses an update now and then, until this repairs it.
             "producer_task:worker_periodic_recovery": {"interval": 5},
