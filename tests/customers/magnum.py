@@ -1,6 +1,7 @@
 """A real Magnum, its API and its conductor, in `.magnum`: it makes clusters of containers by stacks."""
 
 import contextlib
+import ctypes
 import http.server
 import os
 import signal
@@ -25,6 +26,7 @@ NAME = "magnum"
 KIND = "container-infra"
 DOMAIN_ADMIN = "magnum_domain_admin"
 STARTS_S = 180.0
+PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,13 @@ class Magnum:
     def _running(self, program: str) -> Iterator["subprocess.Popen[bytes]"]:
         with (self.work / f"{program}.log").open("wb") as log:
             started = subprocess.Popen(
-                self._command(program), env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
+                self._command(program),
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                preexec_fn=_end_with_the_tests,
             )
             try:
                 yield started
@@ -122,6 +130,11 @@ class Magnum:
         folder = self.work / name
         folder.mkdir(exist_ok=True)
         return folder
+
+
+def _end_with_the_tests() -> None:
+    """Not even killed tests leave a process behind: a conductor would go on, and ask a discovery that has gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextlib.contextmanager

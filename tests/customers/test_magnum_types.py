@@ -22,8 +22,6 @@ KIND = "container_cluster"
 pytestmark = pytest.mark.services("octavia")
 
 
-# Passed with one cloud, and failed twice with another: Magnum says CREATE_FAILED without a reason.
-@pytest.mark.xfail(reason="Magnum's creation fails on some clouds, and the cause is not known", strict=False)
 def test_a_cluster_lives_and_dies(
     openstack_cloud: OpenStack, user: Connection, image: str, key: str, tmp_path: Path
 ) -> None:

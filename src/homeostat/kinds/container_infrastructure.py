@@ -58,6 +58,7 @@ CONTAINER_CLUSTER = Kind(
         "coe_version": TEXT,
         "container_version": TEXT,
         "status_reason": TEXT,
+        "fault": TEXT,
     },
     statuses=Statuses(
         ready=frozenset({"adopt_complete", "check_complete", "create_complete", "resume_complete", "update_complete"}),

@@ -106,3 +106,35 @@ def test_a_cluster_goes_on_existing_while_it_is_deleted() -> None:
     gone = made.delete("u")
     assert gone is not None
     assert made.object_of(gone)["status"] == "delete_in_progress"
+
+
+@pytest.mark.parametrize(
+    ("told", "fault"),
+    [
+        ({"status_reason": "Failed to get discovery url", "faults": {}}, "Failed to get discovery url"),
+        (
+            {
+                "status_reason": "default-master failed",
+                "faults": {"default-master": "no quota", "default-worker": None},
+            },
+            "no quota",
+        ),
+        ({"faults": {"default-master": "no quota", "default-worker": "no quota"}}, "no quota"),
+        ({"faults": {"default-master": "no quota", "default-worker": "no host"}}, "no quota; no host"),
+        (
+            {"status_reason": None, "faults": None, "stack_id": None},
+            "Magnum gives no reason for cluster u: it made no stack, so the log of its conductor says why",
+        ),
+        ({"status_reason": "", "stack_id": "s"}, "Magnum gives no reason for cluster u: its stack is s"),
+    ],
+)
+def test_a_failed_cluster_says_why(told: dict[str, Any], fault: str) -> None:
+    seen = clusters(Magnum(prompt=True)).object_of({"uuid": "u", "status": "CREATE_FAILED", "labels": {}, **told})
+    assert seen["fault"] == fault
+
+
+def test_why_a_cluster_failed_is_asked_for_where_a_list_does_not_tell() -> None:
+    magnum = Magnum(prompt=True)
+    magnum.there["u"] = {"uuid": "u", "status": "CREATE_FAILED", "faults": {"default-worker": "no host"}}
+    listed = {"u": {"uuid": "u", "status": "CREATE_FAILED"}, "w": {"uuid": "w", "status": "CREATE_COMPLETE"}}
+    assert clusters(magnum).complete(listed) == {"u": magnum.there["u"], "w": listed["w"]}

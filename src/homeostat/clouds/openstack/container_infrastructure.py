@@ -65,10 +65,19 @@ class Clusters(ContainerCollection):
         except Missing as error:
             raise Uncertain(f"the cluster {made['uuid']} was asked for, and is not there yet", LATE_S) from error
 
+    def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
+        """Return clusters with what only a look at one of them tells: why groups of its nodes failed."""
+        return {
+            handle: self._each({handle}).get(handle, thing) if _is_failed(thing) and "faults" not in thing else thing
+            for handle, thing in things.items()
+        }
+
     def object_of(self, thing: Wire) -> Wire:
         """Return a thing with the fields of its kind."""
         found = super().object_of(thing)
         status, addresses = str(found.get("status") or ""), thing.get("node_addresses")
+        if _is_failed(thing):
+            found["fault"] = _fault_of(thing)
         # The number that is wanted changes first, and the status moments after it.
         if status.endswith("_complete") and addresses is not None and len(addresses) != thing.get("node_count"):
             found["status"] = CHANGING.lower()
@@ -81,6 +90,21 @@ class Clusters(ContainerCollection):
         present = self.get(handle)
         self.api.request("DELETE", self.path_of(handle), of=handle)
         return {**present, "status": "DELETE_IN_PROGRESS"}
+
+
+def _is_failed(thing: Wire) -> bool:
+    return str(thing.get("status")).endswith("_FAILED")
+
+
+def _fault_of(thing: Wire) -> str:
+    """Return why a cluster failed: of the groups of its nodes the service says more than of the whole."""
+    faults = dict.fromkeys(str(each) for each in (thing.get("faults") or {}).values() if each)
+    reason = "; ".join(faults) or str(thing.get("status_reason") or "")
+    if reason:
+        return reason
+    stack = thing.get("stack_id")
+    where = f"its stack is {stack}" if stack else "it made no stack, so the log of its conductor says why"
+    return f"Magnum gives no reason for cluster {thing['uuid']}: {where}"
 
 
 def _change(name: str, value: Any) -> Wire:
