@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +12,19 @@ from openstack.connection import Connection
 from openstack.exceptions import NotFoundException
 
 from tests.customers.guests import Guests
-from tests.openstack.running import eventually
+from tests.openstack import projects
+from tests.openstack.running import OpenStack, eventually
+from tests.waiting import until
 
 MICROVERSION = "1.10"
 SETTLES_S = 900.0
+LOOK_S = 1.0
+"""Between two looks, which cost Magnum and the service more than what they look for takes."""
 LABELS = {"etcd_volume_size": "1"}
+
+
+def rest(_: float) -> None:
+    time.sleep(LOOK_S)
 
 
 @dataclass(slots=True)
@@ -42,7 +52,7 @@ class Cluster:
             assert not status.endswith("_FAILED"), f"{found['status_reason']} {found['faults']} {self._failures()}"
             return found if status == f"{action}_COMPLETE" else None
 
-        return eventually(look, f"the cluster to {action}", SETTLES_S)
+        return until(look, f"the cluster to {action}", rest, SETTLES_S)
 
     def report(self) -> None:
         """Let its guests report their deployments, once there is something of it."""
@@ -82,7 +92,7 @@ class Cluster:
             assert found["status"] != "DELETE_FAILED", f"{found['status_reason']} {self._failures()}"
             return False
 
-        eventually(is_gone, "the cluster to be gone", SETTLES_S)
+        until(is_gone, "the cluster to be gone", rest, SETTLES_S)
 
     def servers(self, part: str) -> dict[str, str]:
         """Id of each server of its stack -> its name. part — of the names: master or node."""
@@ -115,11 +125,36 @@ class Cluster:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An ordinary member of a project of the test's own.
+
+    image, key — id and name of what its clusters are made from.
+    """
+
+    project: projects.Project
+    user: Connection
+    image: str
+    key: str
+
+
+@contextlib.contextmanager
+def owner(cloud: OpenStack) -> Iterator[Owner]:
+    """In the end it is removed, with all that it has."""
+    project = projects.create(cloud)
+    try:
+        with contextlib.closing(project.connection()) as user, image(user) as image_id:
+            key: Any = user.compute.create_keypair(name="magnum")
+            yield Owner(project, user, image_id, key.name)
+    finally:
+        projects.remove(project)
+
+
 @contextlib.contextmanager
 def image(user: Connection) -> Iterator[str]:
     """The id of one that Magnum takes for Fedora CoreOS."""
     made = user.image.create_image(
-        name="fedora-coreos",
+        name=f"fedora-coreos-{uuid.uuid4().hex[:8]}",
         data=b"\0" * 1024,
         disk_format="raw",
         container_format="bare",

@@ -1,12 +1,15 @@
 """A real Magnum makes, changes and removes clusters of Kubernetes by its own templates, as they come."""
 
+import contextlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from openstack.connection import Connection
 
 from tests.customers import clusters
-from tests.customers.clusters import Cluster
+from tests.customers.clusters import Cluster, Owner
+from tests.openstack.running import OpenStack
 
 REPEATS = int(os.environ.get("HOMEOSTAT_REPEATS", "1"))
 """How often each life of a cluster is gone through."""
@@ -14,12 +17,21 @@ pytestmark = pytest.mark.services("octavia")
 
 
 @pytest.mark.parametrize("repeat", range(REPEATS))
-@pytest.mark.parametrize("balanced", [False, True], ids=["plain", "balanced"])
-def test_clusters_live(user: Connection, image: str, key: str, balanced: bool, repeat: int) -> None:
-    before = _inventory(user)
+def test_clusters_live(openstack_cloud: OpenStack, user: Connection, repeat: int) -> None:
+    """With Octavia and without, side by side, each in a project of its own: most of the time they wait."""
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor() as threads:
+        owners = {balanced: stack.enter_context(clusters.owner(openstack_cloud)) for balanced in (False, True)}
+        lives = [threads.submit(_lives, owner, balanced, repeat) for balanced, owner in owners.items()]
+        failures = [failure for each in lives if (failure := each.exception()) is not None]
+        if failures:
+            raise BaseExceptionGroup("lives that failed", failures)
+
+
+def _lives(owner: Owner, balanced: bool, repeat: int) -> None:
+    user, before = owner.user, _inventory(owner.user)
     name = f"k8s-{'balanced' if balanced else 'plain'}-{repeat}"
     with (
-        clusters.template(user, image, key, master_lb_enabled=balanced) as template,
+        clusters.template(user, owner.image, owner.key, master_lb_enabled=balanced) as template,
         clusters.cluster(user, template, name, nodes=2) as made,
     ):
         made.settles("CREATE")
