@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from docs.type_pages import row
+from tests.customers.magnum_values import CONTAINERS
 from tests.openstack.normal_values import TABLE
 from tests.openstack.service_values import SERVICES
 
@@ -18,7 +19,7 @@ RECORDED = Path(__file__).parent / "normalisations.json"
 REASONS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     (Path(__file__).parent / "normalisations_reasons.yaml").read_text("utf-8")
 )
-TRIALS = {**TABLE, **SERVICES}
+TRIALS = {**TABLE, **SERVICES, **CONTAINERS}
 OTHER = "No trial has been written"
 NOT_TRIED = [
     "Properties that templates can set on what a cloud has, and of which no value was tried there, by the reason. They",
