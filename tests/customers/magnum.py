@@ -146,7 +146,7 @@ def running(cloud: OpenStack, place: Path, work: Path) -> Iterator[Magnum]:
     _unregister(cloud)
     try:
         _register(cloud, f"http://127.0.0.1:{port}/v1")
-        with _discovery() as discovery_url:
+        with discovery() as discovery_url:
             magnum.configure(discovery_url)
             magnum.fill_database()
             with magnum.processes():
@@ -200,7 +200,8 @@ class _Discovery(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def _discovery() -> Iterator[str]:
+def discovery() -> Iterator[str]:
+    """Give its address, below which everything is there for one master."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Discovery) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
