@@ -109,7 +109,7 @@ def test_a_cluster_goes_on_existing_while_it_is_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "fault"),
+    ("shown", "fault"),
     [
         ({"status_reason": "Failed to get discovery url", "faults": {}}, "Failed to get discovery url"),
         (
@@ -128,12 +128,12 @@ def test_a_cluster_goes_on_existing_while_it_is_deleted() -> None:
         ({"status_reason": "", "stack_id": "s"}, "Magnum gives no reason for cluster u: its stack is s"),
     ],
 )
-def test_a_failed_cluster_says_why(told: dict[str, Any], fault: str) -> None:
-    seen = clusters(Magnum(prompt=True)).object_of({"uuid": "u", "status": "CREATE_FAILED", "labels": {}, **told})
+def test_a_failed_cluster_says_why(shown: dict[str, Any], fault: str) -> None:
+    seen = clusters(Magnum(prompt=True)).object_of({"uuid": "u", "status": "CREATE_FAILED", "labels": {}, **shown})
     assert seen["fault"] == fault
 
 
-def test_why_a_cluster_failed_is_asked_for_where_a_list_does_not_tell() -> None:
+def test_why_a_cluster_failed_is_asked_for_where_a_list_leaves_it_out() -> None:
     magnum = Magnum(prompt=True)
     magnum.there["u"] = {"uuid": "u", "status": "CREATE_FAILED", "faults": {"default-worker": "no host"}}
     listed = {"u": {"uuid": "u", "status": "CREATE_FAILED"}, "w": {"uuid": "w", "status": "CREATE_COMPLETE"}}
