@@ -10,11 +10,12 @@ import pytest
 from openstack.connection import Connection
 
 from tests.clients.conftest import installed
-from tests.customers import clusters, magnum
+from tests.customers import clusters, functions, magnum
 from tests.customers.tempest import Tempest
 from tests.openstack.catalogue import catalogued
 from tests.openstack.conftest import openstack_cloud
 from tests.openstack.running import OpenStack
+from tests.openstack.wire_log import WireLog, wire_log
 
 __all__ = ["openstack_cloud"]
 PATIENCE_S = 3600
@@ -28,13 +29,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def wire() -> Iterator[WireLog]:
+    """What the service in the catalogue asks of the OpenStack."""
+    with wire_log() as log:
+        yield log
+
+
+@pytest.fixture(scope="session")
 def service_url(
-    openstack_cloud: OpenStack, homeostat_program: Path, tmp_path_factory: pytest.TempPathFactory
+    openstack_cloud: OpenStack, homeostat_program: Path, wire: WireLog, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The address of a service that is in the catalogue, and lives as long as the session."""
     directory = tmp_path_factory.mktemp("service")
-    with catalogued(openstack_cloud, directory, homeostat_program, "--hidden-tag", "hidden") as url:
+    with catalogued(openstack_cloud, directory, homeostat_program, "--hidden-tag", "hidden", proxy=wire.url) as url:
         yield url
+
+
+@pytest.fixture
+def networks(openstack_cloud: OpenStack) -> Iterator[dict[str, str]]:
+    """The ids of the networks that a function is connected to, by name."""
+    with functions.networks(openstack_cloud) as made:
+        yield made
 
 
 @pytest.fixture

@@ -32,10 +32,11 @@ def unregister(cloud: OpenStack) -> None:
 
 
 @contextlib.contextmanager
-def catalogued(cloud: OpenStack, directory: Path, program: Path, *flags: str) -> Iterator[str]:
+def catalogued(cloud: OpenStack, directory: Path, program: Path, *flags: str, proxy: str = "") -> Iterator[str]:
     """Register the program and serve it, for users of Keystone, in that OpenStack.
 
-    program — the command, see `homeostat_program`. flags — further ones of `serve`. Gives its address.
+    program — the command, see `homeostat_program`. flags — further ones of `serve`. proxy — URL through which it asks
+    other services. Gives its address.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -48,7 +49,10 @@ def catalogued(cloud: OpenStack, directory: Path, program: Path, *flags: str) ->
             assert main(["register", "--keystone-config", config, "--public-url", url]) == 0
         with home_below(directory, program) as home:
             access = ("--access", "keystone", "--keystone-config", config, "--public-url", url)
-            started = home.run("serve", "--detach", "--port", str(port), "--cloud", "openstack", *access, *flags)
+            with pytest.MonkeyPatch.context() as environ:
+                for name, value in {"http_proxy": proxy, "no_proxy": "", "NO_PROXY": ""}.items() if proxy else ():
+                    environ.setenv(name, value)
+                started = home.run("serve", "--detach", "--port", str(port), "--cloud", "openstack", *access, *flags)
             assert started.code == 0, started.err
             yield url
             assert "Traceback" not in home.state.log.read_text()
