@@ -28,7 +28,7 @@ class Cooldown:
 
     def as_metadata(self) -> dict[str, Any]:
         """Return what the metadata of the group say of it, in Heat's form."""
-        at = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        at = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
         return {"scaling_in_progress": False, "cooldown_end": {at: self.reason}}
 
 
