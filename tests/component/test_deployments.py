@@ -79,7 +79,8 @@ def test_a_deployment_derives_a_config_and_waits_for_its_outputs() -> None:
     assert service.attribute(stack_id, "deploy", "said") == "ho!"
     assert service.attribute(stack_id, "deploy", "deploy_stdout") == "out"
     assert service.attribute(stack_id, "deploy", "deploy_status_code") == 0
-    assert service.attribute(stack_id, "deploy", "unknown") is None
+    with pytest.raises(Rejected, match="The Referenced Attribute \\(deploy unknown\\) is incorrect"):
+        service.attribute(stack_id, "deploy", "unknown")
     assert service.attribute(stack_id, "config", "config") == "echo $word"
 
 

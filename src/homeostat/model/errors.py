@@ -146,6 +146,35 @@ class TooManyRequests(Rejected):
         return {"Retry-After": str(math.ceil(self.retry_after_s))}
 
 
+class Absent(Rejected):
+    """What is read of a resource is not there: whoever reads it cannot be made without it."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__("StackValidationFailed", message, path=path)
+
+    def at(self, *prefix: str | int) -> "Absent":
+        """Return the same error with `prefix` put before its path."""
+        return type(self)(self.message, *prefix, *self.path)
+
+
+class MemberAway(Absent):
+    """A member is to be there, and is not for now: it is being made anew, or could not be."""
+
+
+class InvalidTemplateAttribute(Rejected):
+    """A resource does not have the attribute that is read of it.
+
+    Args:
+        resource: Its name.
+        attribute: Name of the attribute.
+        why: What else there is to say.
+    """
+
+    def __init__(self, resource: str, attribute: str, why: str = "") -> None:
+        message = f"The Referenced Attribute ({resource} {attribute}) is incorrect"
+        super().__init__("InvalidTemplateAttribute", f"{message}: {why}." if why else f"{message}.")
+
+
 def invalid(message: str, *path: str | int, error: str = "") -> Rejected:
     """Return the error for a template or property that does not validate (400 StackValidationFailed)."""
     return Rejected("StackValidationFailed", message, error=error, path=path)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from homeostat.model.budget import Absence
 from homeostat.model.desired import Definition
-from homeostat.model.errors import Rejected, ResourceActionRestricted, Terminal
+from homeostat.model.errors import MemberAway, Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.marks import RestoredMark
 from homeostat.model.observed import Verdict
 from homeostat.model.plan import Decision, Step
@@ -24,6 +24,7 @@ from homeostat.planner.policies.incidents import Incident, incidents
 from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope
 from homeostat.resources.base import ResourceType
+from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.templates import evaluate
 
@@ -258,9 +259,29 @@ class Context:
             # Such a resource is not blocked by what it requires, see `Frontier`.
             gone, what = conditions.unmade_requirements(definition, self.current), "not made yet"
         if not gone:
-            return None
+            return self._missing_members(definition)
         names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)
         return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is {what}", key=key)
+
+    def _missing_members(self, definition: Definition) -> Waiting | None:
+        """Return a reason to wait if it reads members of nested stacks that are not there for now."""
+        required = (self.current[name] for name in definition.requires if name in self.current)
+        if definition.static or not any(kind_of(row.type) == STACK for row in required):
+            return None
+        try:
+            evaluate(definition.properties, self.scope)
+            evaluate(definition.metadata, self.scope)
+        except MemberAway as error:
+            return self.waits_for_member(definition, error)
+        except Rejected:
+            pass  # It fails of that once it is resolved.
+        return None
+
+    def waits_for_member(self, definition: Definition, error: MemberAway) -> Waiting:
+        """Return the reason to wait for a member that a resource reads, and that is not there for now."""
+        nested = [name for name in error.path[1:2] if name in self.current]
+        keys = tuple(self.current[str(name)].key for name in nested)
+        return Waiting(definition.name, Why.REQUIRES, keys, str(error), key=self._key_of(definition.name))
 
     def _key_of(self, name: str) -> str:
         return self.current[name].key if name in self.current else ""

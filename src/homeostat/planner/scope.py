@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.model.errors import invalid
+from homeostat.model.errors import Absent, InvalidTemplateAttribute, invalid
 from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.stack_actions import STACK_ACTIONS
@@ -15,6 +15,8 @@ from homeostat.resources.registry import type_of
 
 UNREADABLE = "untold"
 """Property of an observation of a nested stack: why its attributes cannot be read."""
+_NOT_THERE = frozenset({Action.CREATE, Action.ADOPT, Action.DELETE})
+"""Actions during which a thing is not there, or not yet."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
@@ -70,7 +72,13 @@ class RowScope:
         if row is None:
             return None
         kind = type_of(row.type)
-        return kind.resolve(thing_of(self._world, row, kind), name, path)
+        try:
+            return kind.resolve(thing_of(self._world, row, kind), name, path)
+        except (Absent, InvalidTemplateAttribute):
+            # Null until it is made, and once it goes: only outputs are read then.
+            if row.busy and row.action in _NOT_THERE:
+                return None
+            raise
 
     def attributes(self, resource: str) -> Any:
         row = self._known(resource)

@@ -18,7 +18,7 @@ from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
 from homeostat.resources.schema import Attribute, Schema, ValueType, coerce, with_defaults
 from homeostat.resources.support import SUPPORTED, Support
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import part_of
 
 Props = Mapping[str, Any]
 
@@ -441,8 +441,8 @@ class ResourceType:
         return thing.seen.properties.get(declared.field or name if declared is not None else name)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Return the value of `get_attr: [resource, name, path…]`; None where the path leads nowhere."""
-        return traverse(self.show(thing) if name == "show" else self.attribute(thing, name), path)
+        """Return the value of `get_attr: [resource, name, path…]`. Raise Absent where the path leads nowhere."""
+        return part_of(self.show(thing) if name == "show" else self.attribute(thing, name), path, thing.name, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         """Return the value of each attribute but `show`, by name."""

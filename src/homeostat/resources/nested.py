@@ -3,17 +3,17 @@
 The properties of such a type are the parameters of its template, its attributes are the outputs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from homeostat.kinds.base import Statuses
-from homeostat.model.errors import Rejected, invalid
+from homeostat.model.errors import Absent, InvalidTemplateAttribute, MemberAway, invalid
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import groups
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.schema import ValueType, between, integer, mapping, text
-from homeostat.templates.tree import UNKNOWN, holds, traverse
+from homeostat.templates.tree import UNKNOWN, holds, part_of, traverse
 
 STACK = "stack"
 """Kind of resources whose thing is a nested stack."""
@@ -152,36 +152,56 @@ DEFINED = "defined"
 def of_member(thing: Thing, name: str, path: Sequence[str | int]) -> Any:
     """Return the reference of one resource of the child stack, or with a path its attribute.
 
-    None while it is yet to be made, or nothing is known of the child stack.
+    None where nothing is known of the child stack.
 
     Raises:
-        Rejected: There is no such resource in the child stack, or the attribute cannot be read.
-    """
-    member = (thing.seen.properties.get("members") or {}).get(name)
-    if member is None:
-        defined = thing.seen.properties.get(DEFINED)
-        if defined is None or groups.is_defined(name, defined):
-            return None
-        raise not_found(thing, name)
-    return attribute_of_member(member, path) if path else member["reference"]
-
-
-def not_found(thing: Thing, name: str) -> Rejected:
-    """Return the error for what is read of a resource that the child stack does not have."""
-    return invalid(f"Member '{name}' not found in group resource '{thing.name}'.", "resources", thing.name)
-
-
-def attribute_of_member(member: Mapping[str, Any], path: Sequence[str | int]) -> Any:
-    """Return the attribute of one resource of the child stack that a path begins with, or the part that it leads to.
-
-    Raises:
+        MemberAway: It is yet to be made, or to be made anew.
+        Absent: There is no such resource in the child stack, or nothing at the path.
         Rejected: The attribute cannot be read.
     """
-    # A look that an older version has stored has none.
-    fault = member.get("faults", {}).get(path[0])
+    member = (thing.seen.properties.get("members") or {}).get(name)
+    if member is not None and not member["away"]:
+        return _read(member, name, path) if path else member["reference"]
+    defined = thing.seen.properties.get(DEFINED)
+    if defined is None:
+        return None
+    raise away(thing, name) if groups.is_defined(name, defined) else not_found(thing, name)
+
+
+def away(thing: Thing, name: str) -> Absent:
+    """Return the error for what is read of a resource that the child stack does not have for now."""
+    return MemberAway(f"Member '{name}' of '{thing.name}' is not there for now.", "resources", thing.name)
+
+
+def not_found(thing: Thing, name: str) -> Absent:
+    """Return the error for what is read of a resource that the child stack does not have."""
+    return Absent(f"Member '{name}' not found in group resource '{thing.name}'.", "resources", thing.name)
+
+
+def attributes_of_members(members: Mapping[str, Any], names: Iterable[str], path: Sequence[str | int]) -> Iterator[Any]:
+    """Yield the attribute of each of these members that a path begins with, or the part that it leads to.
+
+    That part is None for a member that does not have it: templates filter such lists, as those of chains whose members
+    are of different templates.
+
+    Raises:
+        Rejected: The attribute cannot be read, or a member does not have it.
+    """
+    for name in names:
+        yield traverse(_attribute_of(members[name], name, path[0]), path[1:])
+
+
+def _read(member: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
+    return part_of(_attribute_of(member, name, path[0]), path[1:], name, str(path[0]))
+
+
+def _attribute_of(member: Mapping[str, Any], name: str, attribute: str | int) -> Any:
+    fault = member["faults"].get(attribute)
     if fault is not None:
         raise invalid(fault)
-    return traverse(member["attributes"], path)
+    if attribute not in member["attributes"] and not member["open"]:
+        raise InvalidTemplateAttribute(name, str(attribute))
+    return member["attributes"].get(attribute)
 
 
 def output_of(thing: Thing, name: str) -> Any:
@@ -194,6 +214,19 @@ def output_of(thing: Thing, name: str) -> Any:
     if fault is not None:
         raise invalid(fault, "resources", thing.name)
     return outputs_of(thing).get(name)
+
+
+def existing_output(thing: Thing, name: str, attribute: str) -> Any:
+    """Return the value of an output that the template must have, where anything is known of the child stack.
+
+    Raises:
+        InvalidTemplateAttribute: It has no such output.
+        Rejected: The output has an error.
+    """
+    found = thing.seen.properties.get("outputs")
+    if found is not None and name not in found and name not in _faults(thing):
+        raise InvalidTemplateAttribute(thing.name, attribute)
+    return output_of(thing, name)
 
 
 def outputs_of(thing: Thing) -> dict[str, Any]:
@@ -259,7 +292,7 @@ class TemplateResource(FromTemplate):
         return super().resolve(thing, name, path)
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return output_of(thing, name)
+        return existing_output(thing, name, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return self.all_outputs(thing)
@@ -296,7 +329,7 @@ class TemplateStack(FromTemplate):
         return minutes * 60.0 if minutes else None
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return output_of(thing, name.removeprefix(OUTPUTS))
+        return existing_output(thing, name.removeprefix(OUTPUTS), name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return {f"{OUTPUTS}{name}": value for name, value in self.all_outputs(thing).items()}

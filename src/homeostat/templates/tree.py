@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from homeostat.model.errors import invalid
+from homeostat.model.errors import Absent, dotted, invalid
 from homeostat.templates.weights import TooHeavy, weight
 
 Path = tuple[str | int, ...]
@@ -352,6 +352,23 @@ def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
         except (LookupError, TypeError, ValueError):
             return missing
     return value
+
+
+def part_of(value: Any, path: Sequence[Any], *place: str) -> Any:
+    """Follow `path` into the value of an attribute; `place` is the name of its resource and its own.
+
+    Raises:
+        Absent: It leads nowhere.
+    """
+    found = traverse(value, path, _NOWHERE)
+    if found is _NOWHERE:
+        resource, attribute = place
+        where = dotted([str(step) for step in path])
+        raise Absent(f"There is nothing at {where} in the attribute {attribute}.", "resources", resource)
+    return found
+
+
+_NOWHERE = object()
 
 
 def holds(value: Any, wanted: Any) -> bool:

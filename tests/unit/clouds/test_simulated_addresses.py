@@ -19,7 +19,7 @@ def test_a_server_has_a_port_of_its_own_in_each_network() -> None:
 
 
 def test_ports_of_two_servers_differ() -> None:
-    one, other = (FIELDS["server"]({}, number)["addresses"]["default"][0] for number in (1, 2))
+    one, other = (FIELDS["server"]({}, number)["addresses"]["private"][0] for number in (1, 2))
     assert one["port"] != other["port"]
     assert one["addr"] != other["addr"]
 

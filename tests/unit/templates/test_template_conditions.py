@@ -107,14 +107,14 @@ def test_what_depends_on_conditions() -> None:
                 "main": resource(depends_on="spare", condition="prod"),
                 "spare": resource(condition={"not": "prod"}),
                 "never": resource({"bad": {"get_param": "nobody"}}, condition=False),
-                "user": resource({"a": {"get_resource": "spare"}, "b": {"get_attr": ["spare", "x"]}}),
+                "user": resource({"b": {"get_attr": ["spare", "x"]}}),
             },
             outputs={"a": {"value": {"get_attr": ["spare", "x"]}, "condition": {"not": "prod"}}, "b": {"value": 1}},
         )
     )
     assert list(found.definitions) == ["main", "user"]
     assert found.definitions["main"].requires == ()
-    assert found.definitions["user"].properties == {"a": None, "b": None}
+    assert found.definitions["user"].properties == {"b": None}
     assert found.definitions["user"].static
     assert (found.outputs["a"].active, found.outputs["a"].value) == (False, None)
     assert found.outputs["b"].active

@@ -116,6 +116,7 @@ class Deployments(RecordKind):
         """Change the record's object to this action; return the derived config to be stored, if there is one."""
         source = self._source(session, spec, must_exist=action != "DELETE")
         record.object |= {"spec": spec, "name": spec["name"], "server_id": spec["server_id"]}
+        record.object["declared"] = [each["name"] for each in source.get("outputs") or ()]
         record.object["input_values"] = spec["input_values"]
         if not deployments.applies(source, spec, action):
             record.object.setdefault("status", COMPLETE)

@@ -106,7 +106,7 @@ def _server(spec: Fields, number: int) -> Fields:
     for place, each in enumerate(spec.get("networks") or [{}]):
         if each.get("allocate_network") == "none":
             continue
-        name = str(each.get("network_name") or each.get("network") or each.get("port") or "default")
+        name = str(each.get("network_name") or each.get("network") or each.get("port") or "private")
         own = number + place * _PLACES
         port = {
             "addr": each.get("fixed_ip") or _address(own),

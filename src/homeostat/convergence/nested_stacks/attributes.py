@@ -9,13 +9,14 @@ from sqlalchemy import Connection, Row
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World
 from homeostat.planner.current import current_row
 from homeostat.planner.scope import UNREADABLE, RowScope, thing_of
+from homeostat.resources.base import ResourceType
 from homeostat.resources.families.senlin import CLUSTER, DETAILS, MEMBERS, NODE
 from homeostat.resources.families.wait_conditions import CONDITION
-from homeostat.resources.nested import DEFINED, STACK
+from homeostat.resources.nested import DEFINED, STACK, TemplateResource
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.builtin import records
 from homeostat.store.clusters import node_views
@@ -132,9 +133,11 @@ def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) 
     """Return the members and outputs of a nested stack.
 
     Returns:
-        `{"members": {name: {"reference", "attributes", "faults", "failed"}}, "defined": …, "outputs": {name: value},
-        "output_faults": {name: error}}`. Members are those that have been made, whatever happens to them now; `faults`
-        tells why attributes cannot be read. Only a stack made from a template has outputs.
+        `{"members": {name: {"reference", "attributes", "faults", "failed", "open", "away"}}, "defined":
+        …, "outputs": {name: value}, "output_faults": {name: error}}`. Members are those that have been made, whatever
+        happens to them now; `faults` tells why attributes cannot be read, `open` whether there may be others, `away`
+        whether it is still being made. Only a stack made from a template has outputs; one whose condition does not hold
+        is null.
 
     Raises:
         TooHeavy: They weigh more than `budget` has left.
@@ -181,8 +184,15 @@ def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
             "attributes": attributes,
             "faults": faults,
             "failed": row.status == Status.FAILED,
+            "open": _is_open(kind),
+            "away": row.busy and row.action == Action.CREATE,
         }
     return found
+
+
+def _is_open(kind: ResourceType) -> bool:
+    """Return whether a member may have other attributes than those that are known; all outputs of a template are."""
+    return kind.open_attributes or (kind.open_schema and not isinstance(kind, TemplateResource))
 
 
 def scope_of(world: World) -> RowScope:
@@ -204,11 +214,13 @@ def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dic
     faults: dict[str, str] = {}
     hidden = HiddenValues.of(compiled.parameters)
     for name, output in compiled.outputs.items():
+        values[name] = None
         if output.active:
             try:
                 with hidden.refusals():
                     values[name] = evaluate(output.value, scope)
             except Rejected as error:
+                del values[name]
                 faults[name] = str(error)
     budget.take([values, faults])
     return {"outputs": values, "output_faults": faults}

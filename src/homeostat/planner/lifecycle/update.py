@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.model.desired import Definition
-from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.errors import MemberAway, Rejected, Terminal
 from homeostat.model.intent import changed_of
 from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
 from homeostat.model.status import Action
@@ -26,6 +26,8 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         return context.halted(row.name) or context.acts.replace(definition, row, now)
     try:
         want = context.resolve(definition, row)
+    except MemberAway as error:
+        return context.halted(row.name) or context.waits_for_member(definition, error)
     except (Rejected, Terminal) as error:
         return context.halted(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
     if changed_properties(want, row) or outcome.is_unchanged(row):

@@ -18,10 +18,10 @@ from homeostat.resources.families.deployments import (
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph
-from homeostat.resources.nested import POLICY, attribute_of_member
+from homeostat.resources.nested import POLICY, attributes_of_members
 from homeostat.resources.schema import Attribute, Property, ValueType, between, integer, mapping, number
 from homeostat.resources.support import hidden
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import part_of
 
 PAUSE = "pause-between-batches-"
 """Beginning of the names of pauses."""
@@ -107,8 +107,8 @@ class SoftwareDeploymentGroup(Membership):
             name, name
         )
         mine = [each for each in sorted(members) if not each.startswith(PAUSE)]
-        found = {each: attribute_of_member(members[each], (output,)) for each in mine}
-        return traverse(found, path)
+        found = dict(zip(mine, attributes_of_members(members, mine, (output,)), strict=True))
+        return part_of(found, path, thing.name, name)
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return self.resolve(thing, name)

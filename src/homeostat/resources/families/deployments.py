@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.model.errors import Rejected, Terminal, invalid
+from homeostat.model.errors import InvalidTemplateAttribute, Rejected, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
@@ -268,8 +268,15 @@ class SoftwareDeployment(ResourceType):
         return ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Return the value of an output: also those that the config declares are attributes."""
-        return (thing.seen.properties.get("output_values") or {}).get(name)
+        """Return the value of an output: also those that the config declares are attributes.
+
+        Raises:
+            InvalidTemplateAttribute: The config does not declare it, and the server has not told it.
+        """
+        values, declared = thing.seen.properties.get("output_values") or {}, thing.seen.properties.get("declared")
+        if declared is not None and name not in values and name not in declared and name not in self.attributes:
+            raise InvalidTemplateAttribute(thing.name, name)
+        return values.get(name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
         return {**super().all_attributes(thing), **(thing.seen.properties.get("output_values") or {})}

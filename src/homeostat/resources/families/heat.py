@@ -263,5 +263,9 @@ class Nothing(ResourceType):
     def attribute(self, thing: Thing, name: str) -> Any:
         return None
 
+    def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
+        """Return null, whatever the path."""
+        return None
+
 
 TYPES = [RandomString, TestResource, Value, Nothing]

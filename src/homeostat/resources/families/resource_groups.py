@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from homeostat.model.errors import invalid
+from homeostat.model.errors import InvalidTemplateAttribute, invalid
 from homeostat.model.rollout import IMMEDIATE, AppliesTo, RolloutSettings
 from homeostat.resources.base import Props, Thing
 from homeostat.resources.group_limits import MAX_UNAVAILABLE, check_limit, limit_entry
-from homeostat.resources.nested import POLICY, NestedStack, attribute_of_member, of_member
+from homeostat.resources.nested import POLICY, NestedStack, attributes_of_members, of_member
 from homeostat.resources.rollout_policy import (
     ROLLOUT,
     applies_to,
@@ -34,7 +34,7 @@ from homeostat.resources.schema import (
     text,
     with_defaults,
 )
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import part_of
 
 Launched = Callable[[str], Props | None]
 """Reference of a launch configuration, or a server to be like -> the properties of members; None where none is."""
@@ -64,9 +64,11 @@ class Membership(NestedStack):
 
     Attributes:
         pattern: Name of the property that says how members get new metadata.
+        needing_path: Attributes that say nothing without the name of an attribute of the members after them.
     """
 
     pattern: ClassVar[str] = "metadata_update_pattern"
+    needing_path: ClassVar[tuple[str, ...]] = ("attributes",)
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
         """Return the definition of the members of a group of alike ones: `{type, properties[, metadata]}`.
@@ -144,16 +146,23 @@ class Membership(NestedStack):
         members = thing.seen.properties.get("members") or {}
         ordered = sorted(members, key=_member_order)
         if name == "refs":
-            return traverse([members[each]["reference"] for each in ordered], path)
-        if name == "attributes" and path:
-            return {each: attribute_of_member(members[each], path) for each in ordered}
+            return part_of([members[each]["reference"] for each in ordered], path, thing.name, name)
+        if name in self.needing_path:
+            require_path(thing, name, path)
+            return dict(zip(ordered, attributes_of_members(members, ordered, path), strict=True))
         if name.startswith("resource."):
             member, *deeper = name.removeprefix("resource.").split(".")
             return of_member(thing, member, (*deeper, *path))
-        return [attribute_of_member(members[each], (name, *path)) for each in ordered]
+        return list(attributes_of_members(members, ordered, (name, *path)))
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        return None if name == "attributes" else self.resolve(thing, name)
+        return None if name in self.needing_path else self.resolve(thing, name)
+
+
+def require_path(thing: Thing, name: str, path: Sequence[str | int]) -> None:
+    """Raise InvalidTemplateAttribute for an attribute of a group that says nothing without a path after it."""
+    if not path:
+        raise InvalidTemplateAttribute(thing.name, name, "the name of an attribute of its members has to follow it")
 
 
 def _member_order(name: str) -> tuple[int, str]:
@@ -230,9 +239,10 @@ class ResourceGroup(Membership):
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         if name == "refs_map":
             members = thing.seen.properties.get("members") or {}
-            return traverse({each: members[each]["reference"] for each in sorted(members, key=_member_order)}, path)
+            found = {each: members[each]["reference"] for each in sorted(members, key=_member_order)}
+            return part_of(found, path, thing.name, name)
         if name == "removed_rsrc_list":
-            return traverse(list(thing.seen.properties.get("skip") or []), path)
+            return part_of(list(thing.seen.properties.get("skip") or []), path, thing.name, name)
         return super().resolve(thing, name, path)
 
 

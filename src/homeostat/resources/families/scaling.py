@@ -7,7 +7,7 @@ oldest ones; a new member gets the next number as its name, so names are never u
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from homeostat.model.errors import Rejected, Terminal, invalid
+from homeostat.model.errors import InvalidTemplateAttribute, Rejected, Terminal, invalid
 from homeostat.model.status import DeletionPolicy
 from homeostat.resources.base import Props, ResourceType, Thing
 from homeostat.resources.families.balanced import (
@@ -19,7 +19,7 @@ from homeostat.resources.families.balanced import (
     places_of,
 )
 from homeostat.resources.families.launch_configurations import LikeServer
-from homeostat.resources.families.resource_groups import Launched, Membership, section_of
+from homeostat.resources.families.resource_groups import Launched, Membership, require_path, section_of
 from homeostat.resources.graph import Graph
 from homeostat.resources.group_limits import limit_entry, limits_of
 from homeostat.resources.instance_signals import (
@@ -36,7 +36,8 @@ from homeostat.resources.nested import (
     CREATION,
     DEFINED,
     POLICY,
-    attribute_of_member,
+    attributes_of_members,
+    away,
     not_found,
     of_member,
 )
@@ -57,7 +58,7 @@ from homeostat.resources.schema import (
     one_of,
     text,
 )
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import part_of
 
 ZONE = "AvailabilityZone"
 """Property of the members that a template which implements them need not have."""
@@ -74,6 +75,7 @@ class ScalingGroup(Membership):
     """Base of the types of groups whose size can change."""
 
     attributes: ClassVar[Mapping[str, Attribute]] = {}
+    needing_path: ClassVar[tuple[str, ...]] = ("outputs", "outputs_list")
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         """Return the number of members that the group should have.
@@ -100,13 +102,22 @@ class ScalingGroup(Membership):
             names, defined = list(members), thing.seen.properties.get(DEFINED)
             if place.isdigit() and int(place) < len(names):
                 return of_member(thing, names[int(place)], (*deeper, *path))
-            if defined is None or (place.isdigit() and int(place) < defined["count"]):
+            if defined is None:
                 return None
-            raise not_found(thing, place)
+            is_away = place.isdigit() and int(place) < defined["count"]
+            raise away(thing, place) if is_away else not_found(thing, place)
+        if name not in self.attributes:
+            raise InvalidTemplateAttribute(thing.name, name)
+        if name not in self.needing_path:
+            return part_of(self.of_members(members, name, ()), path, thing.name, name)
+        require_path(thing, name, path)
         return self.of_members(members, name, path)
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
-        """Return any other attribute, made from the members, which are in their order."""
+        """Return any other attribute, made from the members, which are in their order.
+
+        `path` is that after an attribute of `needing_path`.
+        """
         raise NotImplementedError
 
 
@@ -212,13 +223,13 @@ class AutoScalingGroup(ScalingGroup):
             case "current_size":
                 return len(members)
             case "refs":
-                return traverse([each["reference"] for each in members.values()], path)
+                return [each["reference"] for each in members.values()]
             case "refs_map":
-                return traverse({key: each["reference"] for key, each in members.items()}, path)
-            case "outputs" if path:
-                return {key: attribute_of_member(each, path) for key, each in members.items()}
-            case "outputs_list" if path:
-                return [attribute_of_member(each, path) for each in members.values()]
+                return {key: each["reference"] for key, each in members.items()}
+            case "outputs":
+                return dict(zip(members, attributes_of_members(members, members, path), strict=True))
+            case "outputs_list":
+                return list(attributes_of_members(members, members, path))
         return None
 
 
@@ -379,7 +390,8 @@ class InstanceGroup(ScalingGroup):
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         if name != "InstanceList":
             return None
-        return ",".join(str(attribute_of_member(each, ("PublicIp",))) for each in members.values())
+        found = attributes_of_members(members, members, ("PublicIp",))
+        return ",".join(str(each) for each in found if each is not None)
 
 
 class AwsAutoScalingGroup(InstanceGroup, LikeServer):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from homeostat.model.errors import Rejected
+from homeostat.model.errors import InvalidTemplateAttribute, Rejected
 from homeostat.resources import comparison
 from homeostat.resources.attribute_paths import attribute_path
 from homeostat.resources.base import Props, ResourceType, Thing
@@ -26,7 +26,7 @@ from homeostat.resources.schema import (
     text,
 )
 from homeostat.resources.support import Support
-from homeostat.templates.tree import traverse
+from homeostat.templates.tree import part_of
 
 PROFILE, POLICY, CLUSTER, NODE, RECEIVER = KINDS = (
     "cluster_profile",
@@ -201,15 +201,13 @@ class Cluster(Clustered):
         if name != "collect":
             return super().resolve(thing, name, path)
         if not path:
-            message = f"The Referenced Attribute ({thing.name} collect) is incorrect: a JSON path has to follow it."
-            raise Rejected("InvalidTemplateAttribute", message)
+            raise InvalidTemplateAttribute(thing.name, name, "a JSON path has to follow it")
         try:
             wanted = attribute_path(str(path[0]))
         except Rejected as error:
-            message = f"The Referenced Attribute ({thing.name} collect {path[0]}) is incorrect: {error.detail}."
-            raise Rejected("InvalidTemplateAttribute", message) from error
+            raise InvalidTemplateAttribute(thing.name, f"{name} {path[0]}", error.detail) from error
         found = map(wanted.first, thing.seen.properties.get(MEMBERS) or ())
-        return traverse([value for there, value in found if there], path[1:])
+        return part_of([value for there, value in found if there], path[1:], thing.name, name)
 
     def show(self, thing: Thing) -> Any:
         return _without(thing, MEMBERS)

@@ -1,14 +1,13 @@
 """Functions of CFN templates that HOT does not have, or has in another form."""
 
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from homeostat.templates.functions.logic import OMIT, Combination
-from homeostat.templates.functions.references import GetAttr, ResourceFacade, reference_incorrect, reference_node
+from homeostat.templates.functions.references import GetAttr, ResourceFacade, ResourceReference, reference_incorrect
 from homeostat.templates.functions.strings import StrReplace, checked_items, shown
 from homeostat.templates.parser import parse_json
-from homeostat.templates.tree import UNKNOWN, Function, Scope
+from homeostat.templates.tree import UNKNOWN, Function
 
 ZONES = ("nova",)
 """Availability zones that `Fn::GetAZs` gives: constant, since templates are compiled without asking a cloud."""
@@ -18,15 +17,12 @@ NO_VALUE = "AWS::NoValue"
 """Reference that leaves its property or item out."""
 
 
-class Ref(Function):
+class Ref(ResourceReference):
     """Reference id of a resource of the template, or the value of a parameter; AWS::NoValue leaves the item out."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str):
             raise ValueError(f'Argument to "{self.name}" must be the name of a resource or parameter')
-
-    def references(self) -> Iterable[str]:
-        return (self.arguments,)
 
     def compiled(self) -> Any:
         if self.arguments is UNKNOWN:
@@ -35,17 +31,14 @@ class Ref(Function):
         if self.arguments == NO_VALUE:
             return OMIT
         if self.arguments in self.context.resources:
-            return reference_node(self, self.arguments)
+            return self.node()
         if self.arguments in self.context.parameters:
             return self.guarded(self.context.allowance.take, self.context.parameters[self.arguments])
         raise reference_incorrect(self.arguments, self.path[:-1])
 
-    def evaluate(self, scope: Scope) -> Any:
-        return scope.reference(self.arguments)
-
 
 class GetAtt(GetAttr):
-    """Attribute of another resource; null until it is known."""
+    """Attribute of another resource; null until it is made."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:

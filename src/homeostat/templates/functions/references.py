@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from homeostat.model.errors import Rejected, dotted
-from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, holds, is_dynamic, traverse
+from homeostat.model.errors import Absent, Rejected, dotted
+from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, holds, is_dynamic, part_of, traverse
 
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
@@ -66,28 +66,44 @@ class ResourceFacade(Function):
         return self.context.facade.get(self.sections[arguments])
 
 
-class GetResource(Function):
+class ResourceReference(Function):
+    """Base of the functions that give the reference id of a resource; the arguments are its name."""
+
+    def references(self) -> Iterable[str]:
+        return (self.arguments,) if self._is_there() else ()
+
+    def _is_there(self) -> bool:
+        # Nodes that the service makes itself name resources of no template.
+        return self.context.resources.get(self.arguments, True)
+
+    def node(self) -> Function:
+        """Return the node itself. Raise Rejected where the template does not have the resource."""
+        if self.arguments not in self.context.resources:
+            raise reference_incorrect(self.arguments, self.path[:-1])
+        return self
+
+    def evaluate(self, scope: Scope) -> Any:
+        if not self._is_there():
+            raise Absent(f'The resource "{self.arguments}" is not there: its condition does not hold.', *self.path)
+        return scope.reference(self.arguments)
+
+
+class GetResource(ResourceReference):
     """Reference id of another resource, usually the cloud's own id."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, str):
             raise ValueError('Argument to "get_resource" must be a resource name')
 
-    def references(self) -> Iterable[str]:
-        return (self.arguments,)
-
     def compiled(self) -> Any:
         if self.arguments is UNKNOWN:
             return UNKNOWN
         self.guarded(self.check, self.arguments)
-        return reference_node(self, self.arguments)
-
-    def evaluate(self, scope: Scope) -> Any:
-        return scope.reference(self.arguments)
+        return self.node()
 
 
 class GetAttr(Function):
-    """Attribute of another resource, or the part of it that a path leads to; null until it is known."""
+    """Attribute of another resource, or the part of it that a path leads to; null until it is made."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) < 2:
@@ -108,7 +124,11 @@ class GetAttr(Function):
         if self.context.unknown is not None and holds(self.arguments, self.context.unknown):
             return self.context.unknown
         self.guarded(self.check, self.arguments)
-        return reference_node(self, self.arguments[0])
+        resource = self.arguments[0]
+        if resource not in self.context.resources:
+            raise reference_incorrect(resource, self.path[:-1])
+        # Null where the condition of the resource does not hold.
+        return self if self.context.resources[resource] else None
 
     def evaluate(self, scope: Scope) -> Any:
         arguments = self.arguments
@@ -131,7 +151,10 @@ class GetAttrThenTraverse(GetAttr):
 
     def value(self, scope: Scope, arguments: list[Any]) -> Any:
         value = scope.attribute(arguments[0], str(arguments[1]), ())
-        return value if scope.unknown is not None and value is scope.unknown else traverse(value, arguments[2:])
+        # Whether it is null or not known yet cannot be told apart here.
+        if value is None or (scope.unknown is not None and value is scope.unknown):
+            return value
+        return part_of(value, arguments[2:], arguments[0], str(arguments[1]))
 
 
 class GetAttrOrAll(GetAttr):
@@ -148,14 +171,3 @@ class GetAttrOrAll(GetAttr):
         if len(arguments) == 1:
             return scope.attributes(arguments[0])
         return scope.attribute(arguments[0], str(arguments[1]), arguments[2:])
-
-
-def reference_node(node: Function, resource: str) -> Function | None:
-    """Return the node, or None (null) where the condition of the resource does not hold.
-
-    Raises:
-        Rejected: The template does not have the resource.
-    """
-    if resource not in node.context.resources:
-        raise reference_incorrect(resource, node.path[:-1])
-    return node if node.context.resources[resource] else None

@@ -16,7 +16,7 @@ from homeostat.clustering.health_policy import Intervals
 from homeostat.desired.compiling import attributes_of, compile_desired, registry_of, template_of
 from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity
-from homeostat.model.errors import Rejected, invalid
+from homeostat.model.errors import InvalidTemplateAttribute, Rejected, invalid
 from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
@@ -69,8 +69,7 @@ class ValidationScope:
         """Return `UNKNOWN`. Raise Rejected (InvalidTemplateAttribute) for an attribute that the type does not have."""
         definition = self._definitions.get(resource)
         if definition is not None and not self._has_attribute(definition.type, name):
-            message = f"The Referenced Attribute ({resource} {name}) is incorrect."
-            raise Rejected("InvalidTemplateAttribute", message)
+            raise InvalidTemplateAttribute(resource, name)
         return UNKNOWN
 
     def attributes(self, resource: str) -> Any:
