@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.attributes import scope_of
 from homeostat.convergence.nested_stacks.removal_requests import Asked, Asks
@@ -41,6 +41,9 @@ CACHE_MAX = 200_000
 """Definitions and requests kept in memory: of the revisions of one stack together, so that all of its groups find them;
 half a KiB each, or more where a nested template has large parameters."""
 
+PAGES_MAX = 10_000
+"""Lists of overtaken revisions kept in memory, one for each stack and newest revision."""
+
 Key = tuple[str | int, ...]
 """What tells a revision from all others; it begins with the id of its stack."""
 Entry = Definition | tuple[Sequence[Mapping[str, Any]], str]
@@ -68,6 +71,7 @@ class OvertakenRevisions:
     def __init__(self, cache_max: int = CACHE_MAX) -> None:
         """Begin empty; `cache_max` is the number of entries kept at most, where each revision counts as one more."""
         self._cache: Cache[Key, Mapping[str, Entry]] = Cache(cache_max, lambda entries: 1 + len(entries))
+        self._pages: Cache[Key, Sequence[Row[Any]]] = Cache(PAGES_MAX)
 
     def asks_of(self, tx: Connection, world: World, row: Resource | None, *, next_one: bool = False) -> Asks:
         """Return what was asked of a group before the newest revision.
@@ -97,12 +101,24 @@ class OvertakenRevisions:
         if stack.action in GOES_BACK:
             return []
         found = self._above(tx, stack, more)
-        for each in revisions.page(tx, stack.id, OVERTAKEN_MAX, newest):
-            if each.number <= (stack.complete_revision or 0) or each.action in GOES_BACK:
+        for each in self._revisions(tx, stack, newest):
+            if each.action in GOES_BACK:
                 break
             if each.kind == "template":
                 found.append(_stored(tx, stack.id, int(each.number), float(each.created_at)))
         return sorted(found, key=lambda overtaken: overtaken.at)
+
+    def _revisions(self, tx: Connection, stack: StackFacts, newest: int) -> Sequence[Row[Any]]:
+        """Return the revisions of a stack since it was complete, the newest first.
+
+        They never change, so all groups in a tree read them once; and where none was overtaken nothing is read, however
+        many revisions the stack has had.
+        """
+        complete = stack.complete_revision or 0
+        if newest - complete <= 1:
+            return ()
+        key = (stack.id, complete, newest)
+        return self._pages.get(key, lambda: revisions.page(tx, stack.id, OVERTAKEN_MAX, newest, complete))
 
     def _above(self, tx: Connection, stack: StackFacts, more: int) -> list[_Overtaken]:
         """Return what a nested stack would have been, had the overtaken revisions of its parent been begun."""
@@ -165,7 +181,7 @@ def _compiled(overtaken: _Overtaken, stack: StackFacts) -> Mapping[str, Entry]:
     """Compile a revision, and return what `OvertakenRevisions` keeps of it."""
     try:
         graph = compile_graph(overtaken.load(), Identity(stack.id, stack.name, stack.project), 0)
-    except (Rejected, Terminal) as error:
+    except (Rejected, Terminal, LookupError) as error:  # it may have been purged since it was listed
         _ignored(stack, "its resources", error)
         return {}
     found: dict[str, Entry] = {}

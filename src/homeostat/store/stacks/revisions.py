@@ -276,12 +276,16 @@ def _standing(stack_id: str, number: int, but: int) -> Select[Any]:
 _revision = schema.revision
 
 
-def page(tx: Connection, stack_id: str, limit: int, before: int | None = None) -> list[Row[Any]]:
-    """Return revisions without their content, the newest first; only those older than `before`."""
+def page(
+    tx: Connection, stack_id: str, limit: int, before: int | None = None, after: int | None = None
+) -> list[Row[Any]]:
+    """Return revisions without their content, the newest first; only those older than `before`, newer than `after`."""
     names = ("number", "action", "kind", "created_at", "requested_by", "request_id")
     chosen = select(*(_revision.c[name] for name in names)).where(_revision.c.stack_id == stack_id)
     if before is not None:
         chosen = chosen.where(_revision.c.number < before)
+    if after is not None:
+        chosen = chosen.where(_revision.c.number > after)
     return list(tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit)))
 
 
