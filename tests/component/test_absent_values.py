@@ -27,8 +27,8 @@ class Line(NamedTuple):
     text: str
 
     @property
-    def is_told_in_outputs(self) -> bool:
-        """Whether outputs of a template that is taken tell of what is refused in a resource."""
+    def is_reported_in_outputs(self) -> bool:
+        """Whether outputs of a template that is taken report what is refused in a resource."""
         return "Referenced Attribute" not in self.text
 
 
@@ -83,9 +83,9 @@ def test_a_resource_is_not_made_without_what_it_reads(line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", lines(), ids=lambda line: yaml.safe_dump(line.read, default_flow_style=True).strip())
-def test_an_output_tells_what_is_not_there(line: Line) -> None:
+def test_an_output_reports_what_is_not_there(line: Line) -> None:
     service = Service()
-    if line.outcome == "refused" and not line.is_told_in_outputs:
+    if line.outcome == "refused" and not line.is_reported_in_outputs:
         with pytest.raises(Rejected, match=re.escape(line.text)):
             made(service, line, in_output=True)
         return

@@ -147,7 +147,7 @@ class TooManyRequests(Rejected):
 
 
 class Absent(Rejected):
-    """What is read of a resource is not there: whoever reads it cannot be made without it."""
+    """What is read of a resource is not there: what reads it cannot be made without it."""
 
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__("StackValidationFailed", message, path=path)
