@@ -1,4 +1,4 @@
-"""Groups of servers on two hosts of a real OpenStack, with a health policy that looks at hosts and cuts off."""
+"""Groups of servers on two hosts of a real OpenStack, with health policies that cut off what they recover."""
 
 import contextlib
 import signal
@@ -22,7 +22,8 @@ INTERVAL_S = 5
 NODES = 4
 HOSTS = ("compute1", "compute2")
 SERVER = {"image": "mini", "flavor": "m1.tiny", "networks": [{"allocate_network": "none"}]}
-HOST, STATUS = "HYPERVISOR_STATUS_POLLING", "NODE_STATUS_POLLING"
+HOST, STATUS, EVENTS = "HYPERVISOR_STATUS_POLLING", "NODE_STATUS_POLLING", "LIFECYCLE_EVENTS"
+URL, POOL = "NODE_STATUS_POLL_URL", "LB_STATUS_POLLING"
 BEATS = 3
 """Changes of the record of a host, of which one may be that it was declared down."""
 RECOVERED_S = 60.0
@@ -38,15 +39,25 @@ def needs_two_hosts(cloud: OpenStack) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """admin — a connection of the administrator; name — of a stack with a group for which a health policy holds."""
+    """admin — a connection of the administrator; names — of stacks with a group for which a health policy holds."""
 
     cloud: OpenStack
     served: Served
     admin: Connection
-    name: str
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The first stack."""
+        return self.names[0]
 
     def health(self) -> list[Wire]:
-        answer = self.served.http.get(self.served.path(self.name, "health"))
+        """Of all members of all stacks, in their order."""
+        return [each for name in self.names for each in self._health_of(name)]
+
+    def _health_of(self, name: str) -> list[Wire]:
+        found = self.served.handles(name).get("cluster", name)
+        answer = self.served.http.get(self.served.path(found, "health"))
         assert answer.status_code == 200, answer.text
         return sorted(answer.json()["health"], key=lambda each: str(each["resource_name"]))
 
@@ -58,7 +69,8 @@ class Scene:
         return [each["physical_resource_id"] for each in self.health()]
 
     def well(self) -> bool:
-        return [each["finding"] for each in self.health()] == ["healthy"] * NODES and self.served.is_well(self.name)
+        found = [each["finding"] for each in self.health()]
+        return found == ["healthy"] * NODES * len(self.names) and all(map(self.served.is_well, self.names))
 
     def explained(self) -> str:
         return str(self.served.explanation(self.served.handles(self.name)["group"]))
@@ -87,42 +99,58 @@ class Scene:
             return False
 
 
-def resources(*modes: str) -> Wire:
-    policy = {
-        "target": {"get_resource": "group"},
-        "detection": {
-            "interval": INTERVAL_S,
-            "node_update_timeout": 0,
-            "detection_modes": [{"type": each} for each in modes],
-        },
+def policy_body(*modes: Wire) -> Wire:
+    """What a health policy looks for and does. modes — ways to see what is unhealthy."""
+    return {
+        "detection": {"interval": INTERVAL_S, "node_update_timeout": 0, "detection_modes": list(modes)},
         "recovery": {"actions": [{"name": "RECREATE"}], "fencing": ["COMPUTE"], "verify_timeout": 30},
     }
+
+
+def resources(*modes: str, **options: str) -> Wire:
+    """A group and its policy. options — of each of the ways to see what is unhealthy."""
+    looks: list[Wire] = [{"type": each, **({"options": options} if options else {})} for each in modes]
     group = {"count": NODES, "resource_def": {"type": "OS::Nova::Server", "properties": SERVER}}
     return {
         "group": {"type": "OS::Heat::ResourceGroup", "properties": group},
-        "health": {"type": "Homeostat::HealthPolicy", "properties": policy},
+        "health": {
+            "type": "Homeostat::HealthPolicy",
+            "properties": {"target": {"get_resource": "group"}, **policy_body(*looks)},
+        },
     }
 
 
 @contextlib.contextmanager
 def farm(mine: Project, folder: Path, *modes: str) -> Iterator[Scene]:
     """A group that is well."""
-    auth, name = projects.auth_of_admin(mine), f"farm-{uuid.uuid4().hex[:6]}"
+    with farms(mine, folder, {"farm": resources(*modes)}) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def farms(mine: Project, folder: Path, wanted: Mapping[str, Wire], *flags: str) -> Iterator[Scene]:
+    """Groups that are well. wanted — name -> resources; flags — of the service."""
+    auth, suffix = projects.auth_of_admin(mine), uuid.uuid4().hex[:6]
+    stacks = {f"{name}-{suffix}": each for name, each in wanted.items()}
     with (
-        serving(mine, folder, "--health-interval-min", "1", auth=auth) as served,
+        serving(mine, folder, "--health-interval-min", "1", *flags, auth=auth) as served,
         contextlib.closing(mine.admin()) as admin,
     ):
-        found = Scene(mine.cloud, served, admin, name)
+        found = Scene(mine.cloud, served, admin, tuple(stacks))
         found.lift()
         eventually(found.all_up, "hosts that are up", BACK_S)
-        served.create(name, resources(*modes))
-        assert served.at_rest(name)["stack_status"] == "CREATE_COMPLETE", served.failures(name)
+        for name, each in stacks.items():
+            served.create(name, each)
+        for name in stacks:
+            assert served.at_rest(name)["stack_status"] == "CREATE_COMPLETE", served.failures(name)
         eventually(found.well, "healthy members")
         yield found
         found.lift()
-        id = served.stack(name)["id"]
-        served.delete(name)
-        assert served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", served.failures(id)
+        ids = [served.stack(name)["id"] for name in stacks]
+        for name in stacks:
+            served.delete(name)
+        for id in ids:
+            assert served.at_rest(id)["stack_status"] == "DELETE_COMPLETE", served.failures(id)
 
 
 def stopped(process: str) -> Callable[[OpenStack], contextlib.AbstractContextManager[None]]:
@@ -131,7 +159,18 @@ def stopped(process: str) -> Callable[[OpenStack], contextlib.AbstractContextMan
 
 PAUSES: Mapping[str, Callable[[OpenStack], contextlib.AbstractContextManager[None]]] = {
     "RabbitMQ": without_messages,
-    **{name: stopped(name) for name in ("nova-conductor", "mariadb", "nova-scheduler", "neutron-api")},
+    **{
+        name: stopped(name)
+        for name in (
+            "nova-conductor",
+            "mariadb",
+            "nova-scheduler",
+            "neutron-api",
+            "placement",
+            "octavia-api",
+            "keystone",
+        )
+    },
 }
 """What pauses -> pauses it. Of the first two Nova hears of no host."""
 
