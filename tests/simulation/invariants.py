@@ -114,6 +114,8 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     assert not _unnoticed(loaded, stored), (
         f"{place} has not noticed what became of its nested stacks: {_unnoticed(loaded, stored)}"
     )
+    # Of passes over nested stacks that changed nothing, or not all that waits, it need not know.
+    loaded.world.seen.update((row.key, stored[row.key]) for row, _ in loaded.looks)
     failures = sum(row.fails_stack for row in loaded.world.rows.values())
     if stack.complete_revision == stack.revision and stack.lock is None and not stack.suspended:
         what = f"{place} is {stack.action}_{stack.status} with {failures} failed resources"
