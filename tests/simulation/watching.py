@@ -402,6 +402,8 @@ class Watcher:
             current = current_row(found.values(), stacks.facts(stack))
             if current is None or current.key != mine.key or current.status != Status.COMPLETE:
                 continue
+            if current.action == Action.INIT:  # what is only to be adopted may be on its way out
+                continue
             definition = self._graph(stack, current.shard).get(current.name)
             wanted = definition is not None and definition.type == current.type
             self._demand(not wanted, f"{stack.name}.{current.name} is wanted and well, and {handle} is deleted")
