@@ -1,4 +1,4 @@
-"""Heat's own tests of a running service, heat-tempest-plugin, as its project runs them: by stestr, in `.tempest`."""
+"""The tests that Heat and Senlin have of a running service, as their projects run them: by stestr, in `.tempest`."""
 
 import configparser
 import json
@@ -26,14 +26,15 @@ class Tempest:
     work: Path
     cloud: OpenStack
 
-    def run(self, chosen: str, left_out: Path) -> dict[str, str]:
+    def run(self, plugin: str, chosen: str, left_out: Path) -> dict[str, str]:
         """Run tests and return what became of each: success, fail, skip.
 
-        chosen — a regular expression of their names. left_out — a file of regular expressions of those not to run.
+        plugin — the package with the tests. chosen — a regular expression of their names in its tests. left_out — a
+        file of regular expressions of those not to run.
         """
-        self._configure()
+        self._configure(plugin)
         self._stestr("init")
-        options = ("--concurrency", str(WORKERS), "--exclude-list", str(left_out), chosen)
+        options = ("--concurrency", str(WORKERS), "--exclude-list", str(left_out), f"^{plugin}.tests.{chosen}")
         with (self.work / "run.out").open("wb") as out:
             # Whether any failed is judged by the outcomes.
             subprocess.run(
@@ -68,9 +69,11 @@ class Tempest:
             "TEMPEST_CONFIG": "tempest.conf",
         }
 
-    def _configure(self) -> None:
+    def _configure(self, plugin: str) -> None:
         sections = {
-            "service_available": {"heat": "true"},
+            "service_available": {"heat": "true", "senlin": "true"},
+            "compute": {"flavor_ref": "m1.tiny", "image_ref": "mini", "build_interval": "1"},
+            "clustering": {"min_microversion": "1.0", "delete_with_dependency": "true", "wait_timeout": str(BUILD_S)},
             "volume-feature-enabled": {"backup": "false"},
             "heat_features_enabled": {"stack_cancel": "true"},
             "heat_plugin": self._plugin(),
@@ -87,8 +90,7 @@ class Tempest:
         with (self.work / "tempest.conf").open("w") as file:
             conf.write(file)
         (site,) = self.place.glob("lib/python3*/site-packages")
-        tests = site / "heat_tempest_plugin"
-        (self.work / ".stestr.conf").write_text(f"[DEFAULT]\ntest_path={tests}\ntop_dir={site}\n")
+        (self.work / ".stestr.conf").write_text(f"[DEFAULT]\ntest_path={site / plugin}\ntop_dir={site}\n")
 
     def _plugin(self) -> dict[str, str]:
         return {

@@ -387,8 +387,9 @@ class HealthLaws:
         standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
         findings = self._reader.findings()
         # An action that has timed out leaves to its user what was to go, and what was not made.
-        left = [each for each in standing if not each.handle or not self._wanted(each)]
-        waits = {each.key for each in left if groups[each.stack_id].reason == "Timed out"}
+        timed_out = self._reader.timed_out()
+        left = [each for each in self._rows.values() if each.stack_id in timed_out]
+        waits = {each.key for each in left if not each.handle or not self._wanted(each)}
         marked = [f"{each.name} is marked: {each.marks}" for each in self.sick() if each.key not in waits]
         unwell = [each for each in standing if findings.get(each.key) != "healthy" and each.key not in waits]
         return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]

@@ -118,6 +118,10 @@ class Reader:
         unhealthy: dict[str, int] = dict(self._raw.execute(_UNHEALTHY).fetchall())
         return {row[0]: Known._make([*row[1:], unhealthy.get(row[0], 0)]) for row in self._raw.execute(_GROUPS)}
 
+    def timed_out(self) -> set[str]:
+        """Ids of the stacks whose last action took too long."""
+        return {id for (id,) in self._raw.execute("SELECT id FROM stack WHERE reason = 'Timed out'")}
+
     def recoveries(self) -> Iterator[Recovery]:
         """Those that were not read yet."""
         for row in self._raw.execute(_RECOVERIES, (self._last,)).fetchall():
