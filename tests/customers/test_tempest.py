@@ -20,7 +20,7 @@ EXPECTED: dict[str, str] = yaml.safe_load((HERE / "tempest_failures.yaml").read_
 
 @pytest.fixture(scope="module", autouse=True)
 def names(openstack_cloud: OpenStack) -> Iterator[None]:
-    """What Senlin's tests ask for by name exists: a flavor, and an image of all projects."""
+    """What Senlin's tests ask for by name exists: a flavor, an image, and a network of all projects."""
     with contextlib.closing(openstack_cloud.admin()) as admin, contextlib.ExitStack() as made:
         compute, images = cast(Any, admin.compute), cast(Any, admin.image)
         flavor = compute.create_flavor(id="1", name="m1.senlin", ram=64, vcpus=1, disk=0)
@@ -34,6 +34,9 @@ def names(openstack_cloud: OpenStack) -> Iterator[None]:
             allow_duplicates=True,
         )
         made.callback(images.delete_image, image)
+        private = cast(Any, admin.network).find_network("private", ignore_missing=False)
+        admin.network.update_network(private, is_shared=True)
+        made.callback(admin.network.update_network, private, is_shared=False)
         yield
 
 
