@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from docs.type_pages import row
 from tests.customers.magnum_values import CONTAINERS
+from tests.openstack.further_values import FURTHER
 from tests.openstack.normal_values import TABLE
 from tests.openstack.service_values import SERVICES
 
@@ -19,7 +20,7 @@ RECORDED = Path(__file__).parent / "normalisations.json"
 REASONS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     (Path(__file__).parent / "normalisations_reasons.yaml").read_text("utf-8")
 )
-TRIALS = {**TABLE, **SERVICES, **CONTAINERS}
+TRIALS = {**TABLE, **FURTHER, **SERVICES, **CONTAINERS}
 OTHER = "No trial has been written"
 NOT_TRIED = [
     "Properties that templates can set on what a cloud has, and of which no value was tried there, by the reason. They",
@@ -39,10 +40,10 @@ A value is
 - *the same*: the service shows it as it was sent;
 - *known*: it shows it otherwise, and the two are compared as the same;
 - *accepted*: it shows another value, which its answer has shown to be what it makes of ours;
-- *refused*: the resource fails with what the service says.
+- *refused*: the template is, or the resource fails, with what is said.
 
-None of that drifts; but for Compute, Block Storage, Identity and part of Networking it was also compared with the
-default of the service, to which a property goes back that is taken out.
+None of that drifts. *Taken out* says what was seen once the property was no longer in the template: `default` is what a
+thing shows that never had it. Where it says nothing, the two were not compared.
 """.splitlines()
 WORDS = {"same": "the same", "known": "known", "accepted": "accepted", "refused": "refused"}
 
@@ -55,9 +56,21 @@ def page() -> str:
         of_type.setdefault(type_name, []).extend((key, each) for each in rows)
     lines = [*HEAD]
     for type_name in sorted(of_type):
-        lines += ["", f"## {type_name}", "", row("property", "sent", "shown", "it is"), "|---|---|---|---|"]
         lines += [
-            row(f"`{key}`", _text(each["sent"]), _text(each["shown"]), WORDS[each["how"]])
+            "",
+            f"## {type_name}",
+            "",
+            row("property", "sent", "shown", "it is", "taken out"),
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            row(
+                f"`{key}`",
+                _text(each["sent"]),
+                _text(each["shown"]),
+                WORDS[each["how"]],
+                "`default`" if each["default"] else "",
+            )
             for key, each in of_type[type_name]
         ]
     return "\n".join([*lines, *_untried(of_type)]) + "\n"

@@ -75,6 +75,7 @@ NETWORKING: Mapping[str, Values] = {
             "qos_policy": ["$shared_qos_policy", "$shared_qos_policy_name"],
             "tags": TAGS,
             "value_specs": [{"mtu": 1400}, {"mtu": "1400"}, {"description": "words"}],
+            "availability_zone_hints": [["nova"]],
         },
     ),
     "OS::Neutron::Subnet": Values(
@@ -127,6 +128,7 @@ NETWORKING: Mapping[str, Values] = {
             "port_security_enabled": [True, "true"],
             "qos_policy": ["$shared_qos_policy", "$shared_qos_policy_name"],
             "no_fixed_ips": [True],
+            "value_specs": [{"description": "words"}],
             "tags": TAGS,
         },
     ),
@@ -159,7 +161,10 @@ NETWORKING: Mapping[str, Values] = {
         {"floating_network": "public"},
         {
             "port_id": ["$port", "$port_name"],
+            "value_specs": [{"description": "words"}],
+            "fixed_ip_address": ["10.30.0.11"],
         },
+        together={"fixed_ip_address": {"port_id": "$port"}},
     ),
     "OS::Neutron::SubnetPool": Values(
         {"prefixes": ["10.80.0.0/16"]},
@@ -187,7 +192,16 @@ NETWORKING: Mapping[str, Values] = {
     ),
     "OS::Neutron::ProviderNet": Values(
         {"network_type": "vlan", "physical_network": "physnet1", "segmentation_id": "3971"},
-        {"segmentation_id": [3972, "3973"], "router_external": [True], "shared": [False], "tags": TAGS},
+        {
+            "name": NAMES,
+            "admin_state_up": [False],
+            "port_security_enabled": OFF,
+            "dns_domain": ["One.Test."],
+            "segmentation_id": [3972, "3973"],
+            "router_external": [True],
+            "shared": [False],
+            "tags": TAGS,
+        },
         by_admin=True,
     ),
     "OS::Neutron::MeteringLabel": Values({}, {"description": TEXTS, "shared": [True]}, by_admin=True),
@@ -220,6 +234,7 @@ OTHERS: Mapping[str, Values] = {
             "size": ["2"],
             "availability_zone": ["nova", ""],
             "metadata": METADATA,
+            "scheduler_hints": [{"a": "b"}],
             "read_only": [True, "true"],
             "imageRef": ["$image"],
             "image": ["$image_name"],

@@ -14,7 +14,7 @@ from typing import Any
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.kinds.registry import KINDS
-from homeostat.model.errors import Terminal, Transient
+from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.observed import Observation
 from homeostat.resources.base import EMPTY, Thing, settling
 from homeostat.resources.comparison import fingerprint, reduced
@@ -172,7 +172,7 @@ def tried(
     plain = _default(one, base, {**values.base, **more}) if _is_compared(one, key, values) else None
     try:
         seen = one.create()
-    except Refused as error:
+    except (Refused, Rejected) as error:
         shown = TOKEN.sub("[token]", str(error).replace(unique, "$unique"))
         return {"sent": value, "shown": shown, "how": "refused", "drift": [], "default": None}
     try:

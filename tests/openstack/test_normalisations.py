@@ -12,12 +12,14 @@ import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from tests.openstack import test_networking as networking
+from tests.openstack.further_values import FURTHER
 from tests.openstack.normal_values import TABLE
 from tests.openstack.normalising import check, places, tried
 from tests.openstack.running import OpenStack as RunningCloud
 
 clouds, there = networking.clouds, networking.there
-PLACES = places(TABLE)
+ALL = {**TABLE, **FURTHER}
+PLACES = places(ALL)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,6 @@ def named(
 def test_what_a_service_makes_of_a_value_is_no_drift(
     type_name: str, key: str, clouds: tuple[OpenStackCloud, ...], named: dict[str, str]
 ) -> None:
-    values = TABLE[type_name]
+    values = ALL[type_name]
     rows = [tried(clouds[values.by_admin], type_name, values, key, value, named) for value in values.tried[key]]
     check(f"{type_name} {key}", rows)
