@@ -107,7 +107,7 @@ test-clients: servers ## run Horizon, Ansible and gophercloud against the servic
 
 .PHONY: openstack
 openstack: .venv/installed ## install a real OpenStack for the tests into .openstack (about ten minutes)
-	scripts/openstack octavia barbican swift designate aodh gnocchi manila zaqar mistral ironic blazar
+	scripts/openstack octavia barbican swift designate aodh gnocchi manila zaqar mistral ironic blazar vpnaas sfc taas
 
 .PHONY: test-openstack
 test-openstack: openstack ## run the tests against a real OpenStack, which comes up if it is not up; ARGS="-k server"

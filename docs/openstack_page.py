@@ -11,13 +11,9 @@ from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.resources.registry import types
 
-NO_PLUGIN = "Neutron has it with a plug-in that the tests' Neutron does not have yet"
 NOT_OFFERED: Mapping[tuple[str, ...], str] = {
-    ("vpn_service", "ike_policy", "ipsec_policy", "ipsec_site_connection"): NO_PLUGIN,
     ("firewall", "firewall_policy", "firewall_rule"): "Neutron has no firewalls of this kind any more",
-    ("flow_classifier", "port_pair", "port_pair_group", "port_chain"): NO_PLUGIN,
-    ("tap_service", "tap_flow"): NO_PLUGIN,
-    ("l2_gateway", "l2_gateway_connection"): NO_PLUGIN,
+    ("l2_gateway", "l2_gateway_connection"): "Neutron has it with a plug-in that was not tried",
     ("network_gateway",): "no Neutron has it without a proprietary plug-in",
     ("remote_stack",): "it is a stack in another region, which any cloud has beside its own things",
     ("app_container",): "Zun needs Docker, which the tests' cloud has not; its own fake driver makes nothing",

@@ -37,11 +37,13 @@ class Cloud:
         for part in PARTS:
             site.run(part).mkdir(parents=True, exist_ok=True)
         settings.write(site.directory, site.settings)
-        configuration.write(site, self.services)
+        changed = configuration.write(site, self.services)
         rabbitmq.start(site)
         databases.start(site, self.services, processes)
         for each in self.services:
             each.before_start()
+        # What runs has read its file as that was, such as a Neutron that has another plug-in now.
+        processes.stop([name for each in changed for name in (*each.apis, *each.commands()) if processes.pid(name)])
         say("starting the services")
         for name in (*(name for each in self.services for name in each.first), *self.api_names()):
             processes.start(name)

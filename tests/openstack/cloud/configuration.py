@@ -13,10 +13,14 @@ ADMIN = "minios-admin"
 """Names in clouds.yaml."""
 
 
-def write(site: Site, services: Sequence[Service]) -> None:
+def write(site: Site, services: Sequence[Service]) -> list[Service]:
+    """Write what they read; return the services whose own file has changed."""
+    changed = []
     for each in services:
         each.state("lock").mkdir(parents=True, exist_ok=True)
+        before = each.file.read_bytes() if each.file.exists() else b""
         write_ini(each.file, each.configuration())
+        changed += [each] if each.file.read_bytes() != before else []
         each.write_files()
         link = site.run("home", f".{each.name}")
         if each.optional and not link.is_symlink():
@@ -25,6 +29,7 @@ def write(site: Site, services: Sequence[Service]) -> None:
     accounts = {USER: "demo", ADMIN: "admin"}
     clouds = {name: {"region_name": REGION, "auth": _auth(site, account)} for name, account in accounts.items()}
     site.clouds_yaml.write_text(json.dumps({"clouds": clouds}, indent=2) + "\n")
+    return changed
 
 
 def _auth(site: Site, account: str) -> dict[str, str]:

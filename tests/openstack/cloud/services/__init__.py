@@ -12,6 +12,7 @@ from tests.openstack.cloud.services.keystone import Keystone
 from tests.openstack.cloud.services.manila import Manila
 from tests.openstack.cloud.services.mistral import Mistral
 from tests.openstack.cloud.services.neutron import Neutron
+from tests.openstack.cloud.services.neutron_plugins import PLUGINS
 from tests.openstack.cloud.services.nova import Nova
 from tests.openstack.cloud.services.octavia import Octavia
 from tests.openstack.cloud.services.placement import Placement
@@ -21,10 +22,11 @@ from tests.openstack.cloud.services.zaqar import Zaqar
 from tests.openstack.cloud.site import Site
 
 BASE: tuple[type[Service], ...] = (Keystone, Placement, Nova, Glance, Neutron, Cinder)
-OPTIONAL: dict[str, type[Service]] = {
-    each.name: each
-    for each in (Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic, Blazar)
-}
+_OPTIONAL: tuple[type[Service], ...] = (
+    *(Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic, Blazar),
+    *PLUGINS,
+)
+OPTIONAL: dict[str, type[Service]] = {each.name: each for each in _OPTIONAL}
 
 
 def services_of(site: Site) -> list[Service]:

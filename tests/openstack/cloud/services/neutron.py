@@ -1,7 +1,10 @@
 """Neutron, without agents: every port is bound at once (`inside/minios/ml2.py`)."""
 
 from tests.openstack.cloud.files import Sections, write_ini
+from tests.openstack.cloud.services.neutron_plugins import PLUGINS, NeutronPlugin
 from tests.openstack.cloud.services.service import Endpoint, Service
+
+SERVICE_PLUGINS = ("router", "qos", "trunk", "port_forwarding", "segments", "metering")
 
 UNLIMITED = ("network", "subnet", "port", "router", "floatingip", "security_group", "security_group_rule")
 
@@ -15,10 +18,12 @@ class Neutron(Service):
     optional = False
 
     def configuration(self) -> Sections:
-        found = self.shared.sections("neutron")
+        found, plugins = self.shared.sections("neutron"), self._plugins()
         found["DEFAULT"] |= {
             "core_plugin": "ml2",
-            "service_plugins": "router,qos,trunk,port_forwarding,segments,metering",
+            "service_plugins": ",".join(
+                (*SERVICE_PLUGINS, *(name for each in plugins for name in each.service_plugins))
+            ),
             "dns_domain": "mini.test.",
             "auth_strategy": "keystone",
             "dhcp_agent_notification": False,
@@ -26,6 +31,12 @@ class Neutron(Service):
             "notify_nova_on_port_data_changes": True,
             "api_paste_config": self.packaged("neutron", "api-paste.ini"),
         }
+        for each in plugins:
+            found |= each.sections
+        providers = [each.provider for each in plugins if each.provider]
+        if providers:
+            # The option may be there several times.
+            found["service_providers"] = {"service_provider": "\nservice_provider = ".join(providers)}
         return found | {
             "oslo_messaging_notifications": self.shared.notifications,
             "nova": self.shared.account("nova"),
@@ -40,6 +51,9 @@ class Neutron(Service):
             "ml2_type_vlan": {"network_vlan_ranges": "physnet1:1:4000"},
             "quotas": {f"quota_{kind}": -1 for kind in UNLIMITED},
         }
+
+    def _plugins(self) -> list[type[NeutronPlugin]]:
+        return [each for each in PLUGINS if each.name in self.site.settings.services]
 
     def write_files(self) -> None:
         write_ini(self.file.parent / "plugins" / "ml2" / "ml2_conf.ini", {})

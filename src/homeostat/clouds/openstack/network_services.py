@@ -1,0 +1,162 @@
+"""Networking with plug-ins of its own: VPNs, chains of services that traffic goes through, and taps.
+
+Each plug-in is an extension: without it nothing is there, and what is to be made is refused with its name.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from homeostat.clouds.openstack.network import NetworkCollection
+from homeostat.clouds.openstack.service import Wire
+from homeostat.model.errors import HomeostatError, Terminal, Uncertain
+
+DROPPED = frozenset({"sha1", "3des"})
+"""Algorithms that its VPNs store no more from 2026.2 on, though their API still takes them."""
+INTERNAL = "internal server error"
+REMEDY = "set auth_algorithm to sha256 or another one, and encryption_algorithm to one of aes"
+
+
+class Plugged(NetworkCollection):
+    """Things without tags, some of which name several others.
+
+    Attributes:
+        listed: Field -> kind of the things that its list names, by name or id.
+    """
+
+    cleared = {"description": ""}
+    separate = ()
+    listed: ClassVar[Mapping[str, str]] = {}
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        named = {name: self._all_named(kind, body[name]) for name, kind in self.listed.items() if body.get(name)}
+        return {**body, **named}
+
+    def _all_named(self, kind: str, names: Sequence[Any]) -> list[Any]:
+        return [self.named(kind, each) for each in names]
+
+
+class VpnServices(Plugged):
+    kind = "vpn_service"
+    extension = "vpnaas"
+    path, key, keys = "/vpn/vpnservices", "vpnservice", "vpnservices"
+    references = {"subnet_id": "subnet", "router_id": "router"}
+
+
+class VpnPolicies(Plugged):
+    """Policies, of which newer services store some algorithms no more: they answer that with an internal error."""
+
+    def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
+        try:
+            return super().create(token, spec)
+        except Uncertain as error:
+            self._check_algorithms(spec, error)
+            raise
+
+    def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
+        try:
+            return super().update(handle, spec, changed)
+        except HomeostatError as error:
+            self._check_algorithms({name: spec[name] for name in changed if name in spec}, error)
+            raise
+
+    def _check_algorithms(self, spec: Mapping[str, Any], error: HomeostatError) -> None:
+        """Check that an internal error is not about an algorithm that is stored no more.
+
+        Raises:
+            Terminal: It is: the service is well otherwise, since it answers.
+        """
+        old = [str(value) for value in spec.values() if value in DROPPED]
+        if old and INTERNAL in str(error):
+            next(self.list(), None)
+            raise Terminal(f"this networking stores no policy with {', '.join(old)} any more: {REMEDY}") from error
+
+
+class IkePolicies(VpnPolicies):
+    kind = "ike_policy"
+    extension = "vpnaas"
+    path, key, keys = "/vpn/ikepolicies", "ikepolicy", "ikepolicies"
+
+
+class IpsecPolicies(VpnPolicies):
+    kind = "ipsec_policy"
+    extension = "vpnaas"
+    path, key, keys = "/vpn/ipsecpolicies", "ipsecpolicy", "ipsecpolicies"
+
+
+class IpsecSiteConnections(Plugged):
+    """Connections. What is done when the other side is silent is the `action` of the service, and Heat's `actions`."""
+
+    kind = "ipsec_site_connection"
+    extension = "vpnaas"
+    path, key, keys = "/vpn/ipsec-site-connections", "ipsec_site_connection", "ipsec_site_connections"
+    references = {"vpnservice_id": "vpn_service", "ikepolicy_id": "ike_policy", "ipsecpolicy_id": "ipsec_policy"}
+
+    def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        body = super().body_of(spec)
+        return {**body, "dpd": _renamed(body["dpd"], "actions", "action")} if body.get("dpd") else body
+
+    def object_of(self, thing: Wire) -> Wire:
+        found = super().object_of(thing)
+        return {**found, "dpd": _renamed(found["dpd"], "action", "actions")} if found.get("dpd") else found
+
+
+def _renamed(fields: Mapping[str, Any], old: str, new: str) -> Wire:
+    return {new if name == old else name: value for name, value in fields.items()}
+
+
+class FlowClassifiers(Plugged):
+    kind = "flow_classifier"
+    extension = "flow_classifier"
+    path, key, keys = "/sfc/flow_classifiers", "flow_classifier", "flow_classifiers"
+    references = {"logical_source_port": "port", "logical_destination_port": "port"}
+
+
+class PortPairs(Plugged):
+    kind = "port_pair"
+    extension = "sfc"
+    path, key, keys = "/sfc/port_pairs", "port_pair", "port_pairs"
+    references = {"ingress": "port", "egress": "port"}
+
+
+class PortPairGroups(Plugged):
+    kind = "port_pair_group"
+    extension = "sfc"
+    path, key, keys = "/sfc/port_pair_groups", "port_pair_group", "port_pair_groups"
+    listed = {"port_pairs": "port_pair"}
+
+
+class PortChains(Plugged):
+    kind = "port_chain"
+    extension = "sfc"
+    path, key, keys = "/sfc/port_chains", "port_chain", "port_chains"
+    listed = {"port_pair_groups": "port_pair_group", "flow_classifiers": "flow_classifier"}
+    cleared = {"description": "", "flow_classifiers": []}
+
+
+class TapServices(Plugged):
+    kind = "tap_service"
+    extension = "taas"
+    path, key, keys = "/taas/tap_services", "tap_service", "tap_services"
+    references = {"port_id": "port"}
+
+
+class TapFlows(Plugged):
+    kind = "tap_flow"
+    extension = "taas"
+    path, key, keys = "/taas/tap_flows", "tap_flow", "tap_flows"
+    references = {"source_port": "port", "tap_service_id": "tap_service"}
+
+
+COLLECTIONS = (
+    VpnServices,
+    IkePolicies,
+    IpsecPolicies,
+    IpsecSiteConnections,
+    FlowClassifiers,
+    PortPairs,
+    PortPairGroups,
+    PortChains,
+    TapServices,
+    TapFlows,
+)
