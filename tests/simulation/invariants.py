@@ -111,11 +111,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         _, stored = shard_state.load_rows(tx, stack.id, number)
         loaded, again = (load_world(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions
-    assert not _unnoticed(loaded, stored), (
-        f"{place} has not noticed what became of its nested stacks: {_unnoticed(loaded, stored)}"
-    )
-    # Of passes over nested stacks that changed nothing, or not all that waits, it need not know.
-    loaded.world.seen.update((row.key, stored[row.key]) for row, _ in loaded.looks)
+    _check_noticed(place, loaded, stored)
     failures = sum(row.fails_stack for row in loaded.world.rows.values())
     if stack.complete_revision == stack.revision and stack.lock is None and not stack.suspended:
         what = f"{place} is {stack.action}_{stack.status} with {failures} failed resources"
@@ -187,14 +183,13 @@ def _check_tries(place: str, graph: Definitions, frontier: Frontier) -> None:
         assert not (well and newer), f"{place}.{name} failed ({row.reason}), and {newer} are well since then"
 
 
-def _unnoticed(loaded: Loaded, stored: Mapping[str, Seen]) -> list[tuple[str, Any]]:
-    """Nested stacks that are not what was last seen of them; passes over them that change nothing wake no parent."""
-    found = []
+def _check_noticed(place: str, loaded: Loaded, stored: Mapping[str, Seen]) -> None:
+    """Nested stacks are what was last seen of them; of passes over them that changed nothing no parent need know."""
     for row, seen in loaded.looks:
         now, before = seen.observation.properties, stored[row.key].observation.properties
-        if {**now, "changes": 0} != {**before, "changes": 0}:
-            found.append((row.name, now))
-    return found
+        unnoticed = {**now, "changes": 0} != {**before, "changes": 0}
+        assert not unnoticed, f"{place} has not noticed what became of {row.name}: {now}"
+        loaded.world.seen[row.key] = stored[row.key]
 
 
 def _is_mended(world: Restable, stack: Any) -> bool:
