@@ -114,7 +114,7 @@ test-openstack: openstack ## run the tests against a real OpenStack, which comes
 	$(BIN)/python -m pytest $(OPENSTACK) --ignore=$(OPENSTACK_STORM) $(ARGS)
 
 .PHONY: test-customers
-test-customers: openstack ## run what lives on Heat against the service in the catalogue of that OpenStack: heat-tempest-plugin, Magnum, Tacker
+test-customers: openstack ## run what lives on Heat against the service in the catalogue of that OpenStack: the tests of Heat and Senlin, Magnum, Tacker
 	scripts/tempest
 	scripts/magnum
 	scripts/tacker

@@ -40,8 +40,8 @@ def names(openstack_cloud: OpenStack) -> Iterator[None]:
         yield
 
 
-def suites(plugin: str, *names: str, services: tuple[str, ...]) -> list[Any]:
-    return [pytest.param(plugin, name, marks=pytest.mark.services(*services)) for name in names]
+def suites(plugin: str, *names: str, services: tuple[str, ...], marks: tuple[Any, ...] = ()) -> list[Any]:
+    return [pytest.param(plugin, name, marks=(pytest.mark.services(*services), *marks)) for name in names]
 
 
 # In halves, as `make test-customers ARGS="--part 1/2"` runs one of them.
@@ -53,7 +53,13 @@ def suites(plugin: str, *names: str, services: tuple[str, ...]) -> list[Any]:
             *("api", "functional.test_[a-m]", "functional.test_[n-z]", "scenario"),
             services=("aodh", "barbican", "gnocchi", "octavia", "zaqar"),
         ),
-        *suites("senlin_tempest_plugin", "api", "functional", "integration", services=("octavia", "zaqar")),
+        # Each of their 390 tests makes a project and a cluster, and looks every five seconds.
+        *suites(
+            "senlin_tempest_plugin",
+            *("api", "functional", "integration"),
+            services=("octavia", "zaqar"),
+            marks=(pytest.mark.slow,),
+        ),
     ],
 )
 def test_only_what_is_expected_fails(tempest: Tempest, plugin: str, suite: str) -> None:
