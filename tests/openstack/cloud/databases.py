@@ -67,7 +67,9 @@ def _fill(site: Site, services: Sequence[Service]) -> None:
     if names := [name for each in services for name in each.databases]:
         mariadb.create_databases(site, names)
     with ThreadPoolExecutor() as pool:
-        list(pool.map(_prepare, services))
+        list(pool.map(_prepare, [each for each in services if each.databases]))
+        # Plug-ins have their tables in the database of another service, whose program makes them, too.
+        list(pool.map(_prepare, [each for each in services if not each.databases]))
 
 
 def _prepare(service: Service) -> None:
