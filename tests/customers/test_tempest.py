@@ -23,7 +23,7 @@ def names(openstack_cloud: OpenStack) -> Iterator[None]:
     """What Senlin's tests ask for by name exists: a flavor, an image, and a network of all projects."""
     with contextlib.closing(openstack_cloud.admin()) as admin, contextlib.ExitStack() as made:
         compute, images = cast(Any, admin.compute), cast(Any, admin.image)
-        flavor = compute.create_flavor(id="1", name="m1.senlin", ram=64, vcpus=1, disk=0)
+        flavor = compute.create_flavor(id="1", name="m1.senlin", ram=64, vcpus=1, disk=1)
         made.callback(compute.delete_flavor, flavor)
         image = images.create_image(
             "cirros-0.4.0-x86_64-disk",
