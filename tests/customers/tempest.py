@@ -72,7 +72,7 @@ class Tempest:
 
     def _configure(self, plugin: str) -> None:
         sections = {
-            "service_available": {"heat": "true", "senlin": "true"},
+            "service_available": {"heat": "true", "senlin": "true", "zaqar": "true"},
             "compute": {"flavor_ref": "m1.tiny", "image_ref": "mini", "build_interval": "1"},
             "clustering": {"min_microversion": "1.0", "delete_with_dependency": "true", "wait_timeout": str(BUILD_S)},
             "volume-feature-enabled": {"backup": "false"},

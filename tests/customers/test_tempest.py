@@ -20,20 +20,16 @@ EXPECTED: dict[str, str] = yaml.safe_load((HERE / "tempest_failures.yaml").read_
 
 @pytest.fixture(scope="module", autouse=True)
 def names(openstack_cloud: OpenStack) -> Iterator[None]:
-    """What Senlin's tests ask for by name exists: a flavor, an image, and a network of all projects."""
+    """What Senlin's tests ask for by name exists: flavors, images, and a network of all projects."""
     with contextlib.closing(openstack_cloud.admin()) as admin, contextlib.ExitStack() as made:
         compute, images = cast(Any, admin.compute), cast(Any, admin.image)
-        flavor = compute.create_flavor(id="1", name="m1.senlin", ram=64, vcpus=1, disk=1)
-        made.callback(compute.delete_flavor, flavor)
-        image = images.create_image(
-            "cirros-0.4.0-x86_64-disk",
-            data=b"\0" * 1024,
-            disk_format="raw",
-            container_format="bare",
-            visibility="public",
-            allow_duplicates=True,
-        )
-        made.callback(images.delete_image, image)
+        for number, name in enumerate(("m1.senlin", "new_flavor"), 1):
+            flavor = compute.create_flavor(id=str(number), name=name, ram=64, vcpus=1, disk=1)
+            made.callback(compute.delete_flavor, flavor)
+        for name in ("cirros-0.4.0-x86_64-disk", "new_image"):
+            content = {"data": b"\0" * 1024, "disk_format": "raw", "container_format": "bare"}
+            image = images.create_image(name, **content, visibility="public", allow_duplicates=True)
+            made.callback(images.delete_image, image)
         private = cast(Any, admin.network).find_network("private", ignore_missing=False)
         admin.network.update_network(private, is_shared=True)
         made.callback(admin.network.update_network, private, is_shared=False)

@@ -94,6 +94,8 @@ def region_problem(profile: Spec) -> str:
 def check_named_profile(name: str, spec: Any) -> Spec:
     """Check the spec of a profile that is to be stored, as Senlin does: wrong values are an `InvalidSpec`.
 
+    Without a name none is to be stored.
+
     Raises:
         Rejected: ResourceNotFound, or InvalidSpec for everything else.
     """
@@ -102,8 +104,12 @@ def check_named_profile(name: str, spec: Any) -> Spec:
     except Rejected as error:
         if error.fault == "ResourceNotFound":
             raise
-        message = f"Failed in creating profile {name}: {error.message}"
-        raise Rejected("InvalidSpec", message, remedy=error.remedy) from error
+        raise Rejected("InvalidSpec", failed_in_creating(name) + error.message, remedy=error.remedy) from error
+
+
+def failed_in_creating(name: str) -> str:
+    """Return how an error begins for which a profile of that name is not stored; "" without one."""
+    return f"Failed in creating profile {name}: " if name else ""
 
 
 def define(profile: Spec, terms: Terms) -> Definition:
@@ -166,6 +172,7 @@ __all__ = [
     "check_same_type",
     "check_type_of_node",
     "define",
+    "failed_in_creating",
     "node_metadata",
     "region_of",
     "region_problem",

@@ -89,7 +89,7 @@ def _values(name: str, given: Sequence[str], rules: ListRules) -> list[Any]:
     for each in given:
         if each not in rule:
             remedy = f"at {name}: there is {', '.join(rule)}"
-            raise Rejected("BadRequest", f"Field value {list(given)} is invalid", remedy=remedy)
+            raise Rejected("BadRequest", f"Field value {each} is invalid", remedy=remedy)
     return list(given)
 
 

@@ -65,7 +65,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
     if begin is None:
         raise wrong(f"Unrecognized action '{name}' specified", f"there is {', '.join(sorted(NODE_ACTIONS))}")
     if not isinstance(data, Mapping):
-        raise wrong("The data provided is not a map")
+        raise wrong("The params provided is not a map.")
     begun = begin(context, node_id, data)
     return context.json({"action": begun.action}, 202, begun.action)
 

@@ -63,7 +63,7 @@ def create_policy(context: Context, body: Body) -> Response:
 def validate_policy(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "policy"), VALIDATED)
     checked = context.clusters.check_policy("validated_policy", given["spec"], context.project)
-    shown = views.validated(checked, "validated_policy", context.asking.owner)
+    shown = views.validated(checked, "validated_policy", context.asking.owner, data={})
     return context.json({"policy": {**shown, **views.warnings(checked)}})
 
 

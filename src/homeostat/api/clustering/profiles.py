@@ -62,7 +62,7 @@ def create_profile(context: Context, body: Body) -> Response:
 )
 def validate_profile(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile"), VALIDATED)
-    checked = context.clusters.check_profile("validated_profile", given["spec"], context.project)
+    checked = context.clusters.check_profile("", given["spec"], context.project)
     return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner, metadata={})})
 
 

@@ -23,7 +23,7 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering.definitions import invalid_spec
 from homeostat.clustering.policies import Intervals, check_policy
-from homeostat.clustering.profiles import check_named_profile
+from homeostat.clustering.profiles import check_named_profile, failed_in_creating
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
@@ -65,6 +65,8 @@ class Clustering:
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
 
+        Without a name none is to be stored.
+
         Raises:
             Rejected: InvalidSpec, ResourceNotFound.
             Transient: A cloud does not answer.
@@ -77,8 +79,7 @@ class Clustering:
         try:
             self._stacks.check_new(project, request)
         except Rejected as error:
-            message = f"Failed in creating profile {name}: {error.plain}"
-            raise Rejected("InvalidSpec", message, remedy=error.remedy) from error
+            raise Rejected("InvalidSpec", failed_in_creating(name) + error.plain, remedy=error.remedy) from error
         return checked
 
     def check_policy(self, name: str, spec: Any, project: str) -> Spec:
