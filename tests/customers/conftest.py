@@ -18,6 +18,8 @@ from tests.openstack.running import OpenStack
 from tests.openstack.wire_log import WireLog, wire_log
 
 __all__ = ["openstack_cloud"]
+FLAGS = ("--hidden-tag", "hidden", "--fetch-from", "127.0.0.1")
+"""Of the service: tests have a page that health policies ask on this machine."""
 PATIENCE_S = 3600
 """For the run of a whole suite."""
 
@@ -41,7 +43,7 @@ def service_url(
 ) -> Iterator[str]:
     """The address of a service that is in the catalogue, and lives as long as the session."""
     directory = tmp_path_factory.mktemp("service")
-    with catalogued(openstack_cloud, directory, homeostat_program, "--hidden-tag", "hidden", proxy=wire.url) as url:
+    with catalogued(openstack_cloud, directory, homeostat_program, *FLAGS, proxy=wire.url) as url:
         yield url
 
 

@@ -74,7 +74,12 @@ class Tempest:
         sections = {
             "service_available": {"heat": "true", "senlin": "true", "zaqar": "true"},
             "compute": {"flavor_ref": "m1.tiny", "image_ref": "mini", "build_interval": "1"},
-            "clustering": {"min_microversion": "1.0", "delete_with_dependency": "true", "wait_timeout": str(BUILD_S)},
+            "clustering": {
+                "min_microversion": "1.0",
+                "delete_with_dependency": "true",
+                "health_policy_version": "1.1",
+                "wait_timeout": str(BUILD_S),
+            },
             "volume-feature-enabled": {"backup": "false"},
             "heat_features_enabled": {"stack_cancel": "true"},
             "heat_plugin": self._plugin(),
