@@ -194,7 +194,7 @@ def test_nested_stacks(heat: Client, http: httpx.Client) -> None:
     assert child.parent == stack_id
     assert set(heat.stacks.template(child_id)["resources"]) == {"0", "1"}
     assert heat.stacks.output_show("group", "said")["output"]["output_value"] == ["member 0", "member 1"]
-    with pytest.raises(exc.HTTPBadRequest, match="update the group instead"):
+    with pytest.raises(exc.HTTPBadRequest, match="A group keeps the values that its members have"):
         heat.stacks.update(child_id, template=templates.HELLO)
     assert [each.stack_name for each in heat.stacks.list()] == ["group"]
     assert len(list(heat.stacks.list(show_nested=True))) == 2

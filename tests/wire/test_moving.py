@@ -121,10 +121,12 @@ def test_documents_of_upstream_are_adopted(
     heat: HeatClient, http: httpx.Client, service: Running, project: str
 ) -> None:
     """Servers, ports, volumes, a key pair, a random string, a wait condition; nested, grouped and scaled."""
-    text = UPSTREAM.read_text()
-    for number, (mark, kind, spec) in enumerate(THINGS):
+    text, things = UPSTREAM.read_text(), json.dumps(THINGS)
+    for number in range(len(THINGS)):
+        mark, kind, spec = json.loads(things)[number]
         (made,) = service.cloud.create(kind, [Creation(f"{project}-{number}", spec)])
-        text = text.replace(mark, made.handle)  # type: ignore[union-attr]
+        handle: str = made.handle  # type: ignore[union-attr]
+        text, things = text.replace(mark, handle), things.replace(mark, handle)
     before = service.cloud.things()
 
     made_id = heat.stacks.create(stack_name="web", adopt_stack_data=text, files={}, environment={})["stack"]["id"]
@@ -141,7 +143,7 @@ def test_documents_of_upstream_are_adopted(
 THINGS: list[tuple[str, str, dict[str, Any]]] = [
     ("@network@", "network", {"name": "net"}),
     ("@port@", "port", {"name": "port", "network_id": "net"}),
-    ("@web@", "server", {"name": "web", "image": "i", "flavor": "small"}),
+    ("@web@", "server", {"name": "web", "image": "i", "flavor": "small", "networks": [{"port": "@port@"}]}),
     ("@disk@", "volume", {"size": 1}),
     ("@inner@", "volume", {"size": 2}),
     ("@member0@", "server", {"name": "m0", "image": "i", "flavor": "small"}),

@@ -50,7 +50,7 @@ def test_a_server_becomes_a_node_that_joins_a_cluster(api: Any, profile: Any, se
 
 def test_what_it_would_be_is_previewed(api: Any, server: str) -> None:
     shown = api.adopt_node(preview=True, identity=server, type=TYPE, overrides={"flavor": "m1.large"}, snapshot=False)
-    properties = {"flavor": "m1.large", "image": "cirros", "metadata": {"a": "b"}, "networks": [{"network": "default"}]}
+    properties = {"flavor": "m1.large", "image": "cirros", "metadata": {"a": "b"}, "networks": [{"network": "private"}]}
     assert shown["node_profile"]["node_preview"] == {
         "type": "os.nova.server",
         "version": "1.0",
