@@ -40,6 +40,15 @@ class Unfiltered(Collection):
         return iter([{"id": "1", "name": "fast"}, {"id": "2", "name": "slow"}])
 
 
+class Particular(Unfiltered):
+    """Things whose service refuses what can be no id, as that for bare metal."""
+
+    kind = "baremetal_node"
+
+    def get(self, handle: str) -> Wire:
+        raise Terminal("Expected UUID or name for node")
+
+
 def service(_: str) -> Service:
     raise AssertionError("nothing is asked for")
 
@@ -47,7 +56,7 @@ def service(_: str) -> Service:
 @pytest.fixture
 def cloud() -> Iterator[OpenStackCloud]:
     with ThreadPoolExecutor(2) as pool:
-        yield OpenStackCloud([Things, Unfiltered], service, pool)
+        yield OpenStackCloud([Things, Unfiltered, Particular], service, pool)
 
 
 @pytest.mark.timeout(20)
@@ -78,3 +87,7 @@ def test_an_error_reaches_everything_that_asks_and_is_not_kept(cloud: OpenStackC
 
 def test_a_list_that_users_may_not_filter_is_searched(cloud: OpenStackCloud) -> None:
     assert cloud.resolve("volume_type", ["slow", "none"]) == ["2", None]
+
+
+def test_the_list_is_searched_for_what_can_be_no_id(cloud: OpenStackCloud) -> None:
+    assert cloud.resolve("baremetal_node", ["slow", "no such name"]) == ["2", None]

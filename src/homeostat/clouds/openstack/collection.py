@@ -166,6 +166,8 @@ class Collection:
             return self.handle_of(self.get(name))
         except Missing:
             pass
+        except Terminal as error:  # a name that the service does not take for one, nor for an id
+            LOG.info("%s cannot be looked up by id, so the list is searched: %s", self.kind, error)
         named = [each for each in self._maybe_named(name) if self.token.hide(each).get(self.names) == name]
         if len(named) > 1:
             raise ambiguous(name)
