@@ -7,14 +7,13 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
 from homeostat.model.plan import Step
 from homeostat.model.status import Action
 from homeostat.model.world import World
 from homeostat.store import events, schema
-from tests.component.running import Service, double, server, template, volume
+from tests.component.running import Service, double, template
 
 
 def fleet(count: int) -> dict[str, Any]:
@@ -123,26 +122,3 @@ def test_a_deletion_waits_for_few_of_the_stacks_that_are_being_made() -> None:
         service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert len(service.stacks()) <= 3 + Limits().nested_batch
-
-
-@pytest.mark.parametrize("goes", [True, False], ids=["deleted", "at rest"])
-def test_what_has_gone_is_not_made_again_for_a_tree_that_goes(*, goes: bool) -> None:
-    """Magnum deletes the load balancers of a cluster before the stack that has them, and others of it go first."""
-    service = Service(Weather(delete_s=1e9))
-    resources = {"inner": {"type": "inner.yaml"}, "disk": {**volume(), "depends_on": "inner"}}
-    stack_id = service.create(resources, files={"inner.yaml": json.dumps(template({"a": server()}))})
-    service.rest()
-    if goes:
-        service.stack_service.delete(stack_id)
-    service.live(1.0)
-    (gone,) = service.servers()
-    service.cloud.vanish(gone)
-    service.live(300.0)
-    assert len(service.servers()) == (0 if goes else 1)
-    service.cloud.weather.delete_s = 0.0
-    for hung in service.cloud.things("volume"):
-        service.cloud.vanish(hung)
-    service.stack_service.delete(stack_id)
-    service.rest()
-    assert service.state(stack_id) == "DELETE_COMPLETE"
-    assert service.servers() == []

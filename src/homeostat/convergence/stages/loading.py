@@ -18,7 +18,7 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.stack_actions import CREATING
-from homeostat.model.status import Action, Status
+from homeostat.model.status import Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, StackFacts, World
 from homeostat.planner.actions.check import unsettled
 from homeostat.resources.families.resource_groups import Membership
@@ -74,9 +74,6 @@ def load_world(
     if row is None or shard is None:
         raise Superseded(f"shard {number} of stack {stack_id} is gone")
     facts = stacks.facts(row)
-    if _goes_with_others(tx, row):
-        # What is gone already need not be made again to be deleted.
-        facts.converge = False
     graph = _graph_of(tx, definitions, facts, number, facts.revision)
     loaded = world_of(tx, facts, graph, shard, now, share)
     if facts.halted:
@@ -85,14 +82,6 @@ def load_world(
     if facts.status != Status.IN_PROGRESS:
         loaded.world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
     return loaded
-
-
-def _goes_with_others(tx: Connection, row: Row[Any]) -> bool:
-    """Return whether the tree of a nested stack is being deleted, and that has not come to this stack yet."""
-    if row.parent_id is None or row.action == Action.DELETE:
-        return False
-    root = stacks.get(tx, row.root_id)
-    return root is not None and root.action == Action.DELETE
 
 
 def world_of(
