@@ -18,7 +18,7 @@ from tests.openstack.running import OpenStack
 from tests.openstack.wire_log import WireLog, wire_log
 
 __all__ = ["openstack_cloud"]
-FLAGS = ("--hidden-tag", "hidden", "--fetch-from", "127.0.0.1")
+FLAGS = ("--hidden-tag", "hidden", "--fetch-from", "127.0.0.1", "--health-interval-min", "5")
 """Of the service: tests have a page that health policies ask on this machine."""
 PATIENCE_S = 3600
 """For the run of a whole suite."""
