@@ -78,11 +78,16 @@ def _own(before: Group, listed: Mapping[int, Mapping[str, Any]]) -> list[dict[st
         entry = next((each for each in entries if each["resource_def"] == made), None)
         if entry is None:
             entries.append(entry := {"resource_def": made, "numbers": []})
-        if entry["numbers"] and entry["numbers"][-1][1] == number:
-            entry["numbers"][-1][1] = number + 1
-        else:
-            entry["numbers"].append([number, number + 1])
+        _add(entry["numbers"], number)
     return entries
+
+
+def _add(ranges: list[list[int]], number: int) -> None:
+    """Add a number to ranges, each from its first number to below its second, that all end before it."""
+    if ranges and ranges[-1][1] == number:
+        ranges[-1][1] = number + 1
+    else:
+        ranges.append([number, number + 1])
 
 
 def _definition(before: Group, name: str, listed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,12 +162,8 @@ def _kept(before: Group, wanted: Group, ranges: Iterable[Sequence[int]]) -> list
     for low, high in ranges:
         for number in range(low, high):
             name = str(number)
-            if not groups.is_member(name, before) or not groups.is_member(name, wanted):
-                continue
-            if kept and kept[-1][1] == number:
-                kept[-1][1] = number + 1
-            else:
-                kept.append([number, number + 1])
+            if groups.is_member(name, before) and groups.is_member(name, wanted):
+                _add(kept, number)
     return kept
 
 
