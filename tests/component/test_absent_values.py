@@ -20,7 +20,7 @@ TEMPLATE, NESTED = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf
 
 
 class Line(NamedTuple):
-    """A line of the tables: what is read, what becomes of it (gives, fails, refused), and the value or text."""
+    """A line of the tables: what is read, what becomes of it (gives, fails, misses, refused), and the value or text."""
 
     read: Any
     outcome: str
@@ -90,10 +90,22 @@ def test_an_output_reports_what_is_not_there(line: Line) -> None:
             made(service, line, in_output=True)
         return
     shown = output(service, made(service, line, in_output=True))
-    if line.outcome == "gives":
-        assert (shown["output_value"], "output_error" in shown) == (yaml.safe_load(line.text), False)
+    if line.outcome in ("gives", "misses"):
+        value = yaml.safe_load(line.text) if line.outcome == "gives" else None
+        assert (shown["output_value"], "output_error" in shown) == (value, False)
     else:
         assert (shown["output_value"], line.text in shown["output_error"]) == (None, True), shown
+
+
+def test_a_part_that_is_not_there_is_an_error_in_what_is_made_of_it() -> None:
+    service = Service()
+    nowhere = {"get_attr": ["value", "value", "host"]}
+    resources = {"value": {"type": "OS::Heat::Value", "properties": {"type": "json", "value": {"port": 80}}}}
+    for number, made in enumerate(([nowhere], {"host": nowhere}, {"list_join": [":", [nowhere, "80"]]})):
+        whole = {"heat_template_version": "2021-04-16", "resources": resources, "outputs": {"it": {"value": made}}}
+        stack_id = service.stack_service.create("p", None, f"web-{number}", StackRequest(whole))
+        service.rest()
+        assert "nothing at host" in output(service, stack_id)["output_error"]
 
 
 def output(service: Service, stack_id: str) -> dict[str, Any]:

@@ -192,6 +192,18 @@ def test_a_queue_that_the_stack_makes_itself_gets_the_events_of_its_own_creation
     assert {each["ttl"] for each in messages} == {100}
 
 
+def test_the_first_event_makes_a_queue_and_no_event_brings_back_one_that_goes_with_its_stack() -> None:
+    service = Service()
+    stack_id = service.create({"a": double()}, environment={"event_sinks": [QUEUE]})
+    service.live(1.0)
+    messages = service.cloud.messages["news"]
+    assert story([each["body"] for each in messages]) == service.story(stack_id)
+    service.delete(stack_id)
+    service.live(60.0)
+    expected = [each for each in service.story(stack_id) if "DELETE" not in each]
+    assert story([each["body"] for each in messages]) == expected
+
+
 def test_an_update_adds_and_removes_sinks(service: Service, listener: Listener) -> None:
     stack_id = service.create({"a": double()})
     before = service.story(stack_id)

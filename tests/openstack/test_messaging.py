@@ -97,6 +97,10 @@ def test_messages_are_posted(cloud: OpenStackCloud, project: Project, queue: str
     absent = accepted(lambda: cloud.operate("queue", [Operation(f"not-{queue}", "post", arguments)]))
     assert not absent.present
     assert not cloud.observe("queue", [f"not-{queue}"])[0].present, "a message makes no queue"
+    (made,) = cloud.operate("queue", [Operation(f"not-{queue}", "post", {**arguments, "make": True})])
+    assert isinstance(made, Observation), made
+    assert (made.present, made.handle) == (True, f"not-{queue}")
+    remove(cloud, "queue", made.handle)
 
 
 def test_a_queue_that_a_message_has_made_is_taken(cloud: OpenStackCloud) -> None:

@@ -14,7 +14,7 @@ QUEUE = Kind(
     reported={
         "href": TEXT,
     },
-    operations={"post": "With {messages: [{body, ttl (seconds)}]}."},
+    operations={"post": "With {messages: [{body, ttl (seconds)}], make (a queue that is not there)}."},
     id_field="name",
 )
 SUBSCRIPTION = Kind(

@@ -157,6 +157,10 @@ class Absent(Rejected):
         return type(self)(self.message, *prefix, *self.path)
 
 
+class LeadsNowhere(Absent):
+    """The value of an attribute is there; the path into it leads nowhere."""
+
+
 class MemberAway(Absent):
     """A member is to be there, and is not for now: it is being made anew, or could not be."""
 

@@ -19,6 +19,7 @@ from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Clouds, Operation
 from homeostat.desired.redaction import Redaction
 from homeostat.model.errors import HomeostatError, Rejected, Transient
+from homeostat.model.status import Action
 from homeostat.resources.discovery import PluginProblem, loaded
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
@@ -82,7 +83,7 @@ class QueueSink:
             raise Rejected("ResourceTypeUnavailable", message)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Post one event.
+        """Post one event; the service makes a queue that is not there, but not for the end of a stack.
 
         Raises:
             HomeostatError: The cloud cannot be reached, or refuses the message.
@@ -90,7 +91,9 @@ class QueueSink:
         if self._clouds is None:
             raise Transient("there is no cloud with queues")
         message = {"body": body, "ttl": settings.get("ttl", TTL_S)}
-        operation = Operation(settings["target"], "post", {"messages": [message]})
+        # The queue may be of the stack: what goes with it does not come back.
+        make = body.get("payload", {}).get("resource_action") != Action.DELETE
+        operation = Operation(settings["target"], "post", {"messages": [message], "make": make})
         (answer,) = self._clouds(project).operate("queue", [operation])
         if isinstance(answer, HomeostatError):
             raise answer

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from homeostat.model.errors import Absent, dotted, invalid
+from homeostat.model.errors import LeadsNowhere, dotted, invalid
 from homeostat.templates.weights import TooHeavy, weight
 
 Path = tuple[str | int, ...]
@@ -358,13 +358,13 @@ def part_of(value: Any, path: Sequence[Any], *place: str) -> Any:
     """Follow `path` into the value of an attribute; `place` is the name of its resource and its own.
 
     Raises:
-        Absent: It leads nowhere.
+        LeadsNowhere: There is nothing at its end.
     """
     found = traverse(value, path, _NOWHERE)
     if found is _NOWHERE:
         resource, attribute = place
         where = dotted([str(step) for step in path])
-        raise Absent(f"There is nothing at {where} in the attribute {attribute}.", "resources", resource)
+        raise LeadsNowhere(f"There is nothing at {where} in the attribute {attribute}.", "resources", resource)
     return found
 
 

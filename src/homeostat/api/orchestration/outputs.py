@@ -9,9 +9,10 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.views import Wire
 from homeostat.api.services.graphs import Graph
 from homeostat.model.desired import Output
-from homeostat.model.errors import HomeostatError, Rejected
+from homeostat.model.errors import HomeostatError, LeadsNowhere, Rejected
 from homeostat.planner.scope import RowScope
 from homeostat.templates import Scope, WeighedScope, evaluate, requires
+from homeostat.templates.functions.references import GetAttr
 
 LOG = logging.getLogger(__name__)
 OUTPUTS_MAX = 16 * 1024 * 1024
@@ -56,6 +57,9 @@ def _resolved(stack: Row[Any], output: Output, scope: Scope) -> Wire:
     try:
         shown["output_value"] = evaluate(output.value, scope)
     except HomeostatError as error:
+        # As upstream, whose templates list the ports that a server may have; what is made of such a part has an error.
+        if isinstance(error, LeadsNowhere) and isinstance(output.value, GetAttr):
+            return shown
         shown["output_error"] = str(error)
     except Exception as error:
         LOG.exception("output %s of stack %s cannot be resolved", output.name, stack.id)

@@ -93,7 +93,8 @@ class Queues(Collection):
         return {"post": self._post}
 
     def _post(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        self.get(handle)
+        if not arguments.get("make"):
+            self.get(handle)  # the service makes a queue for any message
         body = {"messages": list(arguments.get("messages") or ())}
         self.api.request("POST", f"{self.path_of(handle)}/messages", body, of=handle)
 

@@ -429,8 +429,10 @@ class SimulatedCloud:
             return self._delete_with_parts(kind, operation)
         if thing is not None and verb == "snapshot":
             self._snapshot((kind, operation.handle), operation.arguments)
-        elif thing is not None and verb == "post":
+        elif verb == "post" and (thing is not None or operation.arguments.get("make")):
             self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
+            if thing is None:  # there are only messages: a creation of that name takes it
+                return Observation(Presence.PRESENT, operation.handle, {"name": operation.handle}, self._now())
         elif thing is not None and verb == "run":
             return services.run(thing.properties, operation.arguments) or self._observation(kind, operation.handle)
         elif thing is not None and kind == "server" and verb in servers.VERBS:
