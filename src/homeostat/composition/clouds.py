@@ -97,12 +97,14 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
     from homeostat.clouds.openstack import OpenStack
     from homeostat.clouds.openstack.budget import Budget
     from homeostat.clouds.openstack.notifications import Notifications
+    from homeostat.store.operation.changed_servers import ChangedServers
     from homeostat.store.operation.request_turns import RequestTurns
 
     budget = Budget(request_limits(settings), RequestTurns(db))
     notifications = Notifications(notification_config(settings))
     connections = openstack_connections(settings, db)
-    return OpenStack(openstack_config(settings), connections, trusts(settings, db), budget, notifications)
+    changed = ChangedServers(db)
+    return OpenStack(openstack_config(settings), connections, trusts(settings, db), budget, notifications, changed)
 
 
 def openstack_config(settings: ServiceSettings) -> "OpenStackConfig":

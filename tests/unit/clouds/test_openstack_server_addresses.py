@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.openstack.server_addresses import MAC, TYPE, servers_of, with_floating
+from homeostat.clouds.openstack.server_addresses import MAC, TYPE, servers_led_to, with_floating
 from homeostat.clouds.openstack.service import Wire
 
 FIXED = {"addr": "10.0.0.2", "version": 4, TYPE: "fixed", MAC: "m"}
@@ -45,4 +45,4 @@ def test_servers_are_those_with_the_ports() -> None:
         return {"id": "f", "port_details": details or None}
 
     owned = [("s", "compute:nova"), ("t", "compute:"), ("r", "network:router_interface"), ("", "")]
-    assert servers_of([of(), {"id": "g"}, *(of(device_id=id, device_owner=by) for id, by in owned)]) == {"s", "t"}
+    assert servers_led_to([of(), {"id": "g"}, *(of(device_id=id, device_owner=by) for id, by in owned)]) == {"s", "t"}

@@ -10,6 +10,7 @@ from typing import TypeVar
 from cachetools import TTLCache
 
 from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.changed_servers import ChangedServers, OwnChangedServers
 from homeostat.clouds.openstack.collection import UNFINISHED, Collection
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import Joined
@@ -40,6 +41,8 @@ class OpenStackCloud:
         pool: ThreadPoolExecutor,
         watch: Callable[[Callable[[], bool]], Iterator[ChangeNotice]] = lambda stop: iter(()),
         named_only: Sequence[type[Collection]] = (),
+        project: str = "",
+        changed_servers: ChangedServers | None = None,
     ) -> None:
         """Take the parts.
 
@@ -49,7 +52,11 @@ class OpenStackCloud:
             pool: Threads that send the requests of a batch side by side.
             watch: Yields change notices.
             named_only: Kinds of things that are looked up by their names only.
+            project: Id of the project.
+            changed_servers: Notes of all processes; None where this one has the cloud for itself.
         """
+        self.project = project
+        self.changed_servers: ChangedServers = changed_servers or OwnChangedServers()
         self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in (*collections, *named_only)}
         self.kinds = frozenset(each.kind for each in collections)
         self.service = service

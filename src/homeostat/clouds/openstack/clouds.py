@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from homeostat.clouds.credentials import Credentials
 from homeostat.clouds.openstack.budget import Budget
+from homeostat.clouds.openstack.changed_servers import ChangedServers, OwnChangedServers
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
@@ -25,6 +26,7 @@ class OpenStack(OpenStackCloud):
         credentials: Credentials | None = None,
         budget: Budget | None = None,
         notifications: Notifications | None = None,
+        changed_servers: ChangedServers | None = None,
     ) -> None:
         """Take the parts.
 
@@ -34,6 +36,7 @@ class OpenStack(OpenStackCloud):
             credentials: Tokens of the owners of stacks; None where one login is used for all projects.
             budget: Limits of requests that all workers keep together; None for no limit.
             notifications: Change notices of all projects; None for none.
+            changed_servers: Notes of all workers; None where there is one alone.
         """
         self._connections = connections
         self._credentials = credentials
@@ -43,7 +46,9 @@ class OpenStack(OpenStackCloud):
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
         self._projects: dict[str, OpenStackCloud] = {}
-        super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch, NAMED_ONLY)
+        shared = changed_servers or OwnChangedServers()
+        services, watch = self._services(""), self._notifications.watch
+        super().__init__(COLLECTIONS, services, self._threads, watch, NAMED_ONLY, changed_servers=shared)
 
     def of(self, project: str) -> OpenStackCloud:
         """Return the cloud as one project sees it."""
@@ -53,7 +58,14 @@ class OpenStack(OpenStackCloud):
             return self._projects[project]
 
     def _cloud(self, project: str) -> OpenStackCloud:
-        return OpenStackCloud(COLLECTIONS, self._services(project), self._threads, named_only=NAMED_ONLY)
+        return OpenStackCloud(
+            COLLECTIONS,
+            self._services(project),
+            self._threads,
+            named_only=NAMED_ONLY,
+            project=project,
+            changed_servers=self.changed_servers,
+        )
 
     def _services(self, project: str) -> Callable[[str], Service]:
         """Return a function that returns the client of a service, by its type, for a project."""

@@ -1,13 +1,14 @@
 """Networking: floating IPs, their associations with ports, and the forwarding of single port numbers."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.network import Aspect, NetworkCollection
 from homeostat.clouds.openstack.routers import external
-from homeostat.clouds.openstack.server_addresses import servers_of
-from homeostat.clouds.openstack.servers import Servers
+from homeostat.clouds.openstack.server_addresses import servers_led_to
+from homeostat.clouds.openstack.servers import servers_of
 from homeostat.clouds.openstack.service import Wire
 from homeostat.model.errors import Terminal
 
@@ -32,11 +33,25 @@ def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
     return {"port_id": port or None, **fixed}
 
 
-def tell_servers(collection: NetworkCollection, *floating: Wire) -> None:
-    """Tell of servers that floating IPs led to before, or lead to now: they have other addresses."""
-    servers, handles = collection.cloud.collections.get("server"), servers_of(floating)
-    if isinstance(servers, Servers):
-        servers.readdressed(handles)
+def announce(collection: NetworkCollection, before: Wire, port: str | None) -> None:
+    """Announce the servers that are about to have other addresses.
+
+    Args:
+        collection: Floating IPs, or their associations.
+        before: The floating IP; empty where it is yet to be made.
+        port: The port that it shall lead to; None for none.
+
+    Raises:
+        Transient: They cannot be announced now.
+    """
+    servers = servers_of(collection.cloud)
+    if servers is None:
+        return
+    held: Wire = {}
+    if port:
+        with contextlib.suppress(Missing):
+            held = collection.api.get(f"/ports/{port}")["port"]
+    servers.announce_addresses(servers_led_to([before, {"port_details": held}]))
 
 
 class FloatingIps(NetworkCollection):
@@ -58,24 +73,21 @@ class FloatingIps(NetworkCollection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         """Make a floating IP; without a network it lies on the external one."""
         network = spec.get("floating_network_id") or external(self)
-        made = super().create(token, {**spec, "floating_network_id": network})
-        tell_servers(self, made)
-        return made
+        leads = {name: value for name, value in target(self, spec).items() if value}
+        announce(self, {}, leads.get("port_id"))
+        return super().create(token, {**spec, **leads, "floating_network_id": network})
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         if not any(name in changed for name in TARGET):
             return super().update(handle, spec, changed)
-        before = self.get(handle)
+        leads = target(self, spec)
+        announce(self, self.get(handle), leads["port_id"])
         # An address alone would not say whose it is.
-        found = super().update(handle, spec, [*{*changed, *TARGET}])
-        tell_servers(self, before, found)
-        return found
+        return super().update(handle, {**spec, **leads}, [*{*changed, *TARGET}])
 
     def delete(self, handle: str) -> Wire | None:
-        before = self.get(handle)
-        left = super().delete(handle)
-        tell_servers(self, before)
-        return left
+        announce(self, self.get(handle), None)
+        return super().delete(handle)
 
 
 class FloatingIpAssociations(Aspect):
@@ -96,6 +108,7 @@ class FloatingIpAssociations(Aspect):
         leads = target(self, spec)
         if not leads["port_id"]:
             raise Terminal("an association needs a port or a server: set port_id or server")
+        announce(self, self._thing(self.api.get(self.path_of(floating))), leads["port_id"])
         of = self._put(floating, leads, token)
         return {**(self.view(of, "") or {}), "id": f"{floating}:{leads['port_id']}"}
 
@@ -117,14 +130,12 @@ class FloatingIpAssociations(Aspect):
             raise Missing(f"floating IP {floating} leads nowhere")
         if before["port_id"] != port and port:
             raise Missing(f"floating IP {floating} leads elsewhere")
+        announce(self, before, None)
         self._put(floating, {"port_id": None}, handle)
-        tell_servers(self, before)
         return None
 
     def _put(self, floating: str, leads: Wire, of: str) -> Wire:
-        found = self._thing(self.api.request("PUT", self.path_of(floating), {"floatingip": leads}, of=of))
-        tell_servers(self, found)
-        return found
+        return self._thing(self.api.request("PUT", self.path_of(floating), {"floatingip": leads}, of=of))
 
 
 class PortForwards(NetworkCollection):

@@ -10,7 +10,7 @@ TYPE, MAC = "OS-EXT-IPS:type", "OS-EXT-IPS-MAC:mac_addr"
 FLOATING = "floating"
 
 
-def servers_of(floating: Iterable[Mapping[str, Any]]) -> set[str]:
+def servers_led_to(floating: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the servers that floating IPs lead to, where Networking tells whose their ports are."""
     ports = (each.get("port_details") or {} for each in floating)
     return {str(each["device_id"]) for each in ports if str(each.get("device_owner", "")).startswith(COMPUTE)}

@@ -12,6 +12,7 @@ from typing import Any
 
 from cachetools import TTLCache
 
+from homeostat.clock import passed
 from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
@@ -90,17 +91,23 @@ class Servers(Collection):
         return super().list(**{**filters, **named})
 
     def get(self, handle: str) -> Wire:
+        at = passed()
         found = super().get(handle)
         if found["status"] == "DELETED":
             raise Missing(f"server {handle} is deleted")
-        self._looks.learn(found)
+        self._looks.learn(found, at)
         return self._completed([found])[0]
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         """Return handle -> server, for those that exist; also for those of which only ports are left."""
         left = {each.removeprefix(LEFT) for each in handles if each.startswith(LEFT)}
         wanted = {each for each in handles if not each.startswith(LEFT)}
-        known = self._looks.things() if len(wanted) > 1 else {}
+
+        def noted() -> dict[str, float]:
+            ages = self.cloud.changed_servers.ages(self.cloud.project)
+            return {handle: ago for handle, ago in ages.items() if handle in wanted}
+
+        known = self._looks.things(noted) if len(wanted) > 1 else {}
         found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
         singles, gone = self._singles(wanted - found.keys())
         found |= singles | {handle: _remains(handle, ports) for handle, ports in gone.items()}
@@ -285,8 +292,8 @@ class Servers(Collection):
             self.api.request("PUT", self.path_of(handle), {"server": {"name": spec["name"]}}, of=handle)
         self._label(handle, thing, spec, changed)
         if "networks" in changed:
+            self.announce(handle)
             self._ports.plug(self.api, handle, self._owner(thing), spec)
-            self.tell(handle)
         if "flavor" in changed and spec.get("flavor"):
             self._resize(handle, thing, spec["flavor"])
         self._renew(handle, thing, spec, changed)
@@ -297,24 +304,29 @@ class Servers(Collection):
         metadata, tags = dict(spec.get("metadata") or {}), set(spec.get("tags") or ())
         mine = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
         if "metadata" in changed and metadata != thing["metadata"]:
+            self.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
         if "tags" in changed and tags | mine != set(thing["tags"]):
+            self.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | mine)}, of=handle)
-            self.tell(handle)
 
-    def tell(self, handle: str) -> None:
-        """Have Nova list a server among those that have changed: it does so for new metadata, even if there is none.
+    def announce(self, handle: str) -> None:
+        """Have all processes look at a server by itself that is about to be changed, since Nova may not list it.
 
-        If it refuses, other processes see the change later.
+        Raises:
+            Transient: They cannot be told now, so it must not be changed.
         """
-        with contextlib.suppress(HomeostatError):
-            self.api.request("POST", f"{self.path_of(handle)}/metadata", {"metadata": {}}, of=handle)
+        self.cloud.changed_servers.note(self.cloud.project, handle)
 
-    def readdressed(self, handles: Iterable[str]) -> None:
-        """Take note that floating IPs lead to these servers, or do no more."""
+    def announce_addresses(self, handles: Iterable[str]) -> None:
+        """Announce that floating IPs are about to lead to these servers, or to do so no more.
+
+        Raises:
+            Transient: As for `announce`.
+        """
         for handle in sorted(handles):
+            self.announce(handle)
             self._readdressed.note([handle])
-            self.tell(handle)
 
     def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         """Rebuild a server with another image or other user data; else only set its password."""
@@ -385,8 +397,8 @@ class Servers(Collection):
     def operate(self, handle: str, verb: str, arguments: Mapping[str, Any]) -> Wire:
         if verb != "fence":
             return super().operate(handle, verb, arguments)
+        self.announce(handle)
         told = self._fence.cut(handle, fences_of(arguments), host_down=bool(arguments.get("host_down")))
-        self.tell(handle)
         return {**self.get(handle), **told}
 
     def _act(self, handle: str, action: str, arguments: Any = None, **more: Any) -> str:
@@ -475,11 +487,17 @@ class Servers(Collection):
             raise Terminal("a snapshot needs a token")
         thing = super().get(handle)
         if SNAPSHOTS not in thing["tags"]:
+            self.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/tags/{SNAPSHOTS}", of=handle)
-            self.tell(handle)
         if token not in self._images.find([token]):
             name = arguments.get("name") or thing["name"]
             self._act(handle, "createImage", {"name": name, "metadata": self._images.properties_of(token)})
+
+
+def servers_of(cloud: CloudOfCollections) -> Servers | None:
+    """Return the servers of a cloud; None where it has none."""
+    found = cloud.collections.get(Servers.kind)
+    return found if isinstance(found, Servers) else None
 
 
 def _remains(handle: str, ports: Sequence[Wire]) -> Wire:

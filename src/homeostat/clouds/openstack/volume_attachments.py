@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import FEW, Collection
-from homeostat.clouds.openstack.servers import Servers
+from homeostat.clouds.openstack.servers import servers_of
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.model.errors import Transient
@@ -101,6 +101,7 @@ class VolumeAttachments(Collection):
         ids = self._ids(spec)
         body = {"volumeId": ids["volumeId"], **({"device": spec["mountpoint"]} if spec.get("mountpoint") else {})}
         path = f"/servers/{quote(ids['serverId'], safe='')}/os-volume_attachments"
+        self._announce(ids["serverId"])
         try:
             made = self.api.request("POST", path, self._wrapped(body), of=token)
         except Transient:
@@ -108,14 +109,13 @@ class VolumeAttachments(Collection):
             if before is None or before["status"] == "detaching":
                 raise
             return before
-        self._tell(ids["serverId"])
         return {**ids, **self._thing(made), "status": "attaching"}
 
-    def _tell(self, server: str) -> None:
+    def _announce(self, server: str) -> None:
         """Have looks at many servers show this one as it is with its disks: Nova does not list it as changed."""
-        servers = self.cloud.collections.get("server")
-        if isinstance(servers, Servers):
-            servers.tell(server)
+        servers = servers_of(self.cloud)
+        if servers is not None:
+            servers.announce(server)
 
     def _ids(self, spec: Mapping[str, Any]) -> Wire:
         return {
@@ -133,6 +133,8 @@ class VolumeAttachments(Collection):
         raise Transient(f"volume {thing['volumeId']} is being detached from server {thing['serverId']} first")
 
     def delete(self, handle: str) -> Wire | None:
+        server, _, volume = handle.partition("/")
+        self._announce(server)
         try:
             self.api.request("DELETE", self.path_of(handle), of=handle)
         except Transient:
@@ -140,6 +142,4 @@ class VolumeAttachments(Collection):
             if thing["status"] != "detaching":
                 raise
             return {**thing, "status": "deleting"}
-        server, _, volume = handle.partition("/")
-        self._tell(server)
         return {"serverId": server, "volumeId": volume, "status": "deleting"}

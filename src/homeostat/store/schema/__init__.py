@@ -22,6 +22,7 @@ from homeostat.store.schema.clusters import action, cluster, cluster_policy, nod
 from homeostat.store.schema.events import event, event_sink, message_bus, resize
 from homeostat.store.schema.health import declared_host, health_check, node_health, recovery, vantage_look
 from homeostat.store.schema.records import (
+    changed_server,
     deferred_signal,
     record,
     request_turn,
@@ -55,6 +56,7 @@ __all__ = [
     "active_metadata_updates",
     "as_stored",
     "cell_of",
+    "changed_server",
     "cluster",
     "cluster_policy",
     "declared_host",

@@ -159,6 +159,15 @@ timeline = Table(
 )
 """How far the service's time is from the database's clock, in one row of id 1; see `sql.timeline`."""
 
+changed_server = Table(
+    "changed_server",
+    metadata,
+    Column("project", Text, primary_key=True),
+    Column("handle", Text, primary_key=True),
+    Column("at", Double, nullable=False),
+)
+"""Servers that a worker has begun to change in a way that the cloud does not list; see `operation.changed_servers`."""
+
 request_turn = Table(
     "request_turn",
     metadata,
