@@ -95,7 +95,7 @@ class Nova:
 
     def _carried_out(self, method: str, path: str, body: Any) -> Wire:
         self.quiet += 1
-        _, collection, id, *rest = path.split("/")
+        _, _, id, *rest = path.split("/")
         what = rest[0] if rest else ""
         thing = self.servers[id]
         if what == "os-volume_attachments":
@@ -115,7 +115,7 @@ class Nova:
 
 def _server(id: str) -> Wire:
     made = {"id": id, "name": id, "status": "ACTIVE", "addresses": {}, "locked": False, "metadata": {"role": "web"}}
-    told = {"OS-EXT-STS:task_state": None, "flavor": {"original_name": "small"}, "image": {"id": "i"}, "tags": []}
+    told: Wire = {"OS-EXT-STS:task_state": None, "flavor": {"original_name": "small"}, "image": {"id": "i"}, "tags": []}
     return {**made, **told, ATTACHED: []}
 
 

@@ -1,16 +1,20 @@
 """Servers that this service changes in ways of which Nova's list of changes says nothing (ADR 0100)."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from cachetools import TTLCache
 
 from homeostat.clock import passed
+from homeostat.clouds.openstack.lately import Lately
 
 KEPT_S = 900.0
 """Seconds after which a note says no more than every look does: see `server_looks`."""
 OWN_MAX = 100_000
+READDRESSED_MAX = 10_000
+READDRESSED_S = 120.0
+"""Seconds for which floating addresses that were changed are asked for where they are: Nova looks each minute."""
 
 
 class ChangedServers(Protocol):
@@ -48,3 +52,43 @@ class OwnChangedServers:
         with self._lock:
             now = self._seconds()
             return {handle: now - at for (of, handle), at in self._noted.items() if of == project}
+
+
+class ServerChanges:
+    """What is noted of the servers of one project, and for this process alone, of their floating addresses."""
+
+    def __init__(self, project: str, noted: ChangedServers) -> None:
+        """Take the project, and the notes of all processes."""
+        self._project = project
+        self._noted = noted
+        self._readdressed = Lately(READDRESSED_MAX, READDRESSED_S)
+
+    def announce(self, handle: str) -> None:
+        """Have all processes look at a server by itself that is about to be changed, since Nova may not list it.
+
+        Raises:
+            Transient: They cannot be told now, so it must not be changed.
+        """
+        self._noted.note(self._project, handle)
+
+    def announce_addresses(self, handles: Iterable[str]) -> None:
+        """Announce that floating IPs are about to lead to these servers, or to do so no more.
+
+        Raises:
+            Transient: As for `announce`.
+        """
+        for handle in sorted(handles):
+            self.announce(handle)
+            self._readdressed.note([handle])
+
+    def ages(self, handles: Collection[str]) -> dict[str, float]:
+        """Return handle -> seconds since the last note, of those of these servers that were announced lately.
+
+        Raises:
+            Transient: That cannot be read now.
+        """
+        return {handle: ago for handle, ago in self._noted.ages(self._project).items() if handle in handles}
+
+    def readdressed(self, handles: Iterable[str]) -> set[str]:
+        """Return those of these servers of which this process has announced other addresses lately."""
+        return self._readdressed.among(handles)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from cachetools import TTLCache
 
 from homeostat.clouds.openstack.answers import Missing
-from homeostat.clouds.openstack.changed_servers import ChangedServers, OwnChangedServers
+from homeostat.clouds.openstack.changed_servers import ChangedServers, OwnChangedServers, ServerChanges
 from homeostat.clouds.openstack.collection import UNFINISHED, Collection
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import Joined
@@ -55,8 +55,7 @@ class OpenStackCloud:
             project: Id of the project.
             changed_servers: Notes of all processes; None where this one has the cloud for itself.
         """
-        self.project = project
-        self.changed_servers: ChangedServers = changed_servers or OwnChangedServers()
+        self.server_changes = ServerChanges(project, changed_servers or OwnChangedServers())
         self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in (*collections, *named_only)}
         self.kinds = frozenset(each.kind for each in collections)
         self.service = service

@@ -46,9 +46,8 @@ class OpenStack(OpenStackCloud):
         self._threads = ThreadPoolExecutor(config.connections, thread_name_prefix="openstack")
         self._lock = threading.Lock()
         self._projects: dict[str, OpenStackCloud] = {}
-        shared = changed_servers or OwnChangedServers()
-        services, watch = self._services(""), self._notifications.watch
-        super().__init__(COLLECTIONS, services, self._threads, watch, NAMED_ONLY, changed_servers=shared)
+        self._changed_servers = changed_servers or OwnChangedServers()
+        super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch, NAMED_ONLY)
 
     def of(self, project: str) -> OpenStackCloud:
         """Return the cloud as one project sees it."""
@@ -64,7 +63,7 @@ class OpenStack(OpenStackCloud):
             self._threads,
             named_only=NAMED_ONLY,
             project=project,
-            changed_servers=self.changed_servers,
+            changed_servers=self._changed_servers,
         )
 
     def _services(self, project: str) -> Callable[[str], Service]:

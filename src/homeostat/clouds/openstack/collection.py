@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
-from homeostat.clouds.openstack.changed_servers import ChangedServers
+from homeostat.clouds.openstack.changed_servers import ServerChanges
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import AsId, Joined, TokenPlace
 from homeostat.clouds.port import Creation
@@ -32,14 +32,12 @@ class CloudOfCollections(Protocol):
     """What a collection uses of the cloud that it is part of.
 
     Attributes:
-        project: Id of the project whose cloud it is.
         service: Type of a service -> its client for the project.
-        changed_servers: See the class.
+        server_changes: What is noted of servers that were changed lately.
     """
 
-    project: str
     service: Callable[[str], Service]
-    changed_servers: ChangedServers
+    server_changes: ServerChanges
 
     @property
     def collections(self) -> Mapping[str, "Collection"]:

@@ -8,7 +8,6 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.network import Aspect, NetworkCollection
 from homeostat.clouds.openstack.routers import external
 from homeostat.clouds.openstack.server_addresses import servers_led_to
-from homeostat.clouds.openstack.servers import servers_of
 from homeostat.clouds.openstack.service import Wire
 from homeostat.model.errors import Terminal
 
@@ -44,14 +43,11 @@ def announce(collection: NetworkCollection, before: Wire, port: str | None) -> N
     Raises:
         Transient: They cannot be announced now.
     """
-    servers = servers_of(collection.cloud)
-    if servers is None:
-        return
     held: Wire = {}
     if port:
         with contextlib.suppress(Missing):
             held = collection.api.get(f"/ports/{port}")["port"]
-    servers.announce_addresses(servers_led_to([before, {"port_details": held}]))
+    collection.cloud.server_changes.announce_addresses(servers_led_to([before, {"port_details": held}]))
 
 
 class FloatingIps(NetworkCollection):

@@ -6,7 +6,7 @@ A server carries its token as a tag. Some of its ports are made by this service,
 import contextlib
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,9 +44,6 @@ RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
 LATE_MAX = MISSED_MAX = 10_000
 MISSED_S = 10.0
 """Seconds for which a server that was missed is expected to be missing in the next look as well."""
-READDRESSED_MAX = 10_000
-READDRESSED_S = 120.0
-"""Seconds for which floating addresses that were changed are asked for where they are: Nova looks each minute."""
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
 NO_NETWORK = "Unable to automatically allocate a network"
 Things = list[Wire]
@@ -81,7 +78,7 @@ class Servers(Collection):
         # Tokens whose servers may still come: their ports are no remains yet.
         self._late = Lately(LATE_MAX, LATE_S)
         self._missed = Lately(MISSED_MAX, MISSED_S)
-        self._readdressed = Lately(READDRESSED_MAX, READDRESSED_S)
+        self._changes = cloud.server_changes
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -102,12 +99,7 @@ class Servers(Collection):
         """Return handle -> server, for those that exist; also for those of which only ports are left."""
         left = {each.removeprefix(LEFT) for each in handles if each.startswith(LEFT)}
         wanted = {each for each in handles if not each.startswith(LEFT)}
-
-        def noted() -> dict[str, float]:
-            ages = self.cloud.changed_servers.ages(self.cloud.project)
-            return {handle: ago for handle, ago in ages.items() if handle in wanted}
-
-        known = self._looks.things(noted) if len(wanted) > 1 else {}
+        known = self._looks.things(partial(self._changes.ages, wanted)) if len(wanted) > 1 else {}
         found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
         singles, gone = self._singles(wanted - found.keys())
         found |= singles | {handle: _remains(handle, ports) for handle, ports in gone.items()}
@@ -165,7 +157,7 @@ class Servers(Collection):
 
     def _with_floating(self, things: Things) -> Things:
         """Return servers with the floating addresses that they have, where these were changed lately."""
-        lately = self._readdressed.among([str(each["id"]) for each in things])
+        lately = self._changes.readdressed([str(each["id"]) for each in things])
         ports = [port["id"] for each in things if each["id"] in lately for port in each.get("_ports", {}).values()]
         if not ports:
             return things
@@ -292,7 +284,7 @@ class Servers(Collection):
             self.api.request("PUT", self.path_of(handle), {"server": {"name": spec["name"]}}, of=handle)
         self._label(handle, thing, spec, changed)
         if "networks" in changed:
-            self.announce(handle)
+            self._changes.announce(handle)
             self._ports.plug(self.api, handle, self._owner(thing), spec)
         if "flavor" in changed and spec.get("flavor"):
             self._resize(handle, thing, spec["flavor"])
@@ -304,29 +296,11 @@ class Servers(Collection):
         metadata, tags = dict(spec.get("metadata") or {}), set(spec.get("tags") or ())
         mine = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
         if "metadata" in changed and metadata != thing["metadata"]:
-            self.announce(handle)
+            self._changes.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
         if "tags" in changed and tags | mine != set(thing["tags"]):
-            self.announce(handle)
+            self._changes.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | mine)}, of=handle)
-
-    def announce(self, handle: str) -> None:
-        """Have all processes look at a server by itself that is about to be changed, since Nova may not list it.
-
-        Raises:
-            Transient: They cannot be told now, so it must not be changed.
-        """
-        self.cloud.changed_servers.note(self.cloud.project, handle)
-
-    def announce_addresses(self, handles: Iterable[str]) -> None:
-        """Announce that floating IPs are about to lead to these servers, or to do so no more.
-
-        Raises:
-            Transient: As for `announce`.
-        """
-        for handle in sorted(handles):
-            self.announce(handle)
-            self._readdressed.note([handle])
 
     def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         """Rebuild a server with another image or other user data; else only set its password."""
@@ -397,7 +371,7 @@ class Servers(Collection):
     def operate(self, handle: str, verb: str, arguments: Mapping[str, Any]) -> Wire:
         if verb != "fence":
             return super().operate(handle, verb, arguments)
-        self.announce(handle)
+        self._changes.announce(handle)
         told = self._fence.cut(handle, fences_of(arguments), host_down=bool(arguments.get("host_down")))
         return {**self.get(handle), **told}
 
@@ -487,17 +461,11 @@ class Servers(Collection):
             raise Terminal("a snapshot needs a token")
         thing = super().get(handle)
         if SNAPSHOTS not in thing["tags"]:
-            self.announce(handle)
+            self._changes.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/tags/{SNAPSHOTS}", of=handle)
         if token not in self._images.find([token]):
             name = arguments.get("name") or thing["name"]
             self._act(handle, "createImage", {"name": name, "metadata": self._images.properties_of(token)})
-
-
-def servers_of(cloud: CloudOfCollections) -> Servers | None:
-    """Return the servers of a cloud; None where it has none."""
-    found = cloud.collections.get(Servers.kind)
-    return found if isinstance(found, Servers) else None
 
 
 def _remains(handle: str, ports: Sequence[Wire]) -> Wire:

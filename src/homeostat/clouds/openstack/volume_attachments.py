@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import FEW, Collection
-from homeostat.clouds.openstack.servers import servers_of
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.model.errors import Transient
@@ -101,7 +100,7 @@ class VolumeAttachments(Collection):
         ids = self._ids(spec)
         body = {"volumeId": ids["volumeId"], **({"device": spec["mountpoint"]} if spec.get("mountpoint") else {})}
         path = f"/servers/{quote(ids['serverId'], safe='')}/os-volume_attachments"
-        self._announce(ids["serverId"])
+        self.cloud.server_changes.announce(ids["serverId"])
         try:
             made = self.api.request("POST", path, self._wrapped(body), of=token)
         except Transient:
@@ -110,12 +109,6 @@ class VolumeAttachments(Collection):
                 raise
             return before
         return {**ids, **self._thing(made), "status": "attaching"}
-
-    def _announce(self, server: str) -> None:
-        """Have looks at many servers show this one as it is with its disks: Nova does not list it as changed."""
-        servers = servers_of(self.cloud)
-        if servers is not None:
-            servers.announce(server)
 
     def _ids(self, spec: Mapping[str, Any]) -> Wire:
         return {
@@ -134,7 +127,7 @@ class VolumeAttachments(Collection):
 
     def delete(self, handle: str) -> Wire | None:
         server, _, volume = handle.partition("/")
-        self._announce(server)
+        self.cloud.server_changes.announce(server)
         try:
             self.api.request("DELETE", self.path_of(handle), of=handle)
         except Transient:
