@@ -39,7 +39,7 @@ class Died(BaseException):
 class Nova:
     """Servers `s0` to `s5`, each with a port and a volume of its own that may be used for it.
 
-    listed_at — when each was changed last, as far as that is told; dies — whether who sends a request that changes
+    listed_at — when each was changed last, as far as it lists that; dies — whether who sends a request that changes
     something dies before or after it, if at all; deaths, quiet — how often that was, and something was changed."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -115,8 +115,8 @@ class Nova:
 
 def _server(id: str) -> Wire:
     made = {"id": id, "name": id, "status": "ACTIVE", "addresses": {}, "locked": False, "metadata": {"role": "web"}}
-    told: Wire = {"OS-EXT-STS:task_state": None, "flavor": {"original_name": "small"}, "image": {"id": "i"}, "tags": []}
-    return {**made, **told, ATTACHED: []}
+    more: Wire = {"OS-EXT-STS:task_state": None, "tags": [], "flavor": {"original_name": "small"}, "image": {"id": "i"}}
+    return {**made, **more, ATTACHED: []}
 
 
 class Workers:
