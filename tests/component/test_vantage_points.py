@@ -8,7 +8,7 @@ import pytest
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.model.node_health import Finding
-from tests.component.checked import Checked, policy, url
+from tests.component.checked import Checked, actions, policy, url
 
 SILENT, ILL = Answer(0, "no route to host"), Answer(500, "ill")
 HEALTHY, UNHEALTHY, UNKNOWN = Finding.HEALTHY, Finding.UNHEALTHY, Finding.UNKNOWN
@@ -91,6 +91,34 @@ def test_a_place_whose_workers_have_gone_counts_no_more() -> None:
     service.live(120.0)
     assert service.findings() == [UNKNOWN]
     assert "no worker there has looked for" in service.health_of(0).detected[0].evidence
+
+
+@pytest.mark.parametrize(("there", "expected"), [(("a", "b"), UNHEALTHY), (("b",), HEALTHY), ((), HEALTHY)])
+def test_what_a_place_has_found_once_counts_as_one_look(there: tuple[str, ...], expected: Finding) -> None:
+    """Rounds that were made more often than a place looked counted each of its looks again."""
+    places = [{"name": "a"}, {"name": "b"}]
+    service = Viewed(1, "a", "b", places=places, mode="observe", detection={"failures": 2})
+    service.answers["n-001"] = ILL
+    service.live(8.0)
+    service.health = Everywhere(service, there)
+    service.live(30.0)
+    assert service.findings() == [expected]
+
+
+def test_what_was_found_before_an_action_does_not_say_that_it_was_in_vain() -> None:
+    """A server that a reboot had mended was made again, though no place had looked since."""
+    actions_tried = actions("REBOOT", "RECREATE")
+    service = Viewed(1, "a", places=[{"name": "a"}], actions=actions_tried, verify_timeout=2, by_hint=False)
+    service.answers["n-001"] = ILL
+    while not service.recoveries():
+        service.live(0.5)
+    service.answers.clear()
+    service.health = Everywhere(service, ())
+    service.live(20.0)
+    assert service.recoveries() == ["REBOOT"]
+    service.health = Everywhere(service, ["a"])
+    service.live(20.0)
+    assert (service.recoveries(), service.findings()) == (["REBOOT"], [HEALTHY])
 
 
 def test_each_place_asks_as_often_as_the_policy_says() -> None:

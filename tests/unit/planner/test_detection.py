@@ -1,12 +1,14 @@
 """What detections say: of answers of URLs, of hosts, and of several looks together."""
 
+from dataclasses import replace
+
 import pytest
 
 from homeostat.clustering.health_policy import health_policy
 from homeostat.clustering.policies import stored_policy
 from homeostat.convergence.health_checks.probes import Answer, judged
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
-from homeostat.model.node_health import Finding, Look, NodeHealth
+from homeostat.model.node_health import Finding, Look, NodeHealth, dump, load
 from homeostat.model.observed import Observation, Presence
 from homeostat.planner.policies import detection
 from homeostat.planner.policies.detection import Member
@@ -88,6 +90,18 @@ def test_so_many_looks_in_a_row_have_to_fail_or_to_be_well() -> None:
     looks = [GOOD, BAD, GOOD, BAD, BAD, GOOD, BAD, GOOD, GOOD]
     expected = [HEALTHY, HEALTHY, HEALTHY, HEALTHY, UNHEALTHY, UNHEALTHY, UNHEALTHY, UNHEALTHY, HEALTHY]
     assert after(wanted, looks) == expected
+
+
+def test_when_places_had_looked_last_is_kept_while_looks_in_a_row_are_counted() -> None:
+    wanted, kept = policy(failures=2), list[float | None]()
+    node: NodeHealth | None = None
+    for told_at, look in enumerate((BAD, GOOD, BAD, BAD, GOOD)):
+        member = Member("server", None, 0.0)
+        node = detection.found(wanted, member, {0: replace(look, told_at=float(told_at))}, node, 10.0 * told_at)
+        kept.append(node.detected[0].told_at)
+        assert load(dump(node)) == node
+        assert ("told_at" in dump(node)["detected"][0]) == (kept[-1] is not None)
+    assert kept == [0.0, None, 2.0, None, None]
 
 
 @pytest.mark.shows("HS34")

@@ -23,7 +23,7 @@ from homeostat.convergence.health_facts import policies
 from homeostat.convergence.inside_stacks import things_below, unwell
 from homeostat.convergence.observer import Observer
 from homeostat.model.answers import Detector, Kind
-from homeostat.model.health_policy import DetectionType
+from homeostat.model.health_policy import DetectionType, HealthPolicy
 from homeostat.model.member_names import member_of_name, stands_beside
 from homeostat.model.node_health import Finding, Look, NodeHealth
 from homeostat.model.observed import Condition, Observation, Presence
@@ -205,7 +205,10 @@ class HealthRounds:
             for stack_id in stacks
         }
         with self._db.write() as tx:
-            for shard in these:
+            lock_order.take(tx, these)
+            holding = health.checks_of(tx, sorted(stacks))
+            # Of a policy that was detached meanwhile nobody would take it away again.
+            for shard in (each for each in these if holding.get(each[0]) == current.checks[each[0]]):
                 vantage_looks.cover(self._db, tx, shard, names[shard[0]], current.now)
             found = vantage_looks.of_shards(tx, these)
         for key, number in due:
@@ -213,7 +216,10 @@ class HealthRounds:
             policy = current.policy(row)
             if policy is not None and policy.vantage_points:
                 looks = found.get((row.stack_id, row.shard), {})
-                current.looks[key][number] = vantage.together(policy, looks, (key, number), row.created_at, current.now)
+                told_at = _told_at(row, policy, number)
+                look = vantage.together(policy, looks, (key, number), _changed_at(row), told_at, current.now)
+                if look is not None:
+                    current.looks[key][number] = look
 
     # -- storing -----------------------------------------------------------------------------------------------------
 
@@ -355,6 +361,22 @@ def _well_since(row: Row[Any]) -> float:
     unwell = row.marks is not None and (row.marks.unhealthy is not None or row.marks.recovery is not None)
     changed = row.status == Status.COMPLETE and row.action in CHANGES and not unwell
     return float(row.updated_at if changed else row.created_at)
+
+
+def _changed_at(row: Row[Any]) -> float:
+    """Return when a member was made, changed or acted on by a recovery last: that may have mended what was found."""
+    recovery = row.marks.recovery if row.marks is not None else None
+    unwell = row.marks is not None and row.marks.unhealthy is not None
+    changed = row.status == Status.COMPLETE and row.action in CHANGES - {Action.CHECK} and not unwell
+    acted = recovery is not None and recovery.acted_at is not None
+    return float(row.updated_at if changed or acted else row.created_at)
+
+
+def _told_at(row: Row[Any], policy: HealthPolicy, number: int) -> float | None:
+    """Return when the newest look of a place began that counts among looks in a row; None where none are counted."""
+    known = row.health.detected if row.health is not None else ()
+    told_at: float | None = known[number].told_at if len(known) == len(policy.detections) else None
+    return told_at
 
 
 def _made(row: Row[Any]) -> Look | None:
