@@ -2,8 +2,10 @@
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.port import Creation
+from homeostat.clouds.simulated import Faults, Weather
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.model.observed import Observation
 from homeostat.model.status import joined
 from tests.component.checked import STATUS, Checked, actions, policy, url
 
@@ -69,6 +71,37 @@ def test_a_member_made_again_keeps_its_address_as_long_as_its_template_says_the_
     assert (service.handle(0), address(service, 0)) == before
     service.change(networks=[{"network": "other"}])
     assert "fixed_ip" not in service.row(service.group, "0").properties["networks"][0]
+
+
+@pytest.mark.parametrize("trouble", ["quota", "error", "taken"])
+def test_a_member_that_cannot_be_made_at_once_has_its_address_in_the_end(trouble: str) -> None:
+    """Found by the simulation: what was tried after a creation that failed knew nothing of the address any more.
+
+    It was tried about once a second, by another row each time.
+    """
+    service = Checked(2, policy(STATUS, preserve=["addresses"]), networks=[{"network": "n"}])
+    before = (service.handle(0), address(service, 0))
+    service.cloud.weather.faults = Faults(error=1.0 if trouble == "error" else 0.0)
+    service.cloud.weather.quota = 0 if trouble == "quota" else None
+    service.cloud.change(before[0], status="error")
+    if trouble == "taken":
+        service.cloud.weather.quota = 0
+    while before[0] in service.cloud.things():
+        service.live(0.1)
+    service.live(5.0)
+    if trouble == "taken":
+        service.cloud.weather.quota = None
+        port = {"network": "n", "fixed_ips": [{"ip_address": before[1]}]}
+        (taken,) = service.cloud.create("port", [Creation("t", port)])
+        service.live(60.0)
+        said = [row.reason for row in service.rows(service.group) if row.name == "0" and row.replaced_by is None]
+        assert ["already in use" in each for each in said] == [True]
+        assert len(service.rows(service.group)) <= 3, "each try has the same row"
+        service.cloud.vanish(taken.handle if isinstance(taken, Observation) else "")
+    service.cloud.weather.faults, service.cloud.weather.quota = Faults(), None
+    service.live(300.0)
+    assert service.handle(0) != before[0]
+    assert address(service, 0) == before[1]
 
 
 def test_volumes_that_are_cut_off_before_are_attached_to_the_member_made_again() -> None:

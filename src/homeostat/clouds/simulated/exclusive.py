@@ -116,6 +116,13 @@ class Exclusive:
             for each in server.get("networks") or ()
             if not each.get("port")
         ]
+        # The address that a network has given to a server is taken as well.
+        places += [
+            (name, each["addr"])
+            for _, server in self._others("server", handle)
+            for name, group in (server.get("addresses") or {}).items()
+            for each in group
+        ]
         if any(each == address and self._id("network", of) == network for of, each in places):
             return Terminal(f"Fixed IP address {address} is already in use")
         return None

@@ -22,13 +22,14 @@ from homeostat.planner import outcome
 from homeostat.planner.actions import check
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal
+from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.recovery_state import (
     REPORTER,
     Case,
+    begun,
     cut_of,
     fitting,
     host,
-    identity_of,
     is_cut_off,
     is_gone,
     is_host_down,
@@ -130,7 +131,7 @@ def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> D
     policy = health.policy_of(row.name) if health is not None else None
     if policy is None or not row.handle or not unfenced(row, policy) or is_gone(context, row):
         return None
-    return _fence(context, row, reason, policy, recovery_of(row) or RecoveryMark(now), now)
+    return _fence(context, row, reason, policy, recovery_of(row) or begun(context, row, policy, now), now)
 
 
 def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
@@ -235,7 +236,7 @@ def _recover(case: Case) -> Decision:
     if recovery is None:
         inside = case.node.hint == check.CONVERGE
         first = BY_HINT if case.node.hint and (policy.inside_first if inside else policy.by_hint) else 0
-        return _begin(case, RecoveryMark(now, first, identity=identity_of(case.context, row, policy)))
+        return _begin(case, begun(case.context, row, policy, now, first))
     if recovery.acted_at is not None:
         waiting = _verified(case, recovery)
         if waiting is not None:
@@ -264,8 +265,8 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery, decision.host = True, host(case.context, case.row)
         health, row = _health(case.context), case.row
-        begun = (*health.begun, Begun(row.name, case.now, decision.host))
-        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=begun)
+        lately = (*health.begun, Begun(row.name, case.now, decision.host))
+        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=lately)
         case.context.forget_incidents()
     else:
         case.row.marks = marks  # it has yet to begin
@@ -382,12 +383,23 @@ def _name_of(case: Case, recovery: RecoveryMark) -> str:
 def _recreate(case: Case) -> Decision:
     """Make another thing in the place of an unhealthy one, once that is cut off as the policy asks."""
     context, row, now = case.context, case.row, case.now
-    recovery = recovery_of(row) or RecoveryMark(now)
+    recovery = recovery_of(row) or begun(context, row, case.policy, now)
     if not row.handle:
-        return context.halted(row.name) or context.acts.replace(case.definition, row, now, case.node.reason)
+        return context.halted(row.name) or _make_at_last(case)
     if unfenced(row, case.policy) and not is_gone(context, row):
         return _fence(context, row, case.node.reason, case.policy, recovery, now)
     return _make_another(case, recovery)
+
+
+def _make_at_last(case: Case) -> Decision:
+    """Try again to make what could not be made, at growing intervals."""
+    context, row, reason, now = case.context, case.row, case.node.reason, case.now
+    due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
+    if due_at > now and row.asked_at is None:
+        return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
+    if may_exist(row):
+        return context.acts.replace(case.definition, row, now, reason)
+    return context.acts.begin(case.definition, row, now)
 
 
 def _make_another(case: Case, recovery: RecoveryMark) -> Decision:

@@ -11,7 +11,7 @@ from homeostat.model.marks import HEALTH_POLICY, NO_MARKS, RecoveryMark
 from homeostat.model.node_health import NodeHealth
 from homeostat.model.observed import Presence
 from homeostat.model.requested import RECREATE
-from homeostat.model.status import Action
+from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner.context import Context
 from homeostat.resources.registry import type_of
@@ -124,18 +124,28 @@ def status(context: Context, row: Resource) -> str | None:
 
 def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mapping[str, Any]:
     """Return properties that keep the identity of a thing, as far as it is seen, for one made in its place."""
-    seen = context.world.seen.get(row.key)
-    if not policy.preserve - {Preserved.NAME} or seen is None or not seen.observation.present:
+    if not policy.preserve - {Preserved.NAME}:
         return {}
+    before, seen = _kept_so_far(row), context.world.seen.get(row.key)
+    if seen is None or not seen.observation.present:
+        return before
     kind = type_of(row.type)
     attached = [each.properties for each in context.world.rows.values() if each.type == ATTACHMENT]
     managed = {str(each.get("volume_id")) for each in attached}
-    # What it has kept of its own predecessor is kept on.
-    restored = row.marks.restored if row.marks is not None else None
-    said = restored.said if restored is not None and restored.run is None else ()
-    before = {name: row.properties[name] for name in said if name in row.properties}
     values = kind.complete(row.properties)
     return {**before, **kind.identity(values, seen.observation.properties, policy.preserve, managed)}
+
+
+def _kept_so_far(row: Resource) -> dict[str, Any]:
+    """Return what a thing was to keep of its own predecessor: that is kept on, even if it was never made."""
+    restored = row.marks.restored if row.marks is not None else None
+    said = restored.said if restored is not None and restored.run is None else ()
+    return {name: row.properties[name] for name in said if name in row.properties}
+
+
+def begun(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
+    """Return the mark of a recovery that begins: what is to be kept is read before anything is cut off."""
+    return RecoveryMark(now, step, identity=identity_of(context, row, policy))
 
 
 def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
@@ -145,7 +155,10 @@ def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
         return recovery.identity
     asked = row.marks is not None and any(each.operation == RECREATE for each in row.marks.requested)
     policy = health.policy_of(row.name) if health is not None and asked else None
-    return identity_of(context, row, policy) if policy is not None else {}
+    if policy is not None:
+        return identity_of(context, row, policy)
+    # What could not be made in the place of another one has yet to come.
+    return _kept_so_far(row) if row.action == Action.CREATE and row.status != Status.COMPLETE else {}
 
 
 def is_kept(context: Context, row: Resource) -> bool:
