@@ -14,12 +14,14 @@ from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.recovery_calls import Request
 from homeostat.model.answers import Kind
-from tests.simulation.actors import Worker, pause
+from homeostat.model.errors import Transient
+from tests.simulation.actors import Actor, Worker, pause
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.health_evidence import CheckedCloud
 from tests.simulation.health_laws import HealthLaws
 from tests.simulation.health_policies import CANARY
 from tests.simulation.health_rows import Member
+from tests.simulation.places import DUE, places_of
 
 LIES = (
     *(Answer(500, "ill"), Answer(0, "refused", Kind.REFUSED), Answer(200, "hello"), Answer(0, "timed out")),
@@ -32,9 +34,10 @@ WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")
 
 
 class CheckingWorker(Worker):
-    """One whose rounds and passes the laws know of."""
+    """One whose rounds and passes the laws know of; place — from which it asks URLs."""
 
     world: "AilingWorld"
+    place: str
 
     def _count_superseded(self) -> None:
         super()._count_superseded()
@@ -48,8 +51,17 @@ class CheckingWorker(Worker):
         self.reconciler.run = judged  # type: ignore[method-assign]
 
     def _look(self) -> None:
-        self.world.begin_round()
+        self.world.begin_round(self.place)
         super()._look()
+
+    def see(self) -> None:
+        """Ask the URLs that are due at its place."""
+        if self.world.is_due(self.place):
+            self.world.begin_round(self.place)
+            try:
+                self._engine.vantage.round()
+            except Transient:
+                return
 
 
 def weather_of(rng: random.Random) -> Weather:
@@ -71,14 +83,21 @@ def weather_of(rng: random.Random) -> Weather:
 
 
 class AilingWorld(DisturbedWorld):
-    """laws — of health policies; cloud — the only one; cut_off — observers reach no URL."""
+    """laws — of health policies; cloud — the only one; places — that have workers; cut_off — those from which no URL is
+    reached."""
 
     cloud_type = CheckedCloud
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"health {seed}")
-        self.cut_off = False
-        super().__init__(seed, weather_of(rng), workers=rng.randint(1, 3), members_per_shard=rng.choice((2, 1000)))
+        self.places = places_of(seed)
+        self.cut_off: set[str] = set()
+        self._deserted: set[str] = set()
+        self._staff: list[CheckingWorker] = []
+        self._looks_due: dict[str, float] = {}
+        self._looks_read_at = -1
+        weather, workers = weather_of(rng), max(rng.randint(1, 3), len(self.places))
+        super().__init__(seed, weather, workers=workers, members_per_shard=rng.choice((2, 1000)))
         (cloud,) = self.clouds.values()
         assert isinstance(cloud, CheckedCloud)
         self.cloud = cloud
@@ -86,18 +105,44 @@ class AilingWorld(DisturbedWorld):
         self._ends: list[tuple[float, Callable[[], None]]] = []
         self._hidden = Counter[str]()
         self._leapt = 0.0
-        self._lies: dict[str, Answer] = {}
-        self._cut_off_in: dict[greenlet.greenlet, bool] = {}
+        self._lies: dict[tuple[str, str], Answer] = {}
+        self._seen_from: dict[greenlet.greenlet, tuple[str, bool]] = {}
         self.laws = HealthLaws(self.db, cloud, self.clock.now, self._lived, self.changes, self.wants)
         self.db.on_commit = self._committed
 
     def _worker(self) -> Worker:
         self._born += 1
         name, types = f"w{self._born}", self.plugin_types
-        urls = Urls(get=self._get, call=self._call)
+        # One that has died is followed by one at its place.
+        self._staff = [each for each in self._staff if each.alive]
+        staff = Counter(each.place for each in self._staff)
+        place = min(self.places, key=lambda each: staff[each])
+        urls = Urls(get=self._get, call=self._call, vantage=place)
         worker = CheckingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, types, urls)
-        worker.world = self
+        worker.world, worker.place = self, place
+        if len(self.places) > 1:
+            worker.actors.append(Actor(f"{name}.see", worker.see))
+        self._staff.append(worker)
         return worker
+
+    def next_due(self) -> float | None:
+        times = [super().next_due(), *(self._looks_of().get(each.place) for each in self._staff if self._sees(each))]
+        return min((at for at in times if at is not None), default=None)
+
+    def is_due(self, place: str) -> bool:
+        """Is a URL due to be asked there, by workers that are not late? No call of a process: nobody dies here."""
+        at = self._looks_of().get(place)
+        return at is not None and at <= self.clock.database() and place not in self._deserted
+
+    def _sees(self, worker: CheckingWorker) -> bool:
+        return worker.ready and worker.place not in self._deserted
+
+    def _looks_of(self) -> dict[str, float]:
+        """Place -> when URLs are asked there next, in worlds with several; read once a commit."""
+        if len(self.places) > 1 and self._looks_read_at != self.watcher.commits:
+            self._looks_read_at = self.watcher.commits
+            self._looks_due = dict(self.db.raw.execute(DUE).fetchall())
+        return self._looks_due
 
     def _committed(self) -> None:
         self.watcher.committed()
@@ -120,27 +165,27 @@ class AilingWorld(DisturbedWorld):
 
     # -- URLs --------------------------------------------------------------------------------------------------------
 
-    def begin_round(self) -> None:
+    def begin_round(self, place: str) -> None:
         """In one round an observer reaches all URLs or none."""
         self.laws.evidence.begin_round()
-        self._cut_off_in[greenlet.getcurrent()] = self.cut_off
+        self._seen_from[greenlet.getcurrent()] = (place, place in self.cut_off)
 
     def _get(self, url: str, _verify: bool, _patience_s: float) -> Answer:
         pause()
-        cut_off = self._cut_off_in[greenlet.getcurrent()]
+        place, cut_off = self._seen_from[greenlet.getcurrent()]
         if url == CANARY:
             return SILENT if cut_off else WELL
         handle = url.split("/")[2]
-        answer = SILENT if cut_off else self._answer(handle)
-        self.laws.evidence.said(handle, answer, cut_off=cut_off, askable=self.laws.askable())
+        answer = SILENT if cut_off else self._answer(handle, place)
+        self.laws.evidence.said(handle, answer, cut_off=cut_off, askable=self.laws.askable(), place=place)
         pause()
         return answer
 
-    def _answer(self, handle: str) -> Answer:
+    def _answer(self, handle: str, place: str) -> Answer:
         server = self.cloud.things("server").get(handle)
         if server is None or server["status"] != "active" or "NETWORK" in self.laws.evidence.cut[handle]:
             return SILENT
-        return self._lies.get(handle, WELL)
+        return self._lies.get(("", handle)) or self._lies.get((place, handle), WELL)
 
     def _call(self, request: Request) -> tuple[int, str]:
         """A tool of the operators is called: mostly it starts a server again, and says so."""
@@ -157,30 +202,51 @@ class AilingWorld(DisturbedWorld):
 
     def _lie(self) -> None:
         """The URL of a server answers as if it were ill, or not at all, for a while."""
-        handle = self._one()
+        self._lie_to("")
+
+    def _disagree(self) -> None:
+        """From one place the URL of a server answers as if it were ill, or not at all, for a while."""
+        self._lie_to(self.rng.choice(self.places))
+        self.laws.happened["places disagree"] += 1
+
+    def _lie_to(self, place: str) -> None:
+        handle = self.one()
         if handle is not None:
-            self._lies[handle] = self.rng.choice(LIES)
-            self._until((10.0, 40.0, 90.0), lambda: self._lies.pop(handle, None), f"{handle} says {self._lies[handle]}")
+            to, answer = (place, handle), self.rng.choice(LIES)
+            self._lies[to] = answer
+            story = f"{handle} says {answer} to {place or 'all'}"
+            self.until((10.0, 40.0, 90.0), lambda: self._lies.pop(to, None), story)
             self.laws.note("a URL lies")
 
     def _cut_observers_off(self) -> None:
         """Observers reach no URL for a while."""
-        self.cut_off = True
-        self._until((20.0, 60.0, 200.0), self._join_observers, "no URL can be reached")
+        self.cut_off.update(self.places)
+        self.until((20.0, 60.0, 200.0), self.cut_off.clear, "no URL can be reached")
         self.laws.happened["no URL can be reached"] += 1
 
-    def _join_observers(self) -> None:
-        self.cut_off = False
+    def _cut_place_off(self) -> None:
+        """From one place no URL can be reached for a while; the others see."""
+        place = self.rng.choice(self.places)
+        self.cut_off.add(place)
+        self.until((20.0, 60.0, 200.0, 700.0), partial(self.cut_off.discard, place), f"{place} can reach no URL")
+        self.laws.happened["a place is cut off"] += 1
+
+    def _desert(self) -> None:
+        """The workers of one place ask no URLs for a while: they are late, or there are none."""
+        place = self.rng.choice(self.places)
+        self._deserted.add(place)
+        self.until((20.0, 60.0, 200.0), partial(self._deserted.discard, place), f"nobody asks from {place}")
+        self.laws.happened["a place is deserted"] += 1
 
     # -- servers and hosts -------------------------------------------------------------------------------------------
 
-    def _one(self) -> str | None:
+    def one(self) -> str | None:
         handles = sorted(self.cloud.things("server"))
         return self.rng.choice(handles) if handles else None
 
     def _ail(self) -> None:
         """A server breaks, stops or pauses by itself, and perhaps comes back; or it vanishes."""
-        handle = self._one()
+        handle = self.one()
         if handle is None:
             return
         status = self.rng.choice(("stopped", "stopped", "error", "error", "paused", "soft_deleted", "gone"))
@@ -190,7 +256,7 @@ class AilingWorld(DisturbedWorld):
         else:
             self._set(handle, status)
             if self.rng.random() < 0.3:
-                self._until((1.0, 8.0, 30.0), lambda: self._come_back(handle, status), f"{handle} may come back")
+                self.until((1.0, 8.0, 30.0), lambda: self._come_back(handle, status), f"{handle} may come back")
         self.sight(handle)
 
     def _set(self, handle: str, status: str) -> None:
@@ -210,7 +276,7 @@ class AilingWorld(DisturbedWorld):
 
     def _flap(self) -> None:
         """A server stops and comes back, several times."""
-        handle = self._one()
+        handle = self.one()
         if handle is None:
             return
         for turn in range(self.rng.choice((2, 4))):
@@ -243,7 +309,7 @@ class AilingWorld(DisturbedWorld):
             return
         host = self.rng.choice(up)
         self.cloud.fail_host(host)
-        self._until((15.0, 60.0, 200.0), lambda: self._bring_back(host), f"{host} fails")
+        self.until((15.0, 60.0, 200.0), lambda: self._bring_back(host), f"{host} fails")
         for handle, each in self.cloud.things("server").items():
             if each["host"] == host:
                 self.sight(handle)
@@ -269,7 +335,7 @@ class AilingWorld(DisturbedWorld):
     def _fill_hosts(self) -> None:
         """For a while no host has room for another server."""
         self.cloud.hosts.no_room = True
-        self._until((20.0, 60.0, 200.0), self._make_room, "hosts are full")
+        self.until((20.0, 60.0, 200.0), self._make_room, "hosts are full")
 
     def _make_room(self) -> None:
         self.cloud.hosts.no_room = False
@@ -277,7 +343,7 @@ class AilingWorld(DisturbedWorld):
     def _hide_hosts(self) -> None:
         """Policy keeps hosts from the service for a while."""
         self.cloud.hosts.hidden = True
-        self._until((20.0, 60.0), self._show_hosts, "hosts are hidden")
+        self.until((20.0, 60.0), self._show_hosts, "hosts are hidden")
 
     def _show_hosts(self) -> None:
         self.cloud.hosts.hidden = False
@@ -286,7 +352,7 @@ class AilingWorld(DisturbedWorld):
         """For a while the cloud confirms nothing that is cut off."""
         self._for_a_while(self.cloud, Faults(fence=1.0), "confirms no fence")
 
-    def _until(self, lengths_s: tuple[float, ...], end: Callable[[], object], story: str) -> None:
+    def until(self, lengths_s: tuple[float, ...], end: Callable[[], object], story: str) -> None:
         until = self.clock.time + self.rng.choice(lengths_s)
         self._ends.append((until, lambda: _call(end)))
         self.note(f"{story} until {until - 1_000_000:.2f}")
@@ -305,10 +371,12 @@ class AilingWorld(DisturbedWorld):
             end()
         self._ends.clear()
         self._lies.clear()
+        self.cut_off.clear()
+        self._deserted.clear()
         for host in sorted(self.cloud.hosts.down):
             self._bring_back(host)
         self.cloud.hosts.unheard.clear()
-        self.cloud.hosts.hidden = self.cloud.hosts.no_room = self.cut_off = False
+        self.cloud.hosts.hidden = self.cloud.hosts.no_room = False
 
     def host_down(self, server: Mapping[str, Any]) -> bool:
         return self.cloud.hosts.is_down(server["host"])

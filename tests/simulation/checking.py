@@ -18,8 +18,11 @@ from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store.shards import health
 from tests.simulation.ailing import AilingWorld
-from tests.simulation.health_policies import Spec, amended, prescribed, recovers_all, sees
+from tests.simulation.health_keeping import NETWORK, preserving
+from tests.simulation.health_policies import Spec, amended, prescribed, recovers_all, sees, with_urls
 from tests.simulation.health_rows import Member, read
+from tests.simulation.places import asks_urls, with_places
+from tests.simulation.taking import Takers
 from tests.simulation.templates import GROUP
 from tests.simulation.wards import NODES, Ward
 
@@ -48,6 +51,13 @@ class CheckedWorld(AilingWorld):
         self._beats = rng.random() < 0.5
         often = [(weight * rng.choice((0, 1, 1, 3)), act) for weight, act in self._optional()]
         self._acts = [*self._always(), *often]
+        self._more = random.Random(f"more {seed}")
+        self._preserves = self._more.random() < 0.4
+        if self._preserves:
+            self.takers = Takers(self, self._more)
+            self._acts += self.takers.acts()
+        if len(self.places) > 1:
+            self._acts += self._of_places()
         if rng.random() < 0.3:
             self.apis.append(self._api())
 
@@ -65,6 +75,11 @@ class CheckedWorld(AilingWorld):
             *((1.0, self._attach), (0.5, self._detach), (0.5, self._toggle), (0.7, self._mark), (1.0, self._approve)),
             *((0.4, self._lock), (0.4, self._unlock), (0.4, self._suspend), (0.4, self._resume)),
         ]
+
+    def _of_places(self) -> list[tuple[float, Callable[[], None]]]:
+        """Of worlds in which URLs are asked from several places."""
+        often = ((2.0, self._cut_place_off), (1.5, self._desert), (2.5, self._disagree), (1.0, self._move_places))
+        return [(weight * self._more.choice((0, 1, 1, 2)), act) for weight, act in often]
 
     # -- happening ---------------------------------------------------------------------------------------------------
 
@@ -111,9 +126,10 @@ class CheckedWorld(AilingWorld):
         rng = self.rng
         kind = rng.choice((NodeGroup.name, NodeGroup.name, GROUP))
         ward = Ward(self._created, kind, rng.randint(2, 6), converges=kind == GROUP and rng.random() < 0.5)
+        ward.network = NETWORK if self._preserves and self._more.random() < 0.7 else ""
         self._created += 1
         self.wards.append(ward)
-        spec = prescribed(rng) if rng.random() < 0.85 else None
+        spec = self._prescribed() if rng.random() < 0.85 else None
 
         def create(stack_service: StackService) -> None:
             ward.stack_id = stack_service.create("p", None, f"s{ward.number}", ward.request())
@@ -272,8 +288,22 @@ class CheckedWorld(AilingWorld):
         """Another policy takes the place of the one that holds."""
         ward = self._ward()
         if ward is not None:
-            self._put(ward, prescribed(self.rng))
+            self._put(ward, self._prescribed())
             self.laws.note("another policy in the middle")
+
+    def _prescribed(self) -> Spec:
+        """Any policy that makes sense in this world."""
+        spec = prescribed(self.rng)
+        if len(self.places) > 1 and self._more.random() < 0.8:
+            spec = with_places(with_urls(spec, self._more), self._more, self.places)
+        return preserving(spec, self._more) if self._preserves else spec
+
+    def _move_places(self) -> None:
+        """The policy that holds is asked from other places from now on, or others count more."""
+        ward = self._ward()
+        if ward is not None and ward.spec is not None and asks_urls(ward.spec):
+            self._put(ward, with_places(ward.spec, self._more, self.places))
+            self.laws.note("other places in the middle")
 
     def _put(self, ward: Ward, spec: Spec) -> None:
         """In one transaction or two, as clients do."""
@@ -361,11 +391,11 @@ class CheckedWorld(AilingWorld):
         spec = ward.spec
         if spec is None or not ward.enabled:
             self._converge_again(ward)
-        elif not recovers_all(spec) or self.rng.random() < CALM_SHARE:
+        elif not recovers_all(spec, self.places) or self.rng.random() < CALM_SHARE:
             with self.db.write() as tx:
                 self._take_away(tx, ward)
                 self._sources += 1
-                self._bind(tx, ward, f"policy{self._sources}", amended(spec))
+                self._bind(tx, ward, f"policy{self._sources}", amended(spec, self.places))
             self.note(f"amend the policy of s{ward.number}")
 
     def _read(self, ward: Ward) -> None:
@@ -404,7 +434,7 @@ class CheckedWorld(AilingWorld):
             self._read(ward)
             if ward.stack_id and (ward.spec is None or not ward.enabled):
                 self._converge_again(ward)  # it may have been refused while the stack was locked
-            elif ward.spec is not None and not recovers_all(ward.spec):
+            elif ward.spec is not None and not recovers_all(ward.spec, self.places):
                 # Another one was being attached in the moment in which everything became calm.
                 self._ends_now = False
                 self._amend(ward)

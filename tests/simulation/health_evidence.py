@@ -5,6 +5,7 @@ It is taken where the answer is given, so that it does not depend on what the se
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -28,12 +29,14 @@ STARTS = frozenset({"start", "reboot", "rebuild", "evacuate", "resume", "unpause
 
 
 class Said(NamedTuple):
-    """An answer of a URL: round — in which round of which thread; cut_off — the observer reached nothing."""
+    """An answer of a URL: round — in which round of which thread; cut_off — the observer reached nothing; place — where
+    it is."""
 
     at: float
     answer: Answer
     round: int
     cut_off: bool
+    place: str
 
 
 class CheckedCloud(WatchedCloud):
@@ -136,11 +139,11 @@ class Evidence:
     def round(self) -> int:
         return self.rounds.get(greenlet.getcurrent(), 0)
 
-    def said(self, handle: str, answer: Answer, *, cut_off: bool, askable: frozenset[str]) -> None:
+    def said(self, handle: str, answer: Answer, *, cut_off: bool, askable: frozenset[str], place: str) -> None:
         """A URL has answered. askable — handles of all servers that could be asked now."""
         self._asked[self.round].add(handle)
         self._askable.setdefault(self.round, askable)
-        self._said[handle].append(Said(self._lived(), answer, self.round, cut_off))
+        self._said[handle].append(Said(self._lived(), answer, self.round, cut_off, place))
 
     def operated(self, operation: Operation, answer: CloudAnswer, *, sent: bool) -> None:
         handle, what = operation.handle, set(operation.arguments.get("what", ()))
@@ -184,6 +187,13 @@ class Evidence:
         )
         return "polling" if policy.is_unhealthy(failed) else ""
 
+    def found_since(self, policy: HealthPolicy, handle: str, mates: frozenset[str], since: float) -> bool:
+        """Have so many places found a server unhealthy since as it takes? Always where something else may have."""
+        if not policy.vantage_points or any(each.type is not DetectionType.URL for each in policy.detections):
+            return True
+        once = replace(policy, failures=1, detections=tuple(replace(each, attempts=1) for each in policy.detections))
+        return all(self._failed(once, each, handle, mates, since, since) for each in once.detections)
+
     def _failed(
         self,
         policy: HealthPolicy,
@@ -204,21 +214,34 @@ class Evidence:
             if not gone:
                 return bad >= max(policy.failures, LOOKS)
         else:
+            said = [each for each in self._said[handle] if each.at >= attached]
             # An observer that is cut off has seen nothing: what it was answered stands between no two others.
-            counts = [
-                (each.at, is_bad(each.answer, detection))
-                for each in self._said[handle]
-                if each.at >= attached and (not each.cut_off or self._is_believed(policy, each, mates))
-            ]
-            lately = sum(bad for at, bad in counts if at >= since)
-            in_a_row = len(list(takewhile(lambda each: each[1], reversed(counts))))
-            return max(lately, in_a_row) >= policy.failures * detection.attempts
+            counts = [each for each in said if not each.cut_off or self._is_believed(policy, each, mates)]
+            if policy.vantage_points:
+                return _agree(policy, detection, counts, since)
+            return _bad(detection, counts, since) >= policy.failures * detection.attempts
         return bad >= policy.failures
 
     def _is_believed(self, policy: HealthPolicy, said: Said, mates: frozenset[str]) -> bool:
         """May silence count although the observer is cut off? So it may where too few are asked to doubt it."""
         asked = self._asked[said.round] & mates
         return not policy.canary_url and (len(asked) < FEW or asked != self._askable[said.round] & mates)
+
+
+def _bad(detection: Detection, said: Sequence[Said], since: float) -> int:
+    """How often a URL has failed, lately or in a row."""
+    counts = [(each.at, is_bad(each.answer, detection)) for each in said]
+    return max(sum(bad for at, bad in counts if at >= since), len(list(takewhile(lambda each: each[1], counts[::-1]))))
+
+
+def _agree(policy: HealthPolicy, detection: Detection, said: Sequence[Said], since: float) -> bool:
+    """Have so many places found a URL failed, in as many looks as it takes, that they have the weight of the quorum?"""
+    weight = 0
+    for point in policy.vantage_points:
+        bad = _bad(detection, [each for each in said if each.place == point.name], since)
+        # Each look asks as often as the policy says before it finds so; those that follow find it at once.
+        weight += point.weight * min(policy.failures, max(0, bad - detection.attempts + 1))
+    return weight >= policy.vantage_quorum * policy.failures
 
 
 def may_run(server: Mapping[str, Any] | None, *, forced: bool) -> bool:

@@ -14,9 +14,11 @@ from homeostat.clouds.port import Answer, Operation
 from homeostat.model.errors import Terminal
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, DetectionType, HealthPolicy, Mode
 from homeostat.model.observed import Observation
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery import JOINED
 from tests.simulation.health_evidence import CheckedCloud, Evidence, may_run
+from tests.simulation.health_keeping import KeepingLaws
+from tests.simulation.health_policies import sees
 from tests.simulation.health_rows import Known, Member, Reader, Recovery, read
 from tests.simulation.watched import WatchedDatabase
 
@@ -104,13 +106,20 @@ class HealthLaws:
         self._sent: dict[tuple[str, int, str], Sent] = defaultdict(Sent)
         self._actions: Counter[str] = Counter()
         self._well_at: dict[str, float] = {}
+        self._acted_at: dict[str, float] = {}
         self._intended: dict[str, str] = {}
         self._calls: set[str] = set()
         self._joining: set[str] = set()
         self._forced: set[str] = set()
-        cloud.on_answer = self.evidence.saw
+        self.keeping = KeepingLaws(self._reader, cloud, lived, self._demand, self.happened)
+        cloud.on_answer = self._saw
         cloud.on_create = self._creating
         cloud.on_operate = self._operated
+
+    def _saw(self, kind: str, seen: Observation) -> None:
+        self.evidence.saw(kind, seen)
+        if kind == "server" and seen.present:
+            self.keeping.saw(seen.handle, seen.properties)
 
     # -- passes ------------------------------------------------------------------------------------------------------
 
@@ -137,11 +146,19 @@ class HealthLaws:
         """Compare what is stored now with what was stored before."""
         before, after = self._rows, self._reader.members()
         self._rows = after
+        begun = list(self._reader.recoveries())
+        for each in begun:
+            found = _recovered(each, before)
+            if found is not None and found.recovery is None:
+                self.keeping.begins(
+                    found, [known.policy for known in self._in_pass(each.stack_id) if known is not None]
+                )
         for key, row in after.items():
             if before.get(key) != row:
                 self._changed(before.get(key), row, before)
-        for each in self._reader.recoveries():
-            self._recovers(each, before, after)
+                self.keeping.changed(row)
+        for each in begun:
+            self._recovers(each, before)
         self._commits += 1
         self._learn()
 
@@ -183,6 +200,8 @@ class HealthLaws:
                 self._ladders[after.key].fences = 0  # it was found well, and is cut off once more when it is not
         elif not after.busy:
             self._joining.discard(after.key)
+        if before is not None and before.busy and not after.busy:
+            self._acted_at[after.key] = self._lived()
         sick = before is not None and before.is_sick
         if after.is_sick and not sick and after.recovery is None:  # else its recovery goes on
             self._marked(after)
@@ -223,8 +242,8 @@ class HealthLaws:
 
     # -- recoveries --------------------------------------------------------------------------------------------------
 
-    def _recovers(self, begun: Recovery, before: dict[str, Member], after: dict[str, Member]) -> None:
-        row = _recovered(begun, before, after)
+    def _recovers(self, begun: Recovery, before: dict[str, Member]) -> None:
+        row = _recovered(begun, before)
         if row is None:
             self._demand(False, f"nothing is there to be recovered: {begun}")
             return
@@ -250,11 +269,27 @@ class HealthLaws:
             self.happened["made anew by an update"] += 1
         elif begins:
             self._begins(begun, row, known, what)
+        else:
+            self._in_vain(row, known, what)
         # A pass that began before another policy was attached goes by the one before.
         may = [each for each in known if _may_begin(each.policy, begun.what)]
         first = [each for each in may if begins and each.policy.actions[0].name == begun.what]
         fitting = (*first, *may, known[0])[0]
         self._climb(begun, row, fitting, what, begins=begins, free=in_action)
+
+    def _in_vain(self, row: Member, known: list[Known], what: str) -> None:
+        """No action follows another one unless as many places as it takes have found since that it was in vain (11)."""
+        acted = row.recovery is not None and row.recovery["acted_at"] is not None
+        failed = row.status == Status.FAILED and row.action != Action.CHECK
+        if not acted or failed or not row.handle or row.handle in self.evidence.missing or not row.is_sick:
+            return
+        mates = frozenset(each.handle for each in self._rows.values() if each.stack_id == row.stack_id and each.handle)
+        since = self._acted_at.get(row.key, 0.0)
+        found = [self.evidence.found_since(each.policy, row.handle, mates, since) for each in known]
+        self._demand(
+            any(found), f"no place has found since that it was in vain: {what} {self.evidence.about(row.handle)}"
+        )
+        self.happened["in vain as places say"] += not all(each.policy.vantage_points == () for each in known)
 
     def _begins(self, begun: Recovery, row: Member, known: list[Known], what: str) -> None:
         """A recovery begins: its policy lets it (3), and not too many have begun (4)."""
@@ -308,6 +343,8 @@ class HealthLaws:
         if old is None:
             return
         now = self._rows.get(old.key)
+        recovers = old.recovery is not None or (now is not None and now.recovery is not None)
+        self.keeping.succeeds(new, old, recovers=recovers)
         # One that was found recovered in the same pass may be replaced by an update.
         well = now is not None and not now.is_sick and now.status == Status.COMPLETE
         sick = (old.is_sick and not well) or (now is not None and now.is_sick)
@@ -408,10 +445,31 @@ class HealthLaws:
             assert late_s <= known.policy.interval_s + LATE_S, f"{place} was not looked at for {late_s} s: {known}"
         left = [key for key in self._reader.findings() if self._rows[key].stack_id not in groups]
         assert not left, f"findings are left of {left}"
+        self._check_places(groups, now)
         servers = cloud.things("server")
         for each in self._rows.values():
+            known = groups.get(each.stack_id)
+            if known is not None and each.stands and each.handle in servers:
+                server = servers[each.handle]
+                dead = sees(known.policy, server, host_down=cloud.hosts.is_down(server["host"]))
+                assert not dead, f"{each} is dead, and nothing is done about it: {server}, {known}"
             cut = self.evidence.cut[each.handle] if each.handle in servers and each.stands else set()
             assert "NETWORK" not in cut, f"{each} is well, and cut off"
+
+    def _check_places(self, groups: dict[str, Known], now: float) -> None:
+        """Each place that a policy names has looked in time, and no other one looks (10)."""
+        looks = {each[:3]: each[3] for each in self._reader.vantage_looks()}
+        shards = {(stack_id, number) for stack_id, number, *_ in self._reader.shards()}
+        for stack_id, number, place in looks:
+            known = groups.get(stack_id)
+            named = {each.name for each in known.policy.vantage_points} if known is not None else set()
+            there = place in named and (stack_id, number) in shards
+            assert there, f"{place} looks at {stack_id}/{number}, and need not: {known}"
+        for stack_id, number in shards & {(each, number) for each, number in shards if each in groups}:
+            for point in groups[stack_id].policy.vantage_points:
+                late_s = now - (looks.get((stack_id, number, point.name)) or 0.0)
+                late = late_s > groups[stack_id].policy.interval_s + LATE_S
+                assert not late, f"{point.name} has not looked at {stack_id}/{number} for {late_s} s"
 
     def note(self, story: str) -> None:
         """Count what happens while a recovery is under way."""
@@ -435,7 +493,7 @@ def _memory_s(policy: HealthPolicy, turns: int) -> float:
     return looks * (policy.interval_s + asks_s) + SLACK_S
 
 
-def _recovered(begun: Recovery, before: dict[str, Member], after: dict[str, Member]) -> Member | None:
+def _recovered(begun: Recovery, before: dict[str, Member]) -> Member | None:
     """The row as it was before its recovery went on."""
     mine = [each for each in before.values() if (each.stack_id, each.name) == (begun.stack_id, begun.name)]
     standing: Iterable[Any] = (each for each in mine if each.stands)

@@ -1,13 +1,14 @@
 """Health policies as seeds make them, and what their detections may say of a server in truth."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from homeostat.convergence.health_checks.probes import NOT_PERMITTED, Answer
 from homeostat.convergence.health_facts import policy_of
 from homeostat.model.answers import OWN_INABILITIES
 from homeostat.model.health_policy import Built, Detection, DetectionType, HealthPolicy, Mode
+from tests.simulation.places import are_staffed, asked_from
 
 Spec = dict[str, Any]
 SICK = ("error", "soft_deleted", "stopped", "lost")
@@ -67,6 +68,17 @@ def _modes(rng: random.Random) -> list[tuple[Spec, float]]:
     ]
 
 
+def with_urls(spec: Spec, rng: random.Random) -> Spec:
+    """The policy with a URL that is asked instead of its first way to see, if it asks none."""
+    detection = spec["properties"]["detection"]
+    first, *others = detection["detection_modes"]
+    if any(each["type"] == DetectionType.URL for each in (first, *others)):
+        return spec
+    url = next(mode for mode, _ in _modes(rng) if mode["type"] == DetectionType.URL)
+    kept = [first] if first["type"] == DetectionType.EVENTS else []
+    return _spec({**detection, "detection_modes": [*kept, url, *others]}, spec["properties"]["recovery"])
+
+
 def _action(rng: random.Random, name: str) -> Spec:
     if name == "page":
         return {"name": name, "type": "WEBHOOK", "timeout": 20, "params": {"url": "http://tool/{physicalid}"}}
@@ -81,8 +93,13 @@ def _spec(detection: Spec, recovery: Spec) -> Spec:
     }
 
 
-def amended(spec: Spec) -> Spec:
-    """The policy with which everything is seen and can be recovered by itself: what a user attaches in the end."""
+def amended(spec: Spec, places: Collection[str]) -> Spec:
+    """The policy with which everything is seen and can be recovered by itself: what a user attaches in the end.
+
+    places — that have workers.
+    """
+    if not are_staffed(policy_of(spec), places):
+        spec = asked_from(spec, places)
     detection, recovery = (dict(spec["properties"][part]) for part in ("detection", "recovery"))
     if not _sees_what_is_gone(policy_of(spec)):
         detection["detection_modes"] = [{"type": DetectionType.STATUS.value}]
@@ -95,11 +112,12 @@ def amended(spec: Spec) -> Spec:
     return _spec(detection, recovery)
 
 
-def recovers_all(spec: Spec) -> bool:
+def recovers_all(spec: Spec, places: Collection[str]) -> bool:
     """Does it recover everything that it sees, with consent or without, and however much it is?"""
     policy = policy_of(spec)
     anew = any(each.name == Built.RECREATE for each in policy.actions) and _sees_what_is_gone(policy)
-    return policy.mode is Mode.AUTOMATIC and anew and not (policy.max_unhealthy or policy.per_hour)
+    free = policy.mode is Mode.AUTOMATIC and not (policy.max_unhealthy or policy.per_hour)
+    return free and anew and are_staffed(policy, places)
 
 
 def _sees_what_is_gone(policy: HealthPolicy) -> bool:

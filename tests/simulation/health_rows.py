@@ -19,6 +19,8 @@ _GROUPS = """SELECT s.id, s.status, s.reason, s.size, c.spec, c.created_at FROM 
     WHERE c.enabled AND s.deleted_at IS NULL"""
 _UNHEALTHY = """SELECT n.stack_id, count(*) FROM node_health n JOIN resource r ON r.key = n.key
     WHERE n.finding = 'unhealthy' AND r.replaced_by IS NULL AND r.action <> 'DELETE' GROUP BY n.stack_id"""
+_OBSERVED = "SELECT presence, object FROM resource_observed WHERE key = ?"
+_LOOKS = "SELECT stack_id, number, vantage, looked_at FROM vantage_look"
 _RECOVERIES = "SELECT id, stack_id, name, at, what FROM recovery WHERE id > ? ORDER BY id"
 
 
@@ -140,3 +142,12 @@ class Reader:
     def shards(self) -> list[tuple[str, int, float | None, float | None]]:
         """Stack and number of each shard, when it is looked at next, and when it was."""
         return self._raw.execute("SELECT stack_id, number, health_at, health_looked_at FROM shard").fetchall()
+
+    def observed(self, key: str) -> tuple[str, Mapping[str, Any]]:
+        """Whether a thing was seen when it was looked at last, and what was seen of it."""
+        presence, stored = self._raw.execute(_OBSERVED, (key,)).fetchone() or ("", None)
+        return presence, json.loads(stored) if stored else {}
+
+    def vantage_looks(self) -> list[tuple[str, int, str, float | None]]:
+        """Stack, number of a shard, and place: when it was looked at from there."""
+        return self._raw.execute(_LOOKS).fetchall()

@@ -16,8 +16,9 @@ SEED = "4d5a4b2e-0000-4000-8000-00000000000"
 class Ward:
     """A stack with one group.
 
-    spec, source — the policy that holds for it and the name of what attached it, None where none does; flavor, key —
-    numbers of the definition of its members: another flavor changes them, another key replaces them.
+    network — of its members, "" for the one that their cloud chooses; spec, source — the policy that holds for it and
+    the name of what attached it, None where none does; flavor, key — numbers of the definition of its members: another
+    flavor changes them, another key replaces them.
     """
 
     number: int
@@ -26,6 +27,7 @@ class Ward:
     converges: bool
     flavor: int = 0
     key: int = 0
+    network: str = ""
     stack_id: str = ""
     spec: Spec | None = None
     source: str = ""
@@ -38,7 +40,9 @@ class Ward:
 
     def request(self) -> StackRequest:
         name = "%node_name%" if self.kind == NodeGroup.name else "m%index%"
-        member = {"type": "OS::Nova::Server", "properties": {"image": "i", "name": name, **self.properties}}
+        networks = {"networks": [{"network": self.network}]} if self.network else {}
+        properties = {"image": "i", "name": name, **self.properties, **networks}
+        member = {"type": "OS::Nova::Server", "properties": properties}
         wanted: dict[str, Any] = {"count": self.count, "resource_def": member}
         if self.kind == NodeGroup.name:
             wanted["nodes"] = {"seed": f"{SEED}{self.number}", "format": "n-$3I"}
