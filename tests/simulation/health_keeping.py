@@ -21,7 +21,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
     *(("volumes",), ("ports",), ("name",)),
 )
 SHOWN_S = 90.0
-"""A volume counts as seen by whoever decides so long after the cloud has shown it: a pass may have begun before."""
+"""A volume counts as seen by all workers so long after the cloud has shown it: a pass may have begun before."""
 
 
 def preserving(spec: Spec, rng: random.Random) -> Spec:

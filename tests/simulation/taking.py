@@ -36,7 +36,7 @@ class Takers:
         self._world.sight(handle)
 
     def _take_address(self) -> None:
-        """Somebody has a port with an address that was free, and is to be kept."""
+        """A user has a port with an address that was free, and is to be kept."""
         wanted = self._world.laws.keeping.wanted()
         if wanted:
             network, address = self._rng.choice(wanted)
@@ -45,7 +45,7 @@ class Takers:
             self._world.laws.happened["an address is taken"] += 1
 
     def _take_volume(self) -> None:
-        """Somebody attaches a volume that is to be kept to something else, where nothing has it."""
+        """A user attaches a volume that is to be kept to something else, where nothing has it."""
         cloud = self._world.cloud
         held = {
             device.get("volume_id")

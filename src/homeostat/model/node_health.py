@@ -37,7 +37,7 @@ class Look:
         beat: When its host was heard of last, where this look finds that host down: it counts once that stands still
             over several looks, see `model.hosts`. "" where it says nothing of a host.
         anew: Whether what was counted before does not count any more: who keeps the host did not see.
-        told_at: When the newest of the looks from several places began that this one puts together; None for another.
+        counted_at: When the newest of the looks from several places began that this one puts together; None for another.
     """
 
     finding: Finding
@@ -46,7 +46,7 @@ class Look:
     certain: bool = False
     beat: str = ""
     anew: bool = False
-    told_at: float | None = None
+    counted_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Detected:
         attempts: How often a URL was asked in vain in this look; 0 where the look is over.
         beat: What the newest look has seen of a host that is down, see `Look`.
         still_from: From when on it counts that this beat stands still; None where none does.
-        told_at: While looks in a row are counted that put together those of several places: that of the newest one that
+        counted_at: While looks in a row are counted that put together those of several places: that of the newest one that
             has counted, see `Look`.
     """
 
@@ -77,7 +77,7 @@ class Detected:
     attempts: int = 0
     beat: str = ""
     still_from: float | None = None
-    told_at: float | None = None
+    counted_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,6 @@ def dump(health: NodeHealth) -> dict[str, Any]:
     stored = asdict(health)
     for each in stored["detected"]:
         # A program of an earlier version, which may run beside this one, does not know it.
-        if each["told_at"] is None:
-            del each["told_at"]
+        if each["counted_at"] is None:
+            del each["counted_at"]
     return stored

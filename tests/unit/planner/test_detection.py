@@ -95,12 +95,14 @@ def test_so_many_looks_in_a_row_have_to_fail_or_to_be_well() -> None:
 def test_when_places_had_looked_last_is_kept_while_looks_in_a_row_are_counted() -> None:
     wanted, kept = policy(failures=2), list[float | None]()
     node: NodeHealth | None = None
-    for told_at, look in enumerate((BAD, GOOD, BAD, BAD, GOOD)):
+    for counted_at, look in enumerate((BAD, GOOD, BAD, BAD, GOOD)):
         member = Member("server", None, 0.0)
-        node = detection.found(wanted, member, {0: replace(look, told_at=float(told_at))}, node, 10.0 * told_at)
-        kept.append(node.detected[0].told_at)
+        node = detection.found(
+            wanted, member, {0: replace(look, counted_at=float(counted_at))}, node, 10.0 * counted_at
+        )
+        kept.append(node.detected[0].counted_at)
         assert load(dump(node)) == node
-        assert ("told_at" in dump(node)["detected"][0]) == (kept[-1] is not None)
+        assert ("counted_at" in dump(node)["detected"][0]) == (kept[-1] is not None)
     assert kept == [0.0, None, 2.0, None, None]
 
 

@@ -72,4 +72,4 @@ def test_looks_in_a_row_are_counted_by_what_places_find_anew(said: Looks, expect
     found = together(POLICY, looks(said), ("k", 0), MADE_AT, 975.0, NOW)
     assert (found.finding if found is not None else None) is expected
     if found is not None and expected is not UNKNOWN:
-        assert found.told_at == max(at for at, _ in said.values() if at is not None)
+        assert found.counted_at == max(at for at, _ in said.values() if at is not None)

@@ -216,8 +216,8 @@ class HealthRounds:
             policy = current.policy(row)
             if policy is not None and policy.vantage_points:
                 looks = found.get((row.stack_id, row.shard), {})
-                told_at = _told_at(row, policy, number)
-                look = vantage.together(policy, looks, (key, number), _changed_at(row), told_at, current.now)
+                counted_at = _counted_at(row, policy, number)
+                look = vantage.together(policy, looks, (key, number), _changed_at(row), counted_at, current.now)
                 if look is not None:
                     current.looks[key][number] = look
 
@@ -372,11 +372,11 @@ def _changed_at(row: Row[Any]) -> float:
     return float(row.updated_at if changed or acted else row.created_at)
 
 
-def _told_at(row: Row[Any], policy: HealthPolicy, number: int) -> float | None:
+def _counted_at(row: Row[Any], policy: HealthPolicy, number: int) -> float | None:
     """Return when the newest look of a place began that counts among looks in a row; None where none are counted."""
     known = row.health.detected if row.health is not None else ()
-    told_at: float | None = known[number].told_at if len(known) == len(policy.detections) else None
-    return told_at
+    counted_at: float | None = known[number].counted_at if len(known) == len(policy.detections) else None
+    return counted_at
 
 
 def _made(row: Row[Any]) -> Look | None:

@@ -193,7 +193,7 @@ def found(
     for number, detection in enumerate(policy.detections):
         earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)
         mine = looks.get(number)
-        one = earlier if mine is None else _told(mine, _detected(policy, detection, mine, earlier, factor, now))
+        one = earlier if mine is None else _counted(mine, _detected(policy, detection, mine, earlier, factor, now))
         again = again or one.attempts > 0
         detected.append(one)
     was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY
@@ -208,11 +208,11 @@ def found(
     return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
 
 
-def _told(look: Look, one: Detected) -> Detected:
+def _counted(look: Look, one: Detected) -> Detected:
     """Return what was found, with when places had looked last for it, as long as looks in a row are counted."""
     counts = one.successes > 0 if one.finding is Finding.UNHEALTHY else one.failures > 0
-    told_at = one.told_at if look.told_at is None else look.told_at
-    return replace(one, told_at=told_at if counts else None)
+    counted_at = one.counted_at if look.counted_at is None else look.counted_at
+    return replace(one, counted_at=counted_at if counts else None)
 
 
 def _detected(

@@ -21,7 +21,7 @@ def together(
     looks: Mapping[str, VantageLook],
     place: tuple[str, int],
     changed_at: float,
-    told_at: float | None,
+    counted_at: float | None,
     now: float,
 ) -> Look | None:
     """Return what all places together have found of one URL of a member; None where that was counted already.
@@ -31,18 +31,18 @@ def together(
         looks: Name of a place -> what was found from there.
         place: Row key of the member, and number of the detection.
         changed_at: When the member was made, or acted on last: what was found before says nothing of it.
-        told_at: While looks in a row are counted: when the newest look of a place that has counted began.
+        counted_at: While looks in a row are counted: when the newest look of a place that has counted began.
         now: The time.
     """
     found = _together(policy, looks, place, changed_at, now)
     if found.finding is Finding.UNKNOWN:
         return found
-    if told_at is not None:
-        anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > told_at}
+    if counted_at is not None:
+        anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
         if _together(policy, anew, place, changed_at, now).finding is not found.finding:
             return None
     named = (looks.get(point.name) for point in policy.vantage_points)
-    return replace(found, told_at=max(look.looked_at or 0.0 for look in named if look is not None))
+    return replace(found, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
 
 
 def _together(
