@@ -37,7 +37,7 @@ class Look:
         beat: When its host was heard of last, where this look finds that host down: it counts once that stands still
             over several looks, see `model.hosts`. "" where it says nothing of a host.
         anew: Whether what was counted before does not count any more: who keeps the host did not see.
-        counted_at: When the newest of the looks from several places began that this one puts together; None for another.
+        counted_at: When the newest of the looks from several places began that this puts together; None for another.
     """
 
     finding: Finding
@@ -63,8 +63,8 @@ class Detected:
         attempts: How often a URL was asked in vain in this look; 0 where the look is over.
         beat: What the newest look has seen of a host that is down, see `Look`.
         still_from: From when on it counts that this beat stands still; None where none does.
-        counted_at: While looks in a row are counted that put together those of several places: that of the newest one that
-            has counted, see `Look`.
+        counted_at: While looks in a row are counted that put together those of several places: that of the newest one
+            that has counted, see `Look`.
     """
 
     type: str
