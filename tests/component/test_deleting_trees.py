@@ -7,13 +7,15 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import func, select
 
+from homeostat.clouds.simulated import Weather
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
 from homeostat.model.plan import Step
 from homeostat.model.status import Action
 from homeostat.model.world import World
+from homeostat.planner.lifecycle import deleted_around
 from homeostat.store import events, schema
-from tests.component.running import Service, double, template
+from tests.component.running import Service, double, server, template, volume
 
 
 def fleet(count: int) -> dict[str, Any]:
@@ -122,3 +124,98 @@ def test_a_deletion_waits_for_few_of_the_stacks_that_are_being_made() -> None:
         service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert len(service.stacks()) <= 3 + Limits().nested_batch
+
+
+def inner(policy: str = "Delete", **more: Any) -> dict[str, Any]:
+    """A stack that goes after the disk that needs it, or stays."""
+    nested = {"type": "inner.yaml", "deletion_policy": policy}
+    return {"inner": nested, "disk": {**volume(), "depends_on": "inner"}, **more}
+
+
+def going(policy: str = "Delete", *, levels: int = 1, **options: Any) -> tuple[Service, str]:
+    """A tree with a server in its innermost stack, which is being deleted, and waits for the disk to go."""
+    service = Service(Weather(delete_s=1e9))
+    files = {"inner.yaml": json.dumps(template({"a": server()}))}
+    if levels == 2:
+        files = {"inner.yaml": json.dumps(template({"b": {"type": "b.yaml"}})), "b.yaml": files["inner.yaml"]}
+    stack_id = service.create(inner(policy), files=files, **options)
+    service.rest()
+    service.stack_service.delete(stack_id)
+    service.live(1.0)
+    assert service.state(stack_id) == "DELETE_IN_PROGRESS"
+    return service, stack_id
+
+
+def lose(service: Service) -> None:
+    """The server vanishes, and there is time to notice that."""
+    (gone,) = service.servers()
+    service.cloud.vanish(gone)
+    service.live(300.0)
+
+
+def go_on(service: Service, stack_id: str) -> None:
+    """The disk is gone at last."""
+    service.cloud.weather.delete_s = 0.0
+    for hung in service.cloud.things("volume"):
+        service.cloud.vanish(hung)
+    service.rest()
+    assert service.state(stack_id) == "DELETE_COMPLETE"
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_what_has_gone_is_not_made_again_for_a_tree_that_goes(levels: int) -> None:
+    """Magnum deletes the load balancers of a cluster before the stack that has them, and others of it go first."""
+    service, stack_id = going(levels=levels)
+    lose(service)
+    assert service.servers() == []
+    go_on(service, stack_id)
+    assert all(each.deleted_at is not None for each in service.stacks())
+    assert left(service) == 0
+
+
+def test_what_has_gone_is_made_again_in_a_stack_that_stays() -> None:
+    service, stack_id = going("Retain")
+    lose(service)
+    assert len(service.servers()) == 1
+    go_on(service, stack_id)
+    lose(service)
+    assert len(service.servers()) == 1
+
+
+def test_what_has_gone_is_made_again_once_an_update_has_overtaken_the_deletion() -> None:
+    service, stack_id = going()
+    lose(service)
+    assert service.servers() == []
+    service.update(stack_id, inner(more=double()), files={"inner.yaml": json.dumps(template({"a": server()}))})
+    service.live(deleted_around.AGAIN_S + 30.0)
+    assert len(service.servers()) == 1
+
+
+def test_what_has_gone_is_made_again_once_the_deletion_has_failed() -> None:
+    service, stack_id = going(timeout_mins=10)
+    lose(service)
+    assert service.servers() == []
+    service.live(600.0)
+    assert service.state(stack_id) == "DELETE_FAILED"
+    service.live(deleted_around.AGAIN_S + 30.0)
+    assert len(service.servers()) == 1
+    service.stack_service.delete(stack_id)
+    service.live(1.0)
+    go_on(service, stack_id)
+    assert service.servers() == []
+
+
+def test_an_update_that_has_reached_a_nested_stack_makes_nothing_more_once_its_tree_goes() -> None:
+    service = Service(Weather(build_s=5.0, delete_s=1e9))
+    one = {"inner.yaml": json.dumps(template({"a": server()}))}
+    chain = {"a": server(), "b": {**server(), "depends_on": "a"}, "c": {**server(), "depends_on": "b"}}
+    stack_id = service.create(inner(), files=one)
+    service.rest()
+    service.update(stack_id, inner(), files={"inner.yaml": json.dumps(template(chain))})
+    service.live(2.0)
+    assert len(service.servers()) == 2
+    service.stack_service.delete(stack_id)
+    service.live(300.0)
+    assert len(service.servers()) == 2
+    go_on(service, stack_id)
+    assert service.servers() == []

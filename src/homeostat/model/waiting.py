@@ -29,6 +29,7 @@ class Why(StrEnum):
     UNHEALTHY = "unhealthy"
     LOCKED = "locked"
     SUSPENDED = "suspended"
+    TO_BE_DELETED = "to_be_deleted"
     BRAKE = "brake"
     BLIND = "blind"
     NEEDS_CONSENT = "asks"
@@ -92,6 +93,10 @@ REASONS: Mapping[Why, Reason] = {
     ),
     Why.LOCKED: Reason("the stack is locked", "the stack being unlocked"),
     Why.SUSPENDED: Reason("the stack is suspended", "the stack being resumed"),
+    Why.TO_BE_DELETED: Reason(
+        "a stack around it is being deleted, and it goes with that",
+        "its deletion, or the end of that of the stack around it: by its failure, or by an update",
+    ),
     Why.BRAKE: Reason("others are healed first", "the healing of others, which comes first"),
     Why.BLIND: Reason(
         "everything of its kind seems to be gone, which is doubted",

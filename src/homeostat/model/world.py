@@ -368,6 +368,23 @@ def look_interval(
     return min((each for each in intervals if each > 0), default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Enclosing:
+    """A stack around a nested one, and the row of the nested one in it.
+
+    Attributes:
+        action: Action of the stack.
+        status: Its status.
+        spares: One of `Spares`, or None.
+        deletion_policy: That of the row.
+    """
+
+    action: str
+    status: str
+    spares: str | None
+    deletion_policy: str
+
+
 @dataclass(slots=True)
 class World:
     """The state of one shard, from which `planner.Frontier` decides.
@@ -390,6 +407,8 @@ class World:
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
         rollouts: Key of the row of a group -> the rollout of its metadata.
         health: What health policies say about its things; None where none holds for any.
+        to_be_deleted: Whether the stack will be deleted with one around it that is being deleted, and its own deletion
+            has not begun.
         neglected: Keys of the rows of nested stacks in which something is wrong and left alone, or marked unhealthy, or
             being replaced for a mark, while an action is in progress that brings it back.
         earlier: Revision -> its graph of this shard, where the newest revision has failed: of the newest that was
@@ -415,6 +434,7 @@ class World:
     patience_s: float = math.inf
     rollouts: dict[str, Rollout] = field(default_factory=dict)
     health: ShardHealth | None = None
+    to_be_deleted: bool = False
     neglected: frozenset[str] = frozenset()
     earlier: Mapping[int, Mapping[str, Definition]] = field(default_factory=dict)
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import adoption_of
+from homeostat.model.observed import Condition, Remedy
 from homeostat.model.plan import Decision, Step
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action
@@ -20,6 +21,7 @@ from homeostat.planner.lifecycle import (
     cascade,
     create,
     delete,
+    deleted_around,
     external,
     failure,
     in_progress,
@@ -103,11 +105,9 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     if row is not None:
         definition = context.reached(definition, row)
     unchanged = _operated(context, definition, row, now) or _left_as_is(context, definition, row, now)
+    unchanged = unchanged or _only_finished(context, wanted, definition, row, now)
     if unchanged is not None:
         return unchanged
-    # Such a row is in progress here: `_left_as_is` has decided about all others.
-    if row is not None and check.only_finishes(context.world):
-        return in_progress.finish(context, definition, row, now)
     stopped = context.gates.stop(definition, row, now)
     if stopped is not None:
         return stopped
@@ -152,6 +152,38 @@ def _in_progress_with_nothing(
         return marked.decide(context, definition, row, mark, now)
     if row.failed:
         return failure.decide(context, definition, row, now)
+    return at_rest.decide(context, wanted, definition, row, now)
+
+
+def _only_finished(
+    context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
+) -> Decision | None:
+    """Decide about a resource for which nothing is begun, only ended; None for any other."""
+    # Such a row is in progress here: `_left_as_is` has decided about all others.
+    if row is not None and check.only_finishes(context.world):
+        return in_progress.finish(context, definition, row, now)
+    if context.world.to_be_deleted and deleted_around.takes(definition, row):
+        return _to_be_deleted(context, wanted, definition, row, now)
+    return None
+
+
+def _to_be_deleted(
+    context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
+) -> Decision:
+    """Decide about what goes with a stack around its own: acts are brought to their end, and none is begun."""
+    if row is None or row.action == Action.INIT:
+        return deleted_around.waits(definition, row, now)
+    if row.busy:
+        return in_progress.finish(context, definition, row, now, to_be_deleted=True)
+    asked = row.asked_at is not None or (row.marks is not None and bool(row.marks.requested))
+    changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
+    if row.failed or asked or changes or outcome.is_unchanged(row):
+        return deleted_around.waits(definition, row, now, row.reason if row.failed else "")
+    verdict = maintenance_state.at_rest(context.world, row, now)
+    # The failure of a nested stack is only recorded.
+    recorded = verdict.remedy is Remedy.MANUAL and verdict.condition is not Condition.ABSENT
+    if outcome.unfit(verdict) and not recorded:
+        return deleted_around.waits(definition, row, now, verdict.reason)
     return at_rest.decide(context, wanted, definition, row, now)
 
 

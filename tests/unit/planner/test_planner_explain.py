@@ -288,6 +288,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         DUE,
         ("/a1", Why.LOCKED, (), "the stack is locked by ann: disks", 1000.0, 60.0, "", None),
     ),
+    "it is gone, and a stack around its own is being deleted": (
+        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, to_be_deleted=True, **AT_REST),
+        DUE,
+        ("a", Why.TO_BE_DELETED, (), "it is gone; nothing is made for what will be deleted", 1000.0, None, "", None),
+    ),
     "it drifted, and the stack is suspended": (
         world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **SUSPENDED),
         DUE,

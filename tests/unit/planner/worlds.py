@@ -81,6 +81,7 @@ OF_WORLD = (
     "health",
     "drain_s",
     "rollouts",
+    "to_be_deleted",
 )
 READY_WORD = {SERVER: "active", VOLUME: "available"}
 

@@ -18,14 +18,15 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded
 from homeostat.model.stack_actions import CREATING
-from homeostat.model.status import Status
+from homeostat.model.status import Action, Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, StackFacts, World
 from homeostat.planner.actions.check import unsettled
+from homeostat.planner.lifecycle import deleted_around
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import nested_status, revisions, rollouts, snapshots, stacks
+from homeostat.store.stacks import deletion, nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
 
 LOG = logging.getLogger(__name__)
@@ -76,12 +77,22 @@ def load_world(
     facts = stacks.facts(row)
     graph = _graph_of(tx, definitions, facts, number, facts.revision)
     loaded = world_of(tx, facts, graph, shard, now, share)
+    loaded.world.to_be_deleted = _is_to_be_deleted(tx, facts)
     if facts.halted:
         loaded.world.earlier = _earlier(tx, definitions, loaded.world)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
         loaded.world.patience_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
     return loaded
+
+
+def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
+    """Return whether a stack will be deleted with one around it, and that has not come to it yet."""
+    if stack.parent_key is None or stack.action == Action.DELETE:
+        return False
+    # By new policies it may be kept: the stacks around it read them as their own deletion begins.
+    to_be_deleted = deleted_around.is_to_be_deleted(deletion.around(tx, stack.parent_key))
+    return to_be_deleted and deletion.newest_policies(tx, stack.root_id, stack.id) is None
 
 
 def world_of(

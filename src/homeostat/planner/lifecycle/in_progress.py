@@ -16,6 +16,7 @@ from homeostat.planner.lifecycle import (
     adopt,
     create,
     definition_rollouts,
+    deleted_around,
     external,
     heal,
     intents,
@@ -63,14 +64,26 @@ def _brought_back(context: Context, definition: Definition, row: Resource, verdi
     return heal.bring_back(context, definition, row, verdict, now)
 
 
-def finish(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Bring what is in progress to its end, and begin nothing for it."""
+def finish(
+    context: Context, definition: Definition, row: Resource, now: float, *, to_be_deleted: bool = False
+) -> Decision:
+    """Bring what is in progress to its end, and begin nothing for it.
+
+    Args:
+        context: The shard.
+        definition: What it should be.
+        row: The row.
+        now: The time.
+        to_be_deleted: It waits where something would have to be begun: it goes with a stack around its own.
+    """
     if row.action == Action.ADOPT:
         return adopt.go_on(context, row, now)
     if row.external_id is not None:
         return external.watch(context, row, now)
     if row.handle == "" and row.action == Action.CREATE:
-        return create.find(context, row, now) if row.token else _nothing_to_finish(context, row)
+        if row.token:
+            return create.find(context, row, now)
+        return deleted_around.waits(definition, row, now) if to_be_deleted else _nothing_to_finish(context, row)
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
@@ -82,6 +95,8 @@ def finish(context: Context, definition: Definition, row: Resource, now: float) 
     late = row.action == Action.CREATE and now < visible_at
     # To heal would be to begin something, so what is broken or gone fails here.
     if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
+        if to_be_deleted:
+            return deleted_around.waits(definition, row, now, verdict.reason)
         return context.acts.fail(row, verdict.reason, now)
     return _building(row, verdict, visible_at if late else verdict.due_at)
 

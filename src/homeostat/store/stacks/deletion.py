@@ -1,18 +1,20 @@
 """Deletions under way: what they take along in a tree of stacks, and how they go on with other policies (ADR 0048)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, update
 
 from homeostat.model.status import Action, DeletionPolicy, Status
+from homeostat.model.world import Enclosing
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order
+from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import action_begin, action_end, revisions, stack_state, stacks
 
 ENDED = "Stack DELETE completed successfully"
@@ -222,6 +224,28 @@ def _delete_alike(db: Database, tx: Connection, rows: Sequence[Row[Any]], number
     ended = {"status": Status.COMPLETE, "reason": ENDED, "complete_revision": number, "deleted_at": now}
     stack_state.change_all(tx, begun_rows, {**ended, **nothing_more})
     shards.settle_all(tx, ids, number)
+
+
+def around(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
+    """Yield the stacks around a nested one from the inside out, as far as rows lead to them.
+
+    Args:
+        tx: A consistent read.
+        parent_key: Key of the row of the nested stack in its parent.
+    """
+    while parent_key is not None:
+        found = _around(tx, parent_key).first()
+        if found is None:
+            return
+        yield Enclosing(found.action, found.status, found.spares, found.deletion_policy)
+        parent_key = found.parent_key
+
+
+@prepared
+def _around(key: str) -> Select[Any]:
+    row, stack = schema.resource, schema.stack
+    columns = (stack.c.parent_key, stack.c.action, stack.c.status, stack.c.spares, row.c.deletion_policy)
+    return select(*columns).select_from(row.join(stack, stack.c.id == row.c.stack_id)).where(row.c.key == key)
 
 
 def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
