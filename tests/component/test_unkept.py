@@ -14,10 +14,11 @@ from tests.component.running import Service
 from tests.simulation.actors import VirtualClock
 
 PORT = "OS::Neutron::Port"
+HOUR_S = 3600
 
 
 class WilfulCloud(SimulatedCloud):
-    """A cloud that drops empty names of security groups, and counts what it is asked for."""
+    """A cloud that drops empty names of security groups, keeps records for whole hours, and counts its updates."""
 
     updates = 0
     keeps = False
@@ -38,7 +39,7 @@ class WilfulCloud(SimulatedCloud):
         return answer if self.silent else shown
 
     def _update(self, kind: str, change: Any) -> Any:
-        self.updates += kind == "port"
+        self.updates += kind in ("port", "dns_record_set")
         answer = super()._update(kind, change)
         return self._dropped(kind, answer)
 
@@ -47,6 +48,8 @@ class WilfulCloud(SimulatedCloud):
             groups = thing.properties.get("security_groups")
             if thing.kind == "port" and groups and not self.keeps:
                 thing.properties["security_groups"] = [each for each in groups if each]
+            if thing.kind == "dns_record_set":
+                thing.properties["ttl"] = -(-thing.properties["ttl"] // HOUR_S) * HOUR_S
         return self._true_look(kind, answer.handle)
 
 
@@ -138,3 +141,23 @@ def test_what_a_busy_thing_shows_is_no_sign(there: Service) -> None:
     stack_id = there.create({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1, "read_only": True}}})
     there.live(200)
     assert there.cloud.things()[there.row(stack_id, "disk").handle]["read_only"] is True
+
+
+def records(ttl: int) -> dict[str, Any]:
+    given = {"zone": "z", "name": "www.example.", "type": "A", "records": ["10.0.0.1"], "ttl": ttl}
+    return {"records": {"type": "OS::Designate::RecordSet", "properties": given}}
+
+
+def test_what_a_busy_thing_shows_counts_where_all_is_stored_by_then(there: Service) -> None:
+    """Records are pending until the name servers have them, and show what the service has made of ours before."""
+    there.cloud.weather.build_s = 5.0
+    stack_id = there.create(records(600))
+    there.live(600)
+    assert there.state(stack_id) == "CREATE_COMPLETE"
+    assert (there.cloud.updates, explained(there, stack_id)) == (0, [])  # type: ignore[attr-defined]
+    there.update(stack_id, records(4000))
+    there.live(600)
+    assert (there.cloud.updates, explained(there, stack_id)) == (1, [])  # type: ignore[attr-defined]
+    there.cloud.change(there.row(stack_id, "records").handle, ttl=7)
+    there.live(600)
+    assert there.cloud.updates == 2  # type: ignore[attr-defined]

@@ -61,6 +61,7 @@ class Statuses:
         broken: Word -> its remedy.
         operations: Word -> the operation that repairs the thing.
         suspended: Words for the desired state of a suspended thing; empty where suspension does not show in `status`.
+        stored: Those of `busy` with which the cloud has stored what it makes of a request, and only carries it out.
     """
 
     ready: frozenset[str] = frozenset()
@@ -68,6 +69,7 @@ class Statuses:
     broken: Mapping[str, Remedy] = field(default_factory=dict)
     operations: Mapping[str, str] = field(default_factory=dict)
     suspended: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()
 
     @property
     def words(self) -> frozenset[str]:

@@ -3,7 +3,9 @@
 from homeostat.kinds.base import INTEGER, LIST, MAP, TEXT, Kind, Statuses
 from homeostat.model.observed import Remedy
 
-STATUSES = Statuses(ready=frozenset({"active"}), busy=frozenset({"pending"}), broken={"error": Remedy.UPDATE})
+PENDING = frozenset({"pending"})
+"""The name servers do not have it yet: each answer to a creation or a change says so, and shows what is kept."""
+STATUSES = Statuses(ready=frozenset({"active"}), busy=PENDING, broken={"error": Remedy.UPDATE}, stored=PENDING)
 
 DNS_ZONE = Kind(
     name="dns_zone",

@@ -82,6 +82,11 @@ def unordered(wanted: Sequence[Any], seen: Any) -> bool:
     return seen is None or (isinstance(seen, list) and _paired(wanted, seen, equal))
 
 
+def distinct(wanted: Sequence[Any], seen: Any) -> bool:
+    """Compare sets: lists in any order, whose items count once."""
+    return seen is None or (isinstance(seen, list) and includes(wanted, seen) and includes(seen, wanted))
+
+
 def includes(wanted: Sequence[Any], seen: Any) -> bool:
     """Return whether every wanted item is there; others may be too (a cloud or its adapter adds its own tags)."""
     return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
@@ -122,8 +127,11 @@ def reference(wanted: Any, seen: Any) -> bool:
 
 
 def references(wanted: Sequence[Any], seen: Any) -> bool:
-    """Compare lists of links in any order, each as `reference` does."""
-    return isinstance(seen, list) and _paired(wanted, seen, reference)
+    """Compare sets of links, each as `reference` does: a name agrees with any id that is not itself wanted."""
+    items = list(dict.fromkeys(map(str, wanted)))
+    named = [each for each in items if not _UUID.fullmatch(each)]
+    ids = [each for each in items if each not in named]
+    return isinstance(seen, list) and _paired([*ids, *named], seen, reference)
 
 
 def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:

@@ -47,6 +47,22 @@ RANGES: list[tuple[list[str], Any, bool, str]] = [
 ]
 
 
+DISTINCT: list[tuple[list[Any], Any, bool, str]] = [
+    (["10.0.0.1", "10.0.0.1"], ["10.0.0.1"], True, "one twice"),
+    (["b", "a"], ["a", "b"], True, "another order"),
+    (["FD00:0:0::7"], ["fd00::7"], True, "an address in another form"),
+    (["a"], ["a", "b"], False, "one more"),
+    (["a", "b", "b"], ["a"], False, "one less"),
+    (["a"], [], False, "none"),
+    (["a"], None, True, "the cloud does not say"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), DISTINCT, ids=[case[3] for case in DISTINCT])
+def test_distinct(wanted: list[Any], seen: Any, same: bool, reason: str) -> None:
+    assert comparison.distinct(wanted, seen) is same
+
+
 @pytest.mark.parametrize(("wanted", "seen", "same", "reason"), RANGES, ids=[case[3] for case in RANGES])
 def test_ranges(wanted: list[str], seen: Any, same: bool, reason: str) -> None:
     assert comparison.ranges(wanted, seen) is same
@@ -119,6 +135,24 @@ def test_differences_are_compared_by_what_is_wanted(wanted: Any, seen: Any, same
 
 def test_differences_are_compared_whatever_the_order() -> None:
     assert comparison.fingerprint(["a"], ["b", "c"]) == comparison.fingerprint(["a"], ["c", "b"])
+
+
+NET, OTHER = "11111111-2222-4333-8444-555555555555", "11111111-2222-4333-8444-666666666666"
+LINKS: list[tuple[list[Any], Any, bool, str]] = [
+    ([NET, NET], [NET], True, "one twice"),
+    (["net", "net"], [NET], True, "a name twice"),
+    (["net", OTHER], [OTHER, NET], True, "a name, and what it stands for last"),
+    (["net", OTHER], [OTHER], False, "a name that nothing is left for"),
+    ([NET, "net"], [NET], False, "a name that may be another"),
+    ([NET], [NET, OTHER], False, "one more"),
+    ([NET], [OTHER], False, "another"),
+    ([NET], None, False, "none"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), LINKS, ids=[case[3] for case in LINKS])
+def test_references(wanted: list[Any], seen: Any, same: bool, reason: str) -> None:
+    assert comparison.references(wanted, seen) is same
 
 
 def test_references_without_dashes_are_the_same() -> None:

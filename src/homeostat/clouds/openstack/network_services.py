@@ -23,7 +23,7 @@ class Plugged(NetworkCollection):
         listed: Field -> kind of the things that its list names, by name or id.
     """
 
-    cleared = {"description": ""}
+    cleared: ClassVar[Mapping[str, Any]] = {"description": ""}
     separate = ()
     listed: ClassVar[Mapping[str, str]] = {}
 
@@ -76,6 +76,7 @@ class IkePolicies(VpnPolicies):
     kind = "ike_policy"
     extension = "vpnaas"
     path, key, keys = "/vpn/ikepolicies", "ikepolicy", "ikepolicies"
+    cleared = {**Plugged.cleared, "lifetime": {"units": "seconds", "value": 3600}}
 
 
 class IpsecPolicies(VpnPolicies):

@@ -16,7 +16,7 @@ from homeostat.model.observed import Condition, Observation, Verdict
 from homeostat.model.plan import Step, Verb
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
-from homeostat.resources.base import Thing, settling
+from homeostat.resources.base import Thing, shows_what_is_kept
 from homeostat.resources.comparison import fingerprint
 from homeostat.resources.registry import type_of
 
@@ -30,7 +30,8 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     """Note what the cloud makes of values that were just sent, as its answer shows; return whether the notes changed.
 
     Call it before the answer becomes the newest observation. While the thing is busy, its answer is no sign: an adapter
-    may set what it can set only later. Nor is the value from before in the answer to an update.
+    may set what it can set only later; unless its status says that all is stored. Nor is the value from before in the
+    answer to an update.
     """
     row, kind = step.row, type_of(step.row.type)
     if step.verb not in (Verb.CREATE, Verb.UPDATE) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
@@ -40,7 +41,7 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
     asked = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
     found = {name: value for name, value in known.items() if name not in asked}
-    if settling(after, kind.statuses) is None:
+    if shows_what_is_kept(after, kind.statuses):
         for name in kind.drift(after):
             shown = fingerprint(*kind.sent_and_seen(after, name))
             is_new = shown != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == shown

@@ -26,7 +26,12 @@ class Zone(ResourceType):
             default="PRIMARY",
             constraints=(one_of("PRIMARY", "SECONDARY"),),
         ),
-        "masters": listing("Servers that a SECONDARY zone comes from; use primaries.", update=True, hidden=True),
+        "masters": listing(
+            "Servers that a SECONDARY zone comes from; use primaries.",
+            update=True,
+            hidden=True,
+            same=comparison.unordered,
+        ),
         "primaries": listing("Servers that a SECONDARY zone comes from.", update=True, same=comparison.unordered),
         "attributes": mapping("What may tell the cloud where to put the zone."),
     }
@@ -54,7 +59,7 @@ class RecordSet(ResourceType):
             required=True,
             constraints=(one_of("A", "AAAA", "CNAME", "MX", "SRV", "TXT", "SPF", "NS", "PTR", "SSHFP", "SOA"),),
         ),
-        "records": listing("Data of each record.", required=True, update=True, same=comparison.unordered),
+        "records": listing("Data of each record.", required=True, update=True, same=comparison.distinct),
         "zone": link("The zone.", "designate.zone", required=True),
     }
     renamed = {"zone": "zone_id"}
