@@ -98,8 +98,9 @@ def _exclusive(kind: Kind) -> Iterator[str]:
         "|---|---|---|",
     )
     for each in held:
-        place = f"`{each.entries}`: " if each.entries else ""
-        yield row(each.what, place + ", ".join(f"`{name}`" for name in each.fields), each.way.value)
+        places = [f"`{each.entries}`"] if each.entries else []
+        fields = [", ".join(f"`{name}`" for name in each.fields)] if each.fields else []
+        yield row(each.what, ": ".join([*places, *fields]), each.way.value)
     if kind.name in LETS_GO_IN:
         states = ", ".join(f"`{status}`" for status in sorted(LETS_GO_IN[kind.name]))
         yield from ("", f"It can let go of something while it is {states}, and is deleted first otherwise.")

@@ -56,6 +56,9 @@ def test_a_sound_one(
         until(process.connected.is_set, "the listener")
         found = said(capsys, database_url, tmp_path, "--os-cloud", "test", *flags)
     lacking = "the catalogue does not have it"  # the optional services that no chosen test asked for
+    ((level, extensions),) = found.pop("network extensions")
+    plugged = {"vpnaas", "sfc", "taas"} <= {*openstack_cloud.services}
+    assert (level, extensions.startswith("it has ")) == (("ok", True) if plugged else ("warn", False)), extensions
     assert {level for lines in found.values() for level, words in lines if words != lacking} == {"ok"}
     assert found.keys() >= {"login", "network", "clocks", "roles", "quotas", "notifications", "requests"}
     assert "member" in found["roles"][0][1]

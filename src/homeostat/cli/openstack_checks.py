@@ -1,6 +1,7 @@
 """What `doctor` looks at in an OpenStack: its services, clocks and notifications, and the limits of requests."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from itertools import groupby
@@ -12,6 +13,7 @@ from keystoneauth1.exceptions import ClientException, EndpointNotFound
 
 from homeostat.cli.openstack_project import examine_project
 from homeostat.clouds.openstack.connections import Connections
+from homeostat.clouds.openstack.network import NetworkCollection
 from homeostat.clouds.openstack.notifications import NotificationConfig, listened
 from homeostat.clouds.openstack.registry import COLLECTIONS, VERSIONS
 from homeostat.doctor.checks import CLOCKS_S, Check, Level
@@ -65,6 +67,7 @@ def _services(connections: Connections, project: str) -> Iterator[Check]:
     differences: list[float] = []
     for service, kinds in needed:
         yield _service(connections.proxy(project, service), service, [each.kind for each in kinds], differences)
+    yield from _extensions(connections.proxy(project, "network"))
     yield _clocks(differences)
     yield from examine_project(connections, project, str(access.project_id), list(access.role_names))
 
@@ -99,9 +102,33 @@ def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], diff
 
 
 def _lacking(name: str, kinds: Sequence[str]) -> Check:
-    things = ", ".join(each.replace("_", " ") for each in kinds)
-    remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {things}"
+    remedy = f"add it to the catalogue of this region, or leave such resources out of templates: {_things(kinds)}"
     return Check(name, Level.WARN, "the catalogue does not have it", remedy)
+
+
+def _extensions(client: Callable[[], Any]) -> Iterator[Check]:
+    """Look at the extensions that networking has kinds of things in; nothing where it does not say which it has."""
+    name = "openstack network extensions"
+    needed: dict[str, list[str]] = defaultdict(list)
+    for each in COLLECTIONS:
+        if issubclass(each, NetworkCollection) and each.extension:
+            needed[each.extension].append(each.kind)
+    try:
+        answer = client().get("/extensions", raise_exc=False)
+        there = {str(each["alias"]) for each in answer.json()["extensions"]}
+    except (ClientException, HomeostatError, KeyError, TypeError, ValueError):
+        return  # the check of the service says that it is away
+    lacking = sorted(needed.keys() - there)
+    if lacking:
+        things = _things([kind for each in lacking for kind in needed[each]])
+        remedy = f"have its operator load the plug-ins, or leave such resources out of templates: {things}"
+        yield Check(name, Level.WARN, f"it lacks {', '.join(lacking)}", remedy)
+    else:
+        yield Check(name, Level.OK, f"it has {', '.join(sorted(needed))}")
+
+
+def _things(kinds: Sequence[str]) -> str:
+    return ", ".join(each.replace("_", " ") for each in kinds)
 
 
 def _add_difference(date: str, sent: float, differences: list[float]) -> None:

@@ -32,7 +32,7 @@ class Exclusive:
         what: What it is, in a word.
         way: How the old thing makes room for the new one.
         fields: Fields of the object, or of each entry of the list `entries`, that say together what is held; the last
-            one has to be set.
+            one has to be set. None where each entry is itself what is held.
         entries: Field of the object that lists what is held; "" where the fields are the object's own.
         emptied: Value of `entries` where it lets go of all.
         shown: Reported field that has the value of the last of `fields` for as long as the thing holds it; "" where
@@ -51,7 +51,9 @@ class Exclusive:
     def held(self, object: Object) -> Iterator[tuple[str, Object]]:
         """Yield what an object holds of this, in words that tell it from anything else, each with its entry."""
         for entry in (object.get(self.entries) or ()) if self.entries else (object,):
-            if isinstance(entry, Mapping) and entry.get(self.fields[-1]) not in (None, ""):
+            if not self.fields:
+                yield f"{self.what} {entry}", {}
+            elif isinstance(entry, Mapping) and entry.get(self.fields[-1]) not in (None, ""):
                 yield " ".join([self.what, *(str(entry[name]) for name in self.fields if entry.get(name))]), entry
 
 
@@ -96,6 +98,7 @@ EXCLUSIVE: Mapping[str, tuple[Exclusive, ...]] = {
     "host_aggregate": (_goes("name", "name"),),
     "volume_type": (_goes("name", "name"),),
     "dns_record_set": (_goes("name", "zone_id", "type", "name"),),
+    "port_chain": (_goes("classifier", entries="flow_classifiers"),),
 }
 """Kind -> what its things hold. Names of kinds whose things hold what others have put there are not among it: a user, a
 project or a zone is not deleted so that another one may have its name."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.cli.openstack_checks import _clocks, _service
+from homeostat.cli.openstack_checks import _clocks, _extensions, _service
+from homeostat.clouds.openstack.registry import COLLECTIONS
 from homeostat.doctor.checks import CLOCKS_S, Level
 
 FAR_S = CLOCKS_S + 60.0
@@ -51,3 +52,25 @@ def test_a_service_that_shows_no_time_has_no_wrong_clock(date: str) -> None:
 def test_a_service_that_is_broken_is_named_with_its_address() -> None:
     found = _service(lambda: Answering("", 503), "network", ["port"], [])
     assert (found.level, found.found) == (Level.FAIL, "http://there.example:9696 answers 503")
+
+
+HAD = {name for each in COLLECTIONS if (name := getattr(each, "extension", ""))}
+
+
+def networking(there: set[str]) -> Any:
+    """A client of one that has these extensions."""
+    body = {"extensions": [{"alias": each} for each in sorted(there)]}
+    return SimpleNamespace(get=lambda *_, **__: SimpleNamespace(json=lambda: body))
+
+
+def test_the_extensions_that_networking_lacks_are_named_with_what_they_have() -> None:
+    (found,) = _extensions(lambda: networking(HAD | {"router"}))
+    assert (found.level, "router" in found.found) == (Level.OK, False)
+    (found,) = _extensions(lambda: networking(HAD - {"sfc", "taas"}))
+    assert (found.level, found.found) == (Level.WARN, "it lacks sfc, taas")
+    assert found.remedy.endswith("port pair, port pair group, port chain, tap service, tap flow")
+
+
+def test_networking_that_does_not_say_what_it_has_is_left_to_the_check_of_the_service() -> None:
+    broken = SimpleNamespace(get=lambda *_, **__: SimpleNamespace(json=lambda: {}))
+    assert list(_extensions(lambda: broken)) == []

@@ -45,6 +45,13 @@ SHARED: dict[str, tuple[str, dict[str, Any], dict[str, Any], Shared]] = {
         Shared(("address s 10.0.0.5",), Way.LETS_GO),
     ),
     "a name": ("keypair", {"name": "k"}, {"name": "k", "public_key": "other"}, Shared(("name k",), Way.GOES)),
+    "one of the things that both name": (
+        "port_chain",
+        {"flow_classifiers": ["a", "b"], "chain_parameters": {}},
+        {"flow_classifiers": ["b"]},
+        Shared(("classifier b",), Way.GOES),
+    ),
+    "none of the things that both name": ("port_chain", {"flow_classifiers": ["a"]}, {"flow_classifiers": []}, Shared()),
     "names that are both made up": ("flavor", {"name": None, "ram": 1}, {"name": None, "ram": 2}, Shared()),
     "a kind that holds nothing": ("volume", {"name": "v"}, {"name": "v"}, Shared()),
 }  # fmt: skip
