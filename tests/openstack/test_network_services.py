@@ -8,7 +8,7 @@ import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.port import Creation
-from homeostat.model.errors import Terminal
+from homeostat.model.errors import Terminal, Transient
 from tests.openstack.lives import Life, Spec, adapter, check_life, check_lost, check_never, make, remove
 from tests.openstack.projects import Project
 
@@ -144,6 +144,26 @@ def test_a_lost_answer_has_made_one_thing(
     one = life(world, row)
     path = world.cloud.collections[one.of.kind].path
     check_lost(world.cloud, project, one, API, f"{path}$")
+
+
+@pytest.mark.parametrize("kind", ["vpn_service", "ike_policy", "ipsec_policy", "port_pair", "port_pair_group"])
+def test_what_another_thing_uses_is_not_deleted_yet(kind: str, world: World) -> None:
+    """Whoever goes on waits for that to go; the error passes."""
+    properties = world.filled({**SECRET, "vpnservice_id": "$vpn", "ikepolicy_id": "$ike", "ipsecpolicy_id": "$ipsec"})
+    connection = make(world.cloud, "OS::Neutron::IPsecSiteConnection", properties)
+    chain = make(world.cloud, "OS::Neutron::PortChain", world.filled({"port_pair_groups": ["$group_1"]}))
+    used = {
+        "vpn_service": "vpn",
+        "ike_policy": "ike",
+        "ipsec_policy": "ipsec",
+        "port_pair": "spare_1",
+        "port_pair_group": "group_1",
+    }
+    try:
+        assert isinstance(world.cloud.delete(kind, [world.names[used[kind]]])[0], Transient)
+    finally:
+        remove(world.cloud, "port_chain", chain)
+        remove(world.cloud, "ipsec_site_connection", connection)
 
 
 @pytest.mark.parametrize("type_name", ["IKEPolicy", "IPsecPolicy"])
