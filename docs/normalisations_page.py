@@ -2,16 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from docs.type_pages import row
-from tests.customers.magnum_values import CONTAINERS
-from tests.openstack.further_values import FURTHER
-from tests.openstack.normal_values import TABLE
-from tests.openstack.service_values import SERVICES
 
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.resources.registry import types
@@ -20,8 +16,6 @@ RECORDED = Path(__file__).parent / "normalisations.json"
 REASONS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     (Path(__file__).parent / "normalisations_reasons.yaml").read_text("utf-8")
 )
-TRIALS = {**TABLE, **FURTHER, **SERVICES, **CONTAINERS}
-OTHER = "No trial has been written"
 NOT_TRIED = [
     "Properties that templates can set on what a cloud has, and of which no value was tried there, by the reason. They",
     "are judged as everywhere: by the answer to our own request.",
@@ -43,7 +37,8 @@ A value is
 - *refused*: the template is, or the resource fails, with what is said.
 
 None of that drifts. *Taken out* says what was seen once the property was no longer in the template: `default` is what a
-thing shows that never had it. Where it says nothing, the two were not compared.
+thing shows that never had it, or why the service refuses to be without. Where it says nothing, the two were not
+compared.
 """.splitlines()
 WORDS = {"same": "the same", "known": "known", "accepted": "accepted", "refused": "refused"}
 
@@ -69,34 +64,38 @@ def page() -> str:
                 _text(each["sent"]),
                 _text(each["shown"]),
                 WORDS[each["how"]],
-                "`default`" if each["default"] else "",
+                "`default`" if each["default"] else _text(each.get("kept")),
             )
             for key, each in of_type[type_name]
         ]
-    return "\n".join([*lines, *_untried(of_type)]) + "\n"
+    return "\n".join([*lines, *_untried(places)]) + "\n"
 
 
-def _untried(of_type: Mapping[str, list[tuple[str, dict[str, Any]]]]) -> list[str]:
+def untried(tried: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield type and property of all that templates can set on what a cloud has and that is not among `tried`."""
+    for name, kind in sorted(types().items()):
+        if kind.kind in CLOUD_KINDS and not kind.support.hidden:
+            settable = (key for key, prop in kind.properties.items() if prop.implemented)
+            yield from ((name, key) for key in settable if f"{name} {key}" not in tried)
+
+
+def _untried(tried: Collection[str]) -> list[str]:
     """Return the section of the properties that were not tried, with the reasons."""
     found: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    for name, kind in sorted(types().items()):
-        if kind.kind not in CLOUD_KINDS or kind.support.hidden:
-            continue
-        tried = {key for key, _ in of_type.get(name, ())} | (TRIALS[name].base.keys() if name in TRIALS else set())
-        for key, prop in kind.properties.items():
-            if key not in tried and prop.implemented:
-                found[_reason(name, key)].setdefault(name, []).append(key)
+    for name, key in untried(tried):
+        found[reason(name, key)].setdefault(name, []).append(key)
     lines = ["", "## What was not tried", "", *NOT_TRIED]
-    for reason in sorted(found):
-        lines += ["", f"### {reason}", ""]
-        lines += [f"- {name}: {', '.join(f'`{each}`' for each in keys)}" for name, keys in found[reason].items()]
+    for why in sorted(found):
+        lines += ["", f"### {why}", ""]
+        lines += [f"- {name}: {', '.join(f'`{each}`' for each in keys)}" for name, keys in found[why].items()]
     return lines
 
 
-def _reason(type_name: str, key: str) -> str:
+def reason(type_name: str, key: str) -> str:
+    """Return why no value of a property was tried; "" if that is not known."""
     reasons: Mapping[str, str] = {**REASONS["properties"], **REASONS["types"], **REASONS["one"]}
     family = next((each for each in REASONS["types"] if type_name.startswith(each)), "")
-    return reasons.get(f"{type_name} {key}") or reasons.get(family) or reasons.get(key) or OTHER
+    return reasons.get(f"{type_name} {key}") or reasons.get(family) or reasons.get(key) or ""
 
 
 def _text(value: Any) -> str:

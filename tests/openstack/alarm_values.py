@@ -29,7 +29,7 @@ LIMIT: Mapping[str, Any] = {
     "aggregation_method": ["max"],
     "granularity": [300, "60"],
 }
-QUERIES = ['{"=": {"server_group": "x"}}', '{"and": [{"=":   {"id": "x"}}, {"=": {"id": "y"}}]}']
+QUERIES = ['{"=": {"project_id": "x"}}', '{"and": [{"=":   {"id": "x"}}, {"=": {"id": "y"}}]}']
 MEAN = {"aggregation_method": "mean"}
 PART = {
     "type": "gnocchi_resources_threshold",

@@ -16,13 +16,19 @@ class Values:
         base: Properties that it has in any case; a text `$name` is the id of something that is there.
         tried: Property -> its values.
         by_admin: Whether only an administrator may.
+        admin_sets: Properties that only an administrator may set.
         together: Property -> further properties that it needs.
     """
 
     base: Mapping[str, Any]
     tried: Mapping[str, Sequence[Any]]
     by_admin: bool = False
+    admin_sets: Sequence[str] = ()
     together: Mapping[str, Mapping[str, Any]] | None = None
+
+    def is_by_admin(self, key: str) -> bool:
+        """Return whether an administrator has to set a property."""
+        return self.by_admin or key in self.admin_sets
 
 
 TCP = {"protocol": "tcp"}
@@ -30,6 +36,13 @@ NAMES = ["Mixed Case", "  spaces  ", "grüße"]
 TAGS = [["b", "a", "A"], ["a b"]]
 OFF = [False, "true"]
 TEXTS = ["  spaces  ", "two\nlines", ""]
+OF_6 = {"ip_version": 6, "cidr": "2001:db8:71::/64"}
+GRANTS: Sequence[Sequence[Mapping[str, Any]]] = (
+    [{"role": "$role", "project": "$target"}],
+    [{"role": "$role_name", "domain": "default"}, {"role": "$role", "project": "$target"}],
+    [{"role": "$role", "project": "$target"}] * 2,
+)
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMTVjk3nrwIXANnmV3Sj7fcbC5XJXIhuP7LMlWxU0RPB someone@example.org"
 RULES: Sequence[Sequence[Mapping[str, Any]]] = (
     [{**TCP, "port_range_min": 1, "port_range_max": 65535}],
     [{"protocol": "udp", "port_range_min": "1", "port_range_max": "65535"}],
@@ -76,12 +89,15 @@ NETWORKING: Mapping[str, Values] = {
             "tags": TAGS,
             "value_specs": [{"mtu": 1400}, {"mtu": "1400"}, {"description": "words"}],
             "availability_zone_hints": [["nova"]],
+            "shared": [True, "true"],
         },
+        admin_sets=("shared",),
     ),
     "OS::Neutron::Subnet": Values(
         {"network": "$pool_network", "cidr": "10.71.0.0/24"},
         {
             "name": NAMES,
+            "network": ["$pool_network_name"],
             "cidr": ["10.72.0.7/24", "10.73.0.0/255.255.255.0"],
             "gateway_ip": ["10.71.0.9", ""],
             "enable_dhcp": [False, "True"],
@@ -99,12 +115,29 @@ NETWORKING: Mapping[str, Values] = {
                 ],
             ],
             "tags": TAGS,
+            "subnetpool": ["$subnetpool", "$subnetpool_name"],
+            "prefixlen": [26, "27"],
+            "value_specs": [{"description": "words"}],
+            "ip_version": [6, "6"],
+            "ipv6_ra_mode": ["slaac", "dhcpv6-stateful"],
+            "ipv6_address_mode": ["slaac", "dhcpv6-stateless"],
+            "segment": ["$segment"],
         },
+        together={
+            "subnetpool": {"cidr": None, "prefixlen": 24},
+            "prefixlen": {"cidr": None, "subnetpool": "$subnetpool"},
+            "ip_version": OF_6,
+            "ipv6_ra_mode": OF_6,
+            "ipv6_address_mode": OF_6,
+            "segment": {"network": "$segmented_network"},
+        },
+        admin_sets=("segment",),
     ),
     "OS::Neutron::Port": Values(
         {"network": "$network"},
         {
             "name": NAMES,
+            "network": ["$network_name"],
             "admin_state_up": [False, "True"],
             "mac_address": ["FA:16:3E:77:00:02", "fa-16-3e-77-00-03"],
             "fixed_ips": [
@@ -128,6 +161,7 @@ NETWORKING: Mapping[str, Values] = {
             "port_security_enabled": [True, "true"],
             "qos_policy": ["$shared_qos_policy", "$shared_qos_policy_name"],
             "no_fixed_ips": [True],
+            "propagate_uplink_status": [True, "false"],
             "value_specs": [{"description": "words"}],
             "tags": TAGS,
         },
@@ -138,14 +172,20 @@ NETWORKING: Mapping[str, Values] = {
     "OS::Neutron::SecurityGroupRule": Values(
         {"security_group": "$security_group", "direction": "ingress"},
         {
+            "security_group": ["$security_group_name"],
+            "direction": ["egress"],
             "protocol": ["udp", "47", "icmp"],
             "ethertype": ["ipv6"],
             "port_range_min": [1, "22"],
+            "port_range_max": [65535, "23"],
             "remote_ip_prefix": ["10.0.0.7/8", "0.0.0.0/0"],
             "remote_group": ["$security_group_name"],
             "description": ["words"],
         },
-        together={"port_range_min": {"port_range_max": 65535, "protocol": "tcp"}},
+        together={
+            "port_range_min": {"port_range_max": 65535, "protocol": "tcp"},
+            "port_range_max": {"port_range_min": 22, "protocol": "tcp"},
+        },
     ),
     "OS::Neutron::Router": Values(
         {},
@@ -160,11 +200,21 @@ NETWORKING: Mapping[str, Values] = {
     "OS::Neutron::FloatingIP": Values(
         {"floating_network": "public"},
         {
+            "floating_network": ["$public"],
             "port_id": ["$port", "$port_name"],
             "value_specs": [{"description": "words"}],
             "fixed_ip_address": ["10.30.0.11"],
+            "floating_subnet": ["$public_subnet", "$public_subnet_name"],
+            "floating_ip_address": ["$public_address"],
+            "dns_name": ["one", "One"],
+            "dns_domain": ["one.test.", "One.Test."],
         },
-        together={"fixed_ip_address": {"port_id": "$port"}},
+        together={
+            "fixed_ip_address": {"port_id": "$port"},
+            "dns_name": {"dns_domain": "one.test."},
+            "dns_domain": {"dns_name": "one"},
+        },
+        admin_sets=("floating_ip_address",),
     ),
     "OS::Neutron::SubnetPool": Values(
         {"prefixes": ["10.80.0.0/16"]},
@@ -175,49 +225,77 @@ NETWORKING: Mapping[str, Values] = {
             "min_prefixlen": [20],
             "max_prefixlen": [28],
             "address_scope": ["$address_scope"],
+            "default_quota": [256, "64"],
+            "is_default": [True, "false"],
+            "shared": [True, "true"],
             "tags": TAGS,
         },
+        admin_sets=("is_default", "shared"),
     ),
-    "OS::Neutron::AddressScope": Values({}, {"name": NAMES, "ip_version": [6]}),
+    "OS::Neutron::AddressScope": Values(
+        {}, {"name": NAMES, "ip_version": [6], "shared": [True, "true"]}, admin_sets=("shared",)
+    ),
     "OS::Neutron::QoSPolicy": Values(
         {}, {"name": NAMES, "description": TEXTS, "shared": [True, "true"]}, by_admin=True
     ),
     "OS::Neutron::QoSBandwidthLimitRule": Values(
         {"policy": "$qos_policy", "max_kbps": 1000},
-        {"max_kbps": ["2000"], "max_burst_kbps": [1500, "1500"], "direction": ["ingress"]},
+        {
+            "policy": ["$qos_policy_name"],
+            "max_kbps": ["2000"],
+            "max_burst_kbps": [1500, "1500"],
+            "direction": ["ingress"],
+        },
         by_admin=True,
     ),
     "OS::Neutron::QoSDscpMarkingRule": Values(
-        {"policy": "$qos_policy", "dscp_mark": 0}, {"dscp_mark": [10, "0"]}, by_admin=True
+        {"policy": "$qos_policy", "dscp_mark": 0},
+        {"policy": ["$qos_policy_name"], "dscp_mark": [10, "0"]},
+        by_admin=True,
     ),
     "OS::Neutron::ProviderNet": Values(
         {"network_type": "vlan", "physical_network": "physnet1", "segmentation_id": "3971"},
         {
             "name": NAMES,
+            "network_type": ["vlan"],
+            "physical_network": ["physnet1"],
             "admin_state_up": [False],
             "port_security_enabled": OFF,
             "dns_domain": ["One.Test."],
             "segmentation_id": [3972, "3973"],
             "router_external": [True],
             "shared": [False],
+            "availability_zone_hints": [["nova"]],
             "tags": TAGS,
         },
         by_admin=True,
     ),
-    "OS::Neutron::MeteringLabel": Values({}, {"description": TEXTS, "shared": [True]}, by_admin=True),
+    "OS::Neutron::MeteringLabel": Values({}, {"name": NAMES, "description": TEXTS, "shared": [True]}, by_admin=True),
     "OS::Neutron::MeteringRule": Values(
         {"metering_label_id": "$metering_label", "remote_ip_prefix": "10.0.0.0/24"},
-        {"remote_ip_prefix": ["10.0.1.7/24"], "direction": ["egress"], "excluded": [True, "true"]},
+        {
+            "metering_label_id": ["$metering_label_name"],
+            "remote_ip_prefix": ["10.0.1.7/24"],
+            "direction": ["egress"],
+            "excluded": [True, "true"],
+        },
         by_admin=True,
     ),
     "OS::Neutron::RBACPolicy": Values(
         {"object_type": "network", "object_id": "$network", "action": "access_as_shared", "target_tenant": "$target"},
-        {"target_tenant": ["$other_target"]},
+        {
+            "target_tenant": ["$other_target"],
+            "object_type": ["security_group"],
+            "object_id": ["$free_network"],
+            "action": ["access_as_shared"],
+        },
+        together={"object_type": {"object_id": "$security_group"}},
     ),
     "OS::Neutron::Trunk": Values(
         {"port": "$trunk_port"},
         {
             "name": NAMES,
+            "port": ["$trunk_port_name"],
             "description": TEXTS,
             "admin_state_up": [False],
             "sub_ports": [[{"port": "$sub_port", "segmentation_type": "vlan", "segmentation_id": "7"}]],
@@ -239,6 +317,9 @@ OTHERS: Mapping[str, Values] = {
             "imageRef": ["$image"],
             "image": ["$image_name"],
             "volume_type": ["$volume_type", "$volume_type_name"],
+            "snapshot_id": ["$volume_snapshot", "$volume_snapshot_name"],
+            "source_volid": ["$volume", "$volume_name"],
+            "multiattach": [True, "false"],
         },
     ),
     "OS::Nova::Server": Values(
@@ -264,51 +345,112 @@ OTHERS: Mapping[str, Values] = {
             "diskConfig": ["MANUAL", "AUTO"],
             "admin_pass": ["swordfish"],
             "scheduler_hints": [{"a": "b"}],
+            "server_group": ["$server_group"],
+            "reservation_id": ["$network"],
+            "personality": [{"/etc/motd": "words"}],
+            "block_device_mapping": [
+                [{"device_name": "vdb", "volume_id": "$volume"}],
+                [{"device_name": "/dev/vdb", "snapshot_id": "$volume_snapshot", "delete_on_termination": "true"}],
+            ],
+            "block_device_mapping_v2": [
+                [{"device_name": "vdb", "volume_id": "$volume", "delete_on_termination": False}],
+                [{"volume_id": "$volume", "boot_index": "-1"}],
+                [{"swap_size": "1"}],
+                [{"ephemeral_size": 1, "ephemeral_format": "ext4"}],
+            ],
         },
     ),
-    "OS::Nova::ServerGroup": Values({}, {"name": NAMES, "policies": [["soft-affinity"]]}),
-    "OS::Nova::KeyPair": Values({"name": "$unique"}, {"type": ["ssh"], "save_private_key": [True]}),
+    "OS::Nova::ServerGroup": Values(
+        {},
+        {"name": NAMES, "policies": [["soft-affinity"]], "rules": [{"max_server_per_host": 2}]},
+        together={"rules": {"policies": ["anti-affinity"]}},
+    ),
+    "OS::Nova::KeyPair": Values(
+        {"name": "$unique"},
+        {
+            "name": ["$unique_mixed"],
+            "type": ["ssh"],
+            "save_private_key": [True],
+            "public_key": [PUBLIC_KEY, f"  {PUBLIC_KEY}\n"],
+            "user": ["$user"],
+        },
+        admin_sets=("user",),
+    ),
     "OS::Nova::Flavor": Values(
         {"ram": 64, "vcpus": 1, "disk": 1},
         {
             "name": ["$unique"],
+            "ram": ["128"],
+            "vcpus": ["2"],
+            "disk": [0, "2"],
             "flavorid": ["$unique"],
             "swap": [0, "64"],
             "ephemeral": [1],
             "rxtx_factor": [1, "1.0"],
             "extra_specs": [{"hw:cpu_policy": "shared"}, {"hw:numa_nodes": 1}, {"hide_hypervisor_id": True}],
             "is_public": [False, "true"],
+            "tenants": [["$target"], ["$target", "$other_target"], ["$target"] * 2],
         },
         by_admin=True,
+        together={"tenants": {"is_public": False}},
     ),
     "OS::Cinder::VolumeType": Values(
         {"name": "$unique"},
         {
+            "name": ["$unique_mixed"],
             "metadata": [{"Key": "Value"}, {"a": 1, "b": True}],
             "description": ["words", "  spaces  ", "grüße"],
             "is_public": [False, "true"],
+            "projects": [["$target"], ["$target", "$other_target"], ["$target"] * 2],
         },
         by_admin=True,
+        together={"projects": {"is_public": False}},
     ),
     "OS::Cinder::QoSSpecs": Values(
         {"name": "$unique", "specs": {"consumer": "back-end"}},
-        {"specs": [{"total_iops_sec": 100}, {"consumer": "front-end", "a": "B"}]},
+        {"name": ["$unique_mixed"], "specs": [{"total_iops_sec": 100}, {"consumer": "front-end", "a": "B"}]},
         by_admin=True,
     ),
     "OS::Keystone::Project": Values(
         {"name": "$unique"},
-        {"description": TEXTS, "enabled": [False, "true"], "domain": ["default"], "tags": [["b", "a"], ["A"]]},
+        {
+            "name": ["$unique_mixed"],
+            "description": TEXTS,
+            "enabled": [False, "true"],
+            "domain": ["default"],
+            "tags": [["b", "a"], ["A"]],
+            "parent": ["$target", "default"],
+        },
         by_admin=True,
     ),
     "OS::Keystone::User": Values(
         {"name": "$unique"},
-        {"description": TEXTS, "enabled": [False], "email": ["A@Example.org"], "domain": ["default"]},
+        {
+            "name": ["$unique_mixed"],
+            "description": TEXTS,
+            "enabled": [False],
+            "email": ["A@Example.org"],
+            "domain": ["default"],
+            "password": ["swordfish", "  spaces  "],
+            "default_project": ["$target"],
+            "groups": [["$group"], ["$group_name", "$other_group"], ["$group"] * 2],
+            "roles": GRANTS,
+        },
         by_admin=True,
     ),
-    "OS::Keystone::Group": Values({"name": "$unique"}, {"description": TEXTS, "domain": ["default"]}, by_admin=True),
-    "OS::Keystone::Role": Values({}, {"name": ["$unique"]}, by_admin=True),
+    "OS::Keystone::Group": Values(
+        {"name": "$unique"},
+        {"name": ["$unique_mixed"], "description": TEXTS, "domain": ["default"], "roles": GRANTS},
+        by_admin=True,
+    ),
+    "OS::Keystone::Domain": Values(
+        {"name": "$unique"}, {"name": ["$unique_mixed"], "description": TEXTS, "enabled": OFF}, by_admin=True
+    ),
+    "OS::Keystone::Role": Values({}, {"name": ["$unique"], "domain": ["default", "$domain"]}, by_admin=True),
     "OS::Keystone::Service": Values(
-        {"name": "$unique", "type": "test"}, {"description": TEXTS, "enabled": [False], "type": ["Test"]}, by_admin=True
+        {"name": "$unique", "type": "test"},
+        {"name": ["$unique_mixed"], "description": TEXTS, "enabled": [False], "type": ["Test"]},
+        by_admin=True,
     ),
 }
 TABLE: Mapping[str, Values] = {**NETWORKING, **OTHERS}

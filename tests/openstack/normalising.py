@@ -14,9 +14,10 @@ from typing import Any
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.kinds.registry import KINDS
-from homeostat.model.errors import Rejected, Terminal, Transient
+from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation
-from homeostat.resources.base import EMPTY, Thing, settling
+from homeostat.planner.policies.unkept import shows_what_is_kept
+from homeostat.resources.base import EMPTY, Thing
 from homeostat.resources.comparison import fingerprint, reduced
 from homeostat.resources.registry import type_of
 from tests.openstack.cloud.files import locked
@@ -94,6 +95,8 @@ class One:
         after = self.spec()
         changed = tuple(name for name in sorted({*before, *after}) if before.get(name) != after.get(name))
         answer = asked(lambda: self.cloud.update(self.type.kind, [Change(self.handle, after, changed)]))
+        if not answer.present:  # it was taken apart, to be made as it is wanted now
+            return self.create()
         self.handle = answer.handle
         self._accept(answer, [name for name in self.type.properties if self.type.renamed.get(name, name) in changed])
         return self.look()
@@ -108,7 +111,7 @@ class One:
         """Note what the answer shows, as `planner.policies.unkept.accept` does."""
         found = {name: value for name, value in self.accepted.items() if name not in names}
         thing = self.thing(answer)
-        names = names if settling(thing, self.type.statuses) is None else []
+        names = names if shows_what_is_kept(thing, self.type.statuses) else []
         found |= {
             name: fingerprint(*self.type.sent_and_seen(thing, name)) for name in self.type.drift(thing) if name in names
         }
@@ -127,7 +130,7 @@ class One:
         return eventually(ready, f"{self.type_name} {self.handle}", SETTLES_S)
 
     def remove(self) -> None:
-        asked(lambda: self.cloud.delete(self.type.kind, [self.handle]))
+        asked(lambda: self.cloud.delete(self.type.kind, [self.handle]), again=True)
         if self.type_name.endswith("Quota"):  # there are limits always
             return
         eventually(
@@ -146,12 +149,12 @@ class Refused(Exception):
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+")
 
 
-def asked(act: Any) -> Observation:
-    """The answer of a batch of one, once the service takes it."""
+def asked(act: Any, *, again: bool = False) -> Observation:
+    """The answer of a batch of one, once the service takes it. again — whether it may be asked for twice."""
 
     def ask() -> Answer | None:
         (answer,) = act()
-        return None if isinstance(answer, Transient) else answer
+        return None if isinstance(answer, Transient) or (again and isinstance(answer, Uncertain)) else answer
 
     found = eventually(ask, "the service to take a request", SETTLES_S)
     if isinstance(found, Terminal):
@@ -169,25 +172,25 @@ def tried(
     base = filled({**values.base, **more}, known)
     given = {**base, key: filled(value, known)}
     one = One(cloud, type_name, given, f"p-{unique}")
-    plain = _default(one, base, {**values.base, **more}) if _is_compared(one, key, values) else None
+    needed = not _may_be_without(one, base)
+    plain = None if needed or not _is_compared(one, key, base) else _default(one, base, {**values.base, **more})
     try:
         seen = one.create()
     except (Refused, Rejected) as error:
-        shown = TOKEN.sub("[token]", str(error).replace(unique, "$unique"))
-        return {"sent": value, "shown": shown, "how": "refused", "drift": [], "default": None}
+        return {"sent": value, "shown": _said(error, unique), "how": "refused", "drift": [], "default": None}
     try:
         late = one.type.changed_outside(one.thing(seen))
         if late in LATER:
             seen = one.repair(late)
         drift = one.type.drift(one.thing(seen))
         shown, left = one.shown(key, seen), one.type.changed_outside(one.thing(seen))
-        default = None
-        if (
-            one.type.properties[key].update
-            and key not in BY_ADMIN
-            and (key not in values.base or type_name in SERVICES)
-        ):
-            shown_then, more_left = _taken_out(one, key, base, given)
+        default, refused = None, {}
+        is_free = key not in values.base or type_name in SERVICES
+        if one.type.properties[key].update and key not in BY_ADMIN and not needed and is_free:
+            try:
+                shown_then, more_left = _taken_out(one, key, base, given)
+            except Refused as error:
+                refused, shown_then, more_left, plain = {"kept": _said(error, unique)}, None, [], None
             default = None if plain is None else _alike(plain.get(one.type.renamed.get(key, key), ABSENT), shown_then)
             left = (*left, *more_left)
     finally:
@@ -203,7 +206,13 @@ def tried(
         "how": same,
         "drift": sorted(set(left)),
         "default": default,
+        **refused,
     }
+
+
+def _said(error: Exception, unique: str) -> str:
+    """Return what is said of a value that is refused, without the names of this run."""
+    return TOKEN.sub("[token]", str(error).replace(unique, "$unique"))
 
 
 def _of_its_own(unique: str) -> dict[str, str]:
@@ -212,6 +221,7 @@ def _of_its_own(unique: str) -> dict[str, str]:
     address = "52:54:" + ":".join(end[each : each + 2] for each in range(0, 8, 2))
     return {
         "unique": unique,
+        "unique_mixed": f"Mixed Case {unique}",
         "unique_zone": f"{unique}.example.",
         "unique_upper_zone": f"{unique.upper()}.Example.",
         "unique_address": address,
@@ -231,10 +241,19 @@ def _taken_out(one: One, key: str, base: Mapping[str, Any], given: Mapping[str, 
     return shown, [*left, *one.type.changed_outside(one.thing(seen))]
 
 
-def _is_compared(one: One, key: str, values: Values) -> bool:
+def _may_be_without(one: One, base: Mapping[str, Any]) -> bool:
+    """Whether the type takes a thing with nothing but its base."""
+    try:
+        one.type.check(base)
+    except Rejected:
+        return False
+    return True
+
+
+def _is_compared(one: One, key: str, base: Mapping[str, Any]) -> bool:
     """Whether what is shown without a property is compared with a thing that never had it."""
     types = {*NETWORKING, *SERVICES} - ONE_EACH
-    return one.type_name in types and one.type.properties[key].update and key not in {*values.base, *CHOSEN, "name"}
+    return one.type_name in types and one.type.properties[key].update and key not in {*base, *CHOSEN, "name"}
 
 
 _DEFAULTS: dict[str, Mapping[str, Any]] = {}

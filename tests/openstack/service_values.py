@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tests.openstack.alarm_values import ALARMING
+from tests.openstack.network_service_values import SERVICE_CHAINS, TAPS, VIRTUAL_PRIVATE_NETWORKS
 from tests.openstack.normal_values import NAMES, OFF, TEXTS, Values
 
 LIMITED = ("healthmonitor", "listener", "loadbalancer", "pool", "member")
@@ -43,6 +44,7 @@ LOAD_BALANCING: Mapping[str, Values] = {
             "lb_algorithm": ["LEAST_CONNECTIONS", "SOURCE_IP"],
             "loadbalancer": ["$balancer_name"],
             "protocol": ["TCP"],
+            "listener": ["$listener", "$listener_name"],
             "session_persistence": [
                 {"type": "SOURCE_IP"},
                 {"type": "HTTP_COOKIE"},
@@ -50,6 +52,7 @@ LOAD_BALANCING: Mapping[str, Values] = {
             ],
             "tls_enabled": [True, "false"],
         },
+        together={"listener": {"loadbalancer": None}},
     ),
     "OS::Octavia::PoolMember": Values(
         {"pool": "$free_pool", "address": "10.30.0.91", "protocol_port": 80},
@@ -83,10 +86,18 @@ LOAD_BALANCING: Mapping[str, Values] = {
         {"listener": "$listener", "action": "REJECT"},
         {
             "name": NAMES,
+            "action": ["REDIRECT_TO_URL"],
             "description": TEXTS,
             "admin_state_up": OFF,
             "listener": ["$listener_name"],
             "position": [1, "1", 7],
+            "redirect_pool": ["$free_pool", "$free_pool_name"],
+            "redirect_url": ["HTTP://A.Example/Path"],
+        },
+        together={
+            "action": {"redirect_url": "http://a.example/"},
+            "redirect_pool": {"action": "REDIRECT_TO_POOL"},
+            "redirect_url": {"action": "REDIRECT_TO_URL"},
         },
     ),
     "OS::Octavia::L7Rule": Values(
@@ -98,13 +109,15 @@ LOAD_BALANCING: Mapping[str, Values] = {
             "value": ["/Some/Path"],
             "invert": [True, "false"],
             "admin_state_up": OFF,
+            "key": ["X-Key", "x-key"],
         },
+        together={"key": {"type": "HEADER", "compare_type": "EQUAL_TO"}},
     ),
     "OS::Octavia::Quota": Values(
         {"project": "$own_project"},
-        {name: [7, "-1"] for name in LIMITED},
+        {"project": ["$own_project"], **{name: [7, "-1"] for name in LIMITED}},
         by_admin=True,
-        together={name: {"member" if name == "pool" else "pool": 5} for name in LIMITED},
+        together={name: {"member" if name == "pool" else "pool": 5} for name in (*LIMITED, "project")},
     ),
     "OS::Octavia::FlavorProfile": Values(
         {"name": "$unique", "flavor_data": '{"loadbalancer_topology": "SINGLE"}', "provider_name": "amphora"},
@@ -136,7 +149,12 @@ LOAD_BALANCING: Mapping[str, Values] = {
     ),
     "OS::Octavia::AvailabilityZone": Values(
         {"name": "$unique", "availability_zone_profile": "$lb_zone_profile"},
-        {"description": TEXTS, "enabled": OFF, "availability_zone_profile": ["$lb_zone_profile_name"]},
+        {
+            "name": ["$unique_mixed"],
+            "description": TEXTS,
+            "enabled": OFF,
+            "availability_zone_profile": ["$lb_zone_profile_name"],
+        },
         by_admin=True,
     ),
 }
@@ -228,10 +246,14 @@ DNS: Mapping[str, Values] = {
             "ttl": [600, "600"],
             "description": TEXTS,
             "type": ["PRIMARY"],
-            "primaries": [["10.0.0.2", "10.0.0.1"]],
+            "primaries": [["10.0.0.2", "10.0.0.1"], ["10.0.0.2:5354"], ["10.0.0.1", "10.0.0.1"], ["FD00:0:0::7"]],
             "masters": [["10.0.0.2", "10.0.0.1"]],
+            "attributes": [{"Key": "Value"}, {"n": 1}],
         },
-        together={name: {"type": "SECONDARY", "email": None} for name in ("primaries", "masters")},
+        together={
+            "primaries": {"type": "SECONDARY", "email": None, "primaries": ["10.0.0.3"]},
+            "masters": {"type": "SECONDARY", "email": None},
+        },
     ),
     "OS::Designate::RecordSet": Values(
         {"zone": "$zone", "name": "$www", "type": "A", "records": ["10.0.0.1"]},
@@ -269,6 +291,7 @@ SHARED_FILE_SYSTEMS: Mapping[str, Values] = {
             "metadata": [{"Key": "Value"}, {"n": 1, "b": True}],
             "share_type": ["default"],
             "is_public": [False],
+            "snapshot": ["$share_snapshot"],
             "access_rules": [
                 [{"access_to": "10.0.0.0/24", "access_type": "ip", "access_level": "ro"}],
                 [{"access_to": "10.0.0.7/32", "access_type": "ip"}, {"access_to": "10.0.0.1", "access_type": "ip"}],
@@ -315,6 +338,8 @@ IMAGES: Mapping[str, Values] = {
         {"disk_format": "raw", "container_format": "bare", "location": "$url"},
         {
             "name": NAMES,
+            "container_format": ["ovf"],
+            "location": ["$url"],
             "id": ["$unique_id"],
             "disk_format": ["aki"],
             "min_disk": [1, "1"],
@@ -330,6 +355,7 @@ IMAGES: Mapping[str, Values] = {
             "visibility": ["private", "shared"],
             "active": OFF,
             "members": [["$other_project"]],
+            "owner": ["$own_project"],
         },
         together={"members": {"visibility": "shared"}, "disk_format": {"container_format": "aki"}},
     ),
@@ -350,6 +376,7 @@ MESSAGING: Mapping[str, Values] = {
     "OS::Zaqar::Subscription": Values(
         {"queue_name": "$queue", "subscriber": "$unique_url"},
         {
+            "queue_name": ["$queue_name"],
             "subscriber": ["$unique_upper_url", "$unique_mail"],
             "ttl": [600, "600"],
             "options": [{"post_data": "x"}, {"from": "A@Example.org", "n": 1}],
@@ -387,6 +414,7 @@ WORKFLOWS: Mapping[str, Values] = {
     "OS::Mistral::ExternalResource": Values(
         {"actions": {"CREATE": {"workflow": "$workflow"}, "DELETE": {"workflow": "$workflow"}}},
         {
+            "actions": [{"CREATE": {"workflow": "$workflow", "params": {"env": {"a": 1}}}}],
             "input": [{"word": "w"}],
             "description": ["words"],
             "replace_on_change_inputs": [["word"]],
@@ -414,6 +442,11 @@ BARE_METAL: Mapping[str, Values] = {
 }
 RESERVED = {"resource_type": "physical:host", "min": 1, "max": 1}
 RESERVATIONS: Mapping[str, Values] = {
+    "OS::Blazar::Host": Values(
+        {"name": "$free_host"},
+        {"name": ["$free_host"], "extra_capability": [{"Key": "Value"}, {"n": 1}]},
+        by_admin=True,
+    ),
     "OS::Blazar::Lease": Values(
         {
             "name": "$unique",
@@ -422,6 +455,9 @@ RESERVATIONS: Mapping[str, Values] = {
             "reservations": [RESERVED],
         },
         {
+            "name": ["$unique_mixed"],
+            "start_date": ["2090-01-02 10:00"],
+            "end_date": ["2090-01-11 10:00"],
             "before_end_date": ["2090-01-09 10:00"],
             "reservations": [
                 [{**RESERVED, "min": "1", "hypervisor_properties": '[">=", "$vcpus", "1"]', "resource_properties": ""}],
@@ -444,6 +480,9 @@ OF_SERVICE: Mapping[tuple[str, ...], Mapping[str, Values]] = {
     ("mistral",): WORKFLOWS,
     ("ironic",): BARE_METAL,
     ("blazar",): RESERVATIONS,
+    ("vpnaas",): VIRTUAL_PRIVATE_NETWORKS,
+    ("sfc",): SERVICE_CHAINS,
+    ("taas",): TAPS,
 }
 """Optional services that are needed -> types."""
 SERVICES: Mapping[str, Values] = {name: values for table in OF_SERVICE.values() for name, values in table.items()}

@@ -475,11 +475,6 @@ DELETING = "deleting"
 """Status of a thing of any kind that the cloud is deleting."""
 
 
-def shows_what_is_kept(thing: Thing, statuses: Statuses) -> bool:
-    """Return whether an answer shows what the cloud makes of a request: a busy thing may get the rest only later."""
-    return settling(thing, statuses) is None or str(thing.seen.properties.get("status")).lower() in statuses.stored
-
-
 def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
     """Judge a thing by its `status`: a verdict for busy, broken and unknown words, None if it is ready or has none."""
     status = thing.seen.properties.get("status")

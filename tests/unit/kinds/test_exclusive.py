@@ -51,7 +51,7 @@ SHARED: dict[str, tuple[str, dict[str, Any], dict[str, Any], Shared]] = {
         {"flow_classifiers": ["b"]},
         Shared(("classifier b",), Way.GOES),
     ),
-    "none of the things that both name": ("port_chain", {"flow_classifiers": ["a"]}, {"flow_classifiers": []}, Shared()),
+    "none of such things": ("port_chain", {"flow_classifiers": ["a"]}, {"flow_classifiers": []}, Shared()),
     "names that are both made up": ("flavor", {"name": None, "ram": 1}, {"name": None, "ram": 2}, Shared()),
     "a kind that holds nothing": ("volume", {"name": "v"}, {"name": "v"}, Shared()),
 }  # fmt: skip

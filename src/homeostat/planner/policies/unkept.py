@@ -10,13 +10,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from homeostat.kinds.base import Statuses
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Observation, Verdict
 from homeostat.model.plan import Step, Verb
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
-from homeostat.resources.base import Thing, shows_what_is_kept
+from homeostat.resources.base import Thing, settling
 from homeostat.resources.comparison import fingerprint
 from homeostat.resources.registry import type_of
 
@@ -51,6 +52,11 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
         return False
     row.marks = replace(row.marks or NO_MARKS, accepted=found) or None
     return True
+
+
+def shows_what_is_kept(thing: Thing, statuses: Statuses) -> bool:
+    """Return whether an answer shows what the cloud makes of a request: a busy thing may get the rest only later."""
+    return settling(thing, statuses) is None or str(thing.seen.properties.get("status")).lower() in statuses.stored
 
 
 def sent(world: World, row: Resource, verdict: Verdict) -> None:
