@@ -131,7 +131,7 @@ def references(wanted: Sequence[Any], seen: Any) -> bool:
     items = list(dict.fromkeys(map(str, wanted)))
     named = [each for each in items if not _UUID.fullmatch(each)]
     ids = [each for each in items if each not in named]
-    return isinstance(seen, list) and _paired([*ids, *named], seen, reference)
+    return isinstance(seen, list) and _paired([*ids, *named], list(dict.fromkeys(seen)), reference)
 
 
 def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
