@@ -42,7 +42,7 @@ GRANTS: Sequence[Sequence[Mapping[str, Any]]] = (
     [{"role": "$role_name", "domain": "default"}, {"role": "$role", "project": "$target"}],
     [{"role": "$role", "project": "$target"}] * 2,
 )
-PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMTVjk3nrwIXANnmV3Sj7fcbC5XJXIhuP7LMlWxU0RPB someone@example.org"
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMTVjk3nrwIXANnmV3Sj7fcbC5XJXIhuP7LMlWxU0RPB user@example.org"
 RULES: Sequence[Sequence[Mapping[str, Any]]] = (
     [{**TCP, "port_range_min": 1, "port_range_max": 65535}],
     [{"protocol": "udp", "port_range_min": "1", "port_range_max": "65535"}],

@@ -28,11 +28,12 @@ vpn:
     description: $words
     router: {get_resource: router}
     subnet: {get_resource: subnet}
-ike: {type: OS::Neutron::IKEPolicy, properties: {auth_algorithm: sha256, description: $words}}
+ike: {type: OS::Neutron::IKEPolicy, properties: {auth_algorithm: sha256}}
 ipsec: {type: OS::Neutron::IPsecPolicy, properties: {auth_algorithm: sha256, encryption_algorithm: $cipher}}
 connection:
   type: OS::Neutron::IPsecSiteConnection
   properties:
+    description: $words
     peer_address: 192.0.2.8
     peer_id: 192.0.2.8
     peer_cidrs: [10.98.0.0/24]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
-from homeostat.clouds.port import Creation
+from homeostat.clouds.port import Change, Creation
 from homeostat.model.errors import Terminal, Transient
 from tests.openstack.lives import Life, Spec, adapter, check_life, check_lost, check_never, make, remove
 from tests.openstack.projects import Project
@@ -148,7 +148,7 @@ def test_a_lost_answer_has_made_one_thing(
 
 @pytest.mark.parametrize("kind", ["vpn_service", "ike_policy", "ipsec_policy", "port_pair", "port_pair_group"])
 def test_what_another_thing_uses_is_not_deleted_yet(kind: str, world: World) -> None:
-    """Whoever goes on waits for that to go; the error passes."""
+    """The error passes: what deletes it waits for that to go."""
     properties = world.filled({**SECRET, "vpnservice_id": "$vpn", "ikepolicy_id": "$ike", "ipsecpolicy_id": "$ipsec"})
     connection = make(world.cloud, "OS::Neutron::IPsecSiteConnection", properties)
     chain = make(world.cloud, "OS::Neutron::PortChain", world.filled({"port_pair_groups": ["$group_1"]}))
@@ -163,6 +163,20 @@ def test_what_another_thing_uses_is_not_deleted_yet(kind: str, world: World) -> 
         assert isinstance(world.cloud.delete(kind, [world.names[used[kind]]])[0], Transient)
     finally:
         remove(world.cloud, "port_chain", chain)
+        remove(world.cloud, "ipsec_site_connection", connection)
+
+
+@pytest.mark.parametrize(("kind", "called"), [("ike_policy", "ike"), ("ipsec_policy", "ipsec")])
+def test_a_policy_that_a_connection_uses_is_not_changed(kind: str, called: str, world: World) -> None:
+    """No time brings that about: the error is for good, and says what does."""
+    properties = world.filled({**SECRET, "vpnservice_id": "$vpn", "ikepolicy_id": "$ike", "ipsecpolicy_id": "$ipsec"})
+    connection = make(world.cloud, "OS::Neutron::IPsecSiteConnection", properties)
+    try:
+        change = Change(world.names[called], {"description": "other"}, ("description",))
+        (answer,) = world.cloud.update(kind, [change])
+        assert isinstance(answer, Terminal)
+        assert "add another policy" in str(answer)
+    finally:
         remove(world.cloud, "ipsec_site_connection", connection)
 
 

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 
 from homeostat.clouds.openstack.network import NetworkCollection
 from homeostat.clouds.openstack.service import Wire
-from homeostat.model.errors import HomeostatError, Terminal, Uncertain
+from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 DROPPED = frozenset({"sha1", "3des"})
 """Algorithms that its VPNs store no more from 2026.2 on, though their API still takes them."""
 INTERNAL = "internal server error"
+IN_USE = "is in use by existing IPsecSiteConnection"
+"""A policy stays as it is for as long as a connection has it, not only for now."""
 REMEDY = "set auth_algorithm to sha256 or another one, and encryption_algorithm to one of aes"
 
 
@@ -56,6 +58,10 @@ class VpnPolicies(Plugged):
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         try:
             return super().update(handle, spec, changed)
+        except Transient as error:
+            if IN_USE not in str(error):
+                raise
+            raise Terminal(f"{error}: add another policy, and let the connection name that one") from error
         except HomeostatError as error:
             self._check_algorithms({name: spec[name] for name in changed if name in spec}, error)
             raise
