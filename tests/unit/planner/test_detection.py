@@ -8,7 +8,7 @@ from homeostat.clustering.health_policy import health_policy
 from homeostat.clustering.policies import stored_policy
 from homeostat.convergence.health_checks.probes import Answer, judged
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
-from homeostat.model.node_health import Finding, Look, NodeHealth, dump, load
+from homeostat.model.node_health import Detected, Finding, Look, NodeHealth, dump, load
 from homeostat.model.observed import Observation, Presence
 from homeostat.planner.policies import detection
 from homeostat.planner.policies.detection import Member
@@ -230,3 +230,30 @@ def test_a_server_that_is_gone_does_not_wait_for_looks_at_its_host() -> None:
     member = Member("server", Observation(Presence.ABSENT, "server-1"), 0.0)
     look = detection.by_hypervisor(member, None, wanted.detections[0])
     assert detection.found(wanted, member, {0: look}, None, 1.0).finding is UNHEALTHY
+
+
+@pytest.mark.parametrize(
+    ("quorum", "detected", "expected"),
+    [
+        (1, [(UNHEALTHY, 0)], False),
+        (1, [(UNHEALTHY, 1)], True),
+        (1, [(UNHEALTHY, 1), (UNHEALTHY, 0)], False),
+        (2, [(UNHEALTHY, 1), (UNHEALTHY, 0)], True),
+        (2, [(UNHEALTHY, 0), (UNHEALTHY, 0)], False),
+        (1, [(UNHEALTHY, 1), (UNKNOWN, 0)], True),
+        (1, [(HEALTHY, 0)], False),
+        (1, [], False),
+    ],
+)
+def test_what_the_newest_looks_find_healthy_is_mending(
+    quorum: int, detected: list[tuple[Finding, int]], expected: bool
+) -> None:
+    found = tuple(Detected("NODE_STATUS_POLLING", finding, 0.0, successes=well) for finding, well in detected)
+    wanted = replace(policy(), quorum=quorum)
+    assert detection.is_mending(wanted, NodeHealth(UNHEALTHY, 0.0, detected=found)) is expected
+
+
+def test_what_an_event_told_of_is_not_mending_by_other_looks() -> None:
+    told = Detected("LIFECYCLE_EVENTS", UNHEALTHY, 0.0)
+    polled = Detected("NODE_STATUS_POLLING", UNHEALTHY, 0.0, successes=1)
+    assert not detection.is_mending(policy(), NodeHealth(UNHEALTHY, 0.0, detected=(told, polled)))

@@ -29,7 +29,7 @@ from homeostat.model.health_policy import HealthPolicy, Mode
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import OperationIntent
 from homeostat.model.marks import LetGoMark, Marks, RecoveryMark, UnhealthyMark
-from homeostat.model.node_health import Finding, NodeHealth, ShardHealth
+from homeostat.model.node_health import Detected, Finding, NodeHealth, ShardHealth
 from homeostat.model.rollout import Rollout, RolloutSettings, WaitGate
 from homeostat.model.waiting import REASONS, Why
 from homeostat.model.world import Brake, World
@@ -92,9 +92,10 @@ def policy_of(**more: Any) -> HealthPolicy:
     return replace(health_policy(check_policy(spec)), **more)
 
 
-def ill(policy: HealthPolicy, *, size: int = 1, unhealthy: int = 1, **more: Any) -> World:
-    """A server that a policy has found unhealthy and marked."""
-    node = NodeHealth(Finding.UNHEALTHY, NOW - 30, "it is stopped")
+def ill(policy: HealthPolicy, *, size: int = 1, unhealthy: int = 1, well: int = 0, **more: Any) -> World:
+    """A server that a policy has found unhealthy and marked; the newest looks, as many as `well`, found it healthy."""
+    detected = Detected("NODE_STATUS_POLLING", Finding.UNHEALTHY, NOW - 30, successes=well)
+    node = NodeHealth(Finding.UNHEALTHY, NOW - 30, "it is stopped", detected=(detected,))
     of_row = {"state": "CHECK_FAILED", "updated_at": NOW - 30, "reason": "it is stopped", "marks": ILL, **more}
     health = ShardHealth({"": policy}, {"a1": node}, NOW - 1, size, unhealthy)
     there = {"a1": seen("stopped")}
@@ -322,6 +323,11 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20, acted_at=NOW - 20))),
         DUE,
         ("a", Why.VERIFYING, (), "RECREATE is done; it is stopped", 30.0, 90.0, "", None),
+    ),
+    "a reboot seems to help, though its time is over": (
+        ill(policy_of(verify_s=5), well=1, marks=replace(ILL, recovery=RecoveryMark(NOW - 20, acted_at=NOW - 20))),
+        DUE,
+        ("a", Why.VERIFYING, (), "RECREATE is done; it is stopped", 30.0, 1.0, "", None),
     ),
     "it is not confirmed that a server is cut off": (
         ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20)), state="UPDATE_IN_PROGRESS",

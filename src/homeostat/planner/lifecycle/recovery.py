@@ -41,7 +41,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     unfenced,
     was_recovered,
 )
-from homeostat.planner.policies import health_brake, reported, unhealthy
+from homeostat.planner.policies import detection, health_brake, reported, unhealthy
 from homeostat.planner.retry.policy import RETRY
 
 RECOVERED = "recovered: it is healthy again"
@@ -288,11 +288,12 @@ def _waits(case: Case) -> Waiting | None:
 
 def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
     """Return the wait for a look that finds a member healthy after an action; None once its time is over."""
-    row, now = case.row, case.now
+    row, policy, now = case.row, case.policy, case.now
     if row.failed and row.action != Action.CHECK:
         return None  # the action itself has failed
-    ends_at = row.updated_at + case.policy.verify_s
-    if now >= ends_at and _health(case.context).looked_at > row.updated_at:
+    ends_at = row.updated_at + policy.verify_s
+    looked = _health(case.context).looked_at > row.updated_at
+    if now >= ends_at and looked and not detection.is_mending(policy, case.node):
         return None
     said = f"{_name_of(case, recovery)} is done; {case.node.reason}"
     return Waiting(row.name, Why.VERIFYING, (), said, row.updated_at, max(ends_at, now + 1.0), row.key)

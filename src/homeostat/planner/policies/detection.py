@@ -208,6 +208,14 @@ def found(
     return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
 
 
+def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
+    """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
+    ill = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
+    still = [each for each in ill if each.successes == 0]
+    told = any(each.type == DetectionType.EVENTS for each in still)
+    return len(still) < len(ill) and not told and not policy.is_unhealthy(len(still))
+
+
 def _counted(look: Look, one: Detected) -> Detected:
     """Return what was found, with when places had looked last for it, as long as looks in a row are counted."""
     counts = one.successes > 0 if one.finding is Finding.UNHEALTHY else one.failures > 0
