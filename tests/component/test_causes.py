@@ -54,4 +54,5 @@ def test_a_node_is_made_once_its_quota_was_raised() -> None:
     assert service.states(service.group)["0"] == "CREATE_FAILED"
     allow(service, None)
     service.live(660.0)
-    assert set(service.states(service.group).values()) == {"CREATE_COMPLETE"}
+    assert service.states(service.group) == {"0": "CHECK_COMPLETE", "1": "CREATE_COMPLETE", "2": "CREATE_COMPLETE"}
+    assert len(service.cloud.things("server")) == 3

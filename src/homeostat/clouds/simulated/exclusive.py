@@ -116,13 +116,7 @@ class Exclusive:
             for each in server.get("networks") or ()
             if not each.get("port")
         ]
-        # The address that a network has given to a server is taken as well.
-        places += [
-            (name, each["addr"])
-            for _, server in self._others("server", handle)
-            for name, group in (server.get("addresses") or {}).items()
-            for each in group
-        ]
+        places += [place for _, server in self._others("server", handle) for place in _given(server)]
         if any(each == address and self._id("network", of) == network for of, each in places):
             return Terminal(f"Fixed IP address {address} is already in use")
         return None
@@ -150,3 +144,11 @@ class Exclusive:
         if self._has("floating_ip", "port_id", spec.get("port_id"), handle):
             return Transient(f"port {spec['port_id']} has a floating IP")
         return None
+
+
+def _given(server: Fields) -> Iterator[tuple[Any, Any]]:
+    """Yield network and address of the ports that a server has by itself; those of named ports are theirs."""
+    entries = [each for each in server.get("networks") or () if not each.get("port")]
+    for name in {each.get("network_name") or each.get("network") for each in entries}:
+        for each in (server.get("addresses") or {}).get(str(name)) or ():
+            yield name, each["addr"]
