@@ -253,7 +253,7 @@ def test_what_the_newest_looks_find_healthy_is_mending(
     assert detection.is_mending(wanted, NodeHealth(UNHEALTHY, 0.0, detected=found)) is expected
 
 
-def test_what_an_event_told_of_is_not_mending_by_other_looks() -> None:
-    told = Detected("LIFECYCLE_EVENTS", UNHEALTHY, 0.0)
+def test_an_event_is_not_mended_by_other_looks() -> None:
+    event = Detected("LIFECYCLE_EVENTS", UNHEALTHY, 0.0)
     polled = Detected("NODE_STATUS_POLLING", UNHEALTHY, 0.0, successes=1)
-    assert not detection.is_mending(policy(), NodeHealth(UNHEALTHY, 0.0, detected=(told, polled)))
+    assert not detection.is_mending(policy(), NodeHealth(UNHEALTHY, 0.0, detected=(event, polled)))

@@ -212,8 +212,8 @@ def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
     """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
     ill = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
     still = [each for each in ill if each.successes == 0]
-    told = any(each.type == DetectionType.EVENTS for each in still)
-    return len(still) < len(ill) and not told and not policy.is_unhealthy(len(still))
+    events = any(each.type == DetectionType.EVENTS for each in still)
+    return len(still) < len(ill) and not events and not policy.is_unhealthy(len(still))
 
 
 def _counted(look: Look, one: Detected) -> Detected:
