@@ -210,6 +210,8 @@ def _check_failure(stack: Any, rows: list[Any], *, mended: bool) -> None:
     known = mended or stack.action in (Action.CHECK, Action.SNAPSHOT) or any(fate in stack.reason for fate in FATES)
     # After a lock or a suspension a stack is as it was before; its resources show that they were unlocked or resumed.
     known = known or any(row.action in (Action.UNLOCK, Action.RESUME) for row in rows)
+    # Where its revision has failed nothing that is healed later changes that (ADR 0047): what a resumption found is.
+    known = known or (stack.action == Action.RESUME and stack.complete_revision != stack.revision)
     assert failed or known, f"{stack.name}: no resource failed: {stack.reason}"
     for row in failed:
         assert row.reason, f"{stack.name}.{row.name} failed without a reason"

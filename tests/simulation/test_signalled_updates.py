@@ -171,7 +171,8 @@ class SignalledWorld(TroubledWorld):
         """No more members are away than may be, those included that have to report."""
         plan, old, new = after.group["rollout"], members_of(before.group), members_of(after.group)
         there = old.keys() & new.keys()
-        changed = {name for name in there if old[name] != new[name]}
+        # One that has no row yet serves nobody.
+        changed = {name for name in there & before.members.keys() if old[name] != new[name]}
         asked, following = (each.group["rollout"]["reports"] for each in (before, after))
         follows = before.group["resource_def"] == after.group["resource_def"] and following["number"] > asked["number"]
         waited_for = {name for name, said in self._unheard_of(before).items() if not said}
