@@ -34,12 +34,14 @@ REST_S = 300.0
 @dataclass(frozen=True, slots=True)
 class CrowdPlan:
     """How many clients for how long. pause_s — between two requests of one client, on average; writes — share of
-    requests that change something; large — addresses of large stacks, below the project, that are read, too."""
+    requests that change something; large — addresses of large stacks, below the project, that are read, too; least — of
+    such changes that have to be answered, for which the clients stay longer on a slow machine."""
 
     clients: int = 50
     seconds: float = 60.0
     pause_s: float = 1.0
     writes: float = 0.2
+    least: int = 0
     large: tuple[str, ...] = ()
     changes: tuple[dict[str, Any], ...] = ()
     """Bodies that large stacks may be updated with, in turns."""
@@ -67,6 +69,10 @@ class CrowdResult:
     @property
     def answers(self) -> int:
         return sum(map(len, self.seconds.values()))
+
+    @property
+    def writes(self) -> int:
+        return sum(len(self.seconds[kind]) for kind in ("create", "update", "delete"))
 
 
 def crowd(url: str, plan: CrowdPlan, seed: int = 0) -> CrowdResult:
@@ -104,7 +110,10 @@ class Client:
         self._made = 0
 
     async def live(self, ends_at: float) -> None:
-        while time.monotonic() + (pause_s := self._dice.expovariate(1 / self._plan.pause_s)) < ends_at:
+        while True:
+            pause_s = self._dice.expovariate(1 / self._plan.pause_s)
+            if time.monotonic() + pause_s >= ends_at and self._result.writes >= self._plan.least:
+                return
             await asyncio.sleep(pause_s)
             writes = self._dice.random() < self._plan.writes
             await (self._write() if writes else self._read())
