@@ -146,7 +146,7 @@ class Refused(Exception):
     """The service does not take a value."""
 
 
-_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+")
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+|(?<=aggregate )\d+")
 
 
 def asked(act: Any, *, again: bool = False) -> Observation:
@@ -177,7 +177,7 @@ def tried(
     try:
         seen = one.create()
     except (Refused, Rejected) as error:
-        return {"sent": value, "shown": _said(error, unique), "how": "refused", "drift": [], "default": None}
+        return {"sent": value, "shown": _said(error, known), "how": "refused", "drift": [], "default": None}
     try:
         late = one.type.changed_outside(one.thing(seen))
         if late in LATER:
@@ -190,7 +190,7 @@ def tried(
             try:
                 shown_then, more_left = _taken_out(one, key, base, given)
             except Refused as error:
-                refused, shown_then, more_left, plain = {"kept": _said(error, unique)}, None, [], None
+                refused, shown_then, more_left, plain = {"kept": _said(error, known)}, None, [], None
             default = None if plain is None else _alike(plain.get(one.type.renamed.get(key, key), ABSENT), shown_then)
             left = (*left, *more_left)
     finally:
@@ -210,9 +210,13 @@ def tried(
     }
 
 
-def _said(error: Exception, unique: str) -> str:
+def _said(error: Exception, known: Mapping[str, str]) -> str:
     """Return what is said of a value that is refused, without the names of this run."""
-    return TOKEN.sub("[token]", str(error).replace(unique, "$unique"))
+    said = str(error)
+    for name in known:
+        if name == "unique" or name.endswith("_name"):
+            said = said.replace(known[name], f"${name}")
+    return TOKEN.sub("[token]", said)
 
 
 def _of_its_own(unique: str) -> dict[str, str]:
