@@ -17,6 +17,7 @@ import http.client
 import importlib
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -28,6 +29,25 @@ from minios import faults
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 THREADS = 8
 CHANNEL_S = 300
+ONE_AT_A_TIME = ("keystone",)
+"""Services that answer one request at a time. Keystone's middleware keeps the token of a request on an object that all
+threads share: a trust that is passed on could be recorded as one of the user."""
+
+
+def one_at_a_time(app: Application) -> Application:
+    lock = threading.Lock()
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with lock:
+            answer = app(environ, start_response)
+            try:
+                return [b"".join(answer)]
+            finally:
+                close = getattr(answer, "close", None)
+                if close is not None:
+                    close()
+
+    return serve
 
 
 class FaultInjector:
@@ -90,7 +110,7 @@ def main() -> None:
     sys.argv = [service, *arguments]
     app = importlib.import_module(module).application
     waitress.serve(
-        FaultInjector(app, service),
+        FaultInjector(one_at_a_time(app) if service in ONE_AT_A_TIME else app, service),
         host="127.0.0.1",
         port=int(port),
         threads=THREADS,
