@@ -192,7 +192,7 @@ def test_a_queue_that_the_stack_makes_itself_gets_the_events_of_its_own_creation
     assert {each["ttl"] for each in messages} == {100}
 
 
-def test_the_first_event_makes_a_queue_and_no_event_brings_back_one_that_goes_with_its_stack() -> None:
+def test_the_first_event_makes_a_queue_that_stays() -> None:
     service = Service()
     stack_id = service.create({"a": double()}, environment={"event_sinks": [QUEUE]})
     service.live(1.0)
@@ -200,8 +200,19 @@ def test_the_first_event_makes_a_queue_and_no_event_brings_back_one_that_goes_wi
     assert story([each["body"] for each in messages]) == service.story(stack_id)
     service.delete(stack_id)
     service.live(60.0)
-    expected = [each for each in service.story(stack_id) if "DELETE" not in each]
-    assert story([each["body"] for each in messages]) == expected
+    assert story([each["body"] for each in messages]) == service.story(stack_id)
+
+
+def test_no_event_brings_back_a_queue_that_goes_with_its_stack() -> None:
+    service = Service()
+    stack_id = service.create({"news": NEWS}, environment={"event_sinks": [QUEUE]})
+    service.live(1.0)
+    assert service.cloud.messages["news"]
+    service.delete(stack_id)
+    service.live(60.0)
+    assert "news" not in service.cloud.messages
+    (failure,) = failures(service)
+    assert failure.reason == "there is no queue news"
 
 
 def test_an_update_adds_and_removes_sinks(service: Service, listener: Listener) -> None:

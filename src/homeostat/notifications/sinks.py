@@ -83,7 +83,7 @@ class QueueSink:
             raise Rejected("ResourceTypeUnavailable", message)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Post one event; the service makes a queue that is not there, but not for the end of a stack.
+        """Post one event; a queue that is not there is made, but not to say that something is deleted.
 
         Raises:
             HomeostatError: The cloud cannot be reached, or refuses the message.

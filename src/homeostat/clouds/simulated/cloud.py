@@ -321,6 +321,8 @@ class SimulatedCloud:
 
     def _remove(self, key: tuple[str, str]) -> None:
         thing = self._things.pop(key)
+        if thing.kind == "queue":
+            self.messages.pop(key[1], None)
         self._effects.forget(key)
         left_at = self._now() if thing.gone_at is None else thing.gone_at
         for each in self._snapshots.get(key, ()):
@@ -429,7 +431,9 @@ class SimulatedCloud:
             return self._delete_with_parts(kind, operation)
         if thing is not None and verb == "snapshot":
             self._snapshot((kind, operation.handle), operation.arguments)
-        elif verb == "post" and (thing is not None or operation.arguments.get("make")):
+        elif verb == "post" and (
+            thing is not None or operation.arguments.get("make") or operation.handle in self.messages
+        ):
             self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
             if thing is None:  # there are only messages: a creation of that name takes it
                 return Observation(Presence.PRESENT, operation.handle, {"name": operation.handle}, self._now())

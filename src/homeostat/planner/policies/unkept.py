@@ -97,10 +97,10 @@ def of(world: World, row: Resource, verdict: Verdict) -> tuple[str, ...]:
 
 def reason(world: World, row: Resource, names: tuple[str, ...]) -> str:
     """Return what users read: the properties, and both values unless the stack may have secrets in them."""
-    return "; ".join(_counted(world, row, name) for name in names)
+    return "; ".join(_reason_of(world, row, name) for name in names)
 
 
-def _counted(world: World, row: Resource, name: str) -> str:
+def _reason_of(world: World, row: Resource, name: str) -> str:
     if world.stack.secret is not False:
         return f"{name} was sent again, and the cloud does not keep it: it is left so"
     wanted, seen = map(_text, _values(row, thing_of(world, row), name))
