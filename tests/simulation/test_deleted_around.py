@@ -94,17 +94,7 @@ class DeletedAroundWorld(SimulatedWorld):
         for _ in range(STEPS):
             if self._rng.random() < 0.02:
                 self._vanish()
-            if self._rng.random() < 0.02:
-                victim = self._rng.choice(self.workers)
-                if self._rng.random() < 0.5:
-                    victim.kill()
-                    self.note(f"kill {victim.name}")
-                else:
-                    victim.frozen_until = self.clock.time + self._rng.choice((1.0, 6.0, 20.0))
-            if self._rng.random() < 0.2:
-                self.replace_dead()
-            self.step()
-            self.clock.time += self._rng.choice((0.0, 0.01, 0.1, 1.0))
+            self.go_on(self._rng)
 
     def _vanish(self) -> None:
         there = sorted(self.servers())

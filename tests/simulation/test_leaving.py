@@ -114,17 +114,7 @@ class LeavingWorld(SimulatedWorld):
     def _go_on(self) -> None:
         """For a while, in which a worker may be killed or frozen."""
         for _ in range(self._rng.choice((0, 0, 0, 5, STEPS))):
-            if self._rng.random() < 0.02:
-                victim = self._rng.choice(self.workers)
-                if self._rng.random() < 0.5:
-                    victim.kill()
-                    self.note(f"kill {victim.name}")
-                else:
-                    victim.frozen_until = self.clock.time + self._rng.choice((1.0, 6.0, 20.0))
-            if self._rng.random() < 0.2:
-                self.replace_dead()
-            self.step()
-            self.clock.time += self._rng.choice((0.0, 0.01, 0.1, 1.0))
+            self.go_on(self._rng)
 
 
 @pytest.mark.shows("MU8")

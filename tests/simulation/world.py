@@ -141,6 +141,20 @@ class SimulatedWorld:
         self.check()
         return True
 
+    def go_on(self, rng: random.Random) -> None:
+        """One step, before which a worker may be killed or frozen, and some time after it. rng — decides that."""
+        if rng.random() < 0.02:
+            victim = rng.choice(self.workers)
+            if rng.random() < 0.5:
+                victim.kill()
+                self.note(f"kill {victim.name}")
+            else:
+                victim.frozen_until = self.clock.time + rng.choice((1.0, 6.0, 20.0))
+        if rng.random() < 0.2:
+            self.replace_dead()
+        self.step()
+        self.clock.time += rng.choice((0.0, 0.01, 0.1, 1.0))
+
     def _choose(self) -> tuple[Process, Actor] | None:
         """Who is in the middle of something goes first, mostly; then those for whom something is due."""
         actors = [(process, actor) for process in self.processes if process.ready for actor in process.actors]
