@@ -321,8 +321,7 @@ class SimulatedCloud:
 
     def _remove(self, key: tuple[str, str]) -> None:
         thing = self._things.pop(key)
-        if thing.kind == "queue":
-            self.messages.pop(key[1], None)
+        self.messages.pop(key[1] if thing.kind == "queue" else "", None)
         self._effects.forget(key)
         left_at = self._now() if thing.gone_at is None else thing.gone_at
         for each in self._snapshots.get(key, ()):
@@ -431,11 +430,8 @@ class SimulatedCloud:
             return self._delete_with_parts(kind, operation)
         if thing is not None and verb == "snapshot":
             self._snapshot((kind, operation.handle), operation.arguments)
-        elif verb == "post" and (
-            thing is not None or operation.arguments.get("make") or operation.handle in self.messages
-        ):
-            self.messages.setdefault(operation.handle, []).extend(operation.arguments["messages"])
-            if thing is None:  # there are only messages: a creation of that name takes it
+        elif verb == "post":
+            if services.post(self.messages, operation, there=thing is not None) and thing is None:
                 return Observation(Presence.PRESENT, operation.handle, {"name": operation.handle}, self._now())
         elif thing is not None and verb == "run":
             return services.run(thing.properties, operation.arguments) or self._observation(kind, operation.handle)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from homeostat.clouds.port import Operation
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 
 Fields = dict[str, Any]
@@ -194,6 +195,20 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
     "lease": _lease,
     "baremetal_port": _baremetal_port,
 }
+
+
+def post(queues: dict[str, list[Mapping[str, Any]]], operation: Operation, *, there: bool) -> bool:
+    """Post messages to a queue; return whether there is one.
+
+    Args:
+        queues: Name of a queue -> its messages. A queue that a message has made has nothing else: a creation takes it.
+        operation: The operation.
+        there: Whether it was created.
+    """
+    name, arguments = operation.handle, operation.arguments
+    if there or arguments.get("make") or name in queues:
+        queues.setdefault(name, []).extend(arguments["messages"])
+    return name in queues
 
 
 def run(workflow: Fields, arguments: Mapping[str, Any]) -> HomeostatError | None:
