@@ -1,5 +1,7 @@
 """Adopting nested stacks and groups, and documents of our own."""
 
+import pytest
+
 from tests.component.adopted import CHILD, document, entry, foreign, moved
 from tests.component.running import Service, condition, group, handle, server, template, volume
 
@@ -56,6 +58,30 @@ def test_members_with_random_names_get_numbers_and_a_scaled_group_keeps_its_size
     found = {row.name: row.handle for row in service.rows(service.child().id)}
     assert found == {"0": ids["a7fz"], "1": ids["mm2p"], "2": ids["qx3k"]}
     assert service.servers() == sorted(ids.values())
+
+
+@pytest.mark.parametrize(
+    ("bounds", "state", "servers"),
+    [((2, 5), "ADOPT_COMPLETE", 2), ((0, 0), "ADOPT_FAILED", 1)],
+    ids=["too few: made", "too many: refused"],
+)
+def test_a_scaled_group_is_adopted_within_its_bounds(bounds: tuple[int, int], state: str, servers: int) -> None:
+    """Found by the simulation: a group that was abandoned while it changed had a size that it never has."""
+    service = Service()
+    entries = {"0": entry("0", "OS::Nova::Server", foreign(service, "server", image="i", flavor="small"))}
+    low, high = bounds
+    asg = {
+        "type": "OS::Heat::AutoScalingGroup",
+        "properties": {"min_size": low, "max_size": high, "resource": server()},
+    }
+    source = document({"asg": asg}, {"asg": document({"0": server()}, entries)})
+
+    stack_id = service.adopt(source)
+    service.rest()
+
+    assert service.state(stack_id) == state
+    assert len(service.servers()) == servers
+    assert state == "ADOPT_COMPLETE" or "adopt the stack as the document has it" in service.stack(stack_id).reason
 
 
 def test_a_group_made_in_batches_has_all_members_of_the_document_at_once() -> None:

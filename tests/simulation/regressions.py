@@ -77,5 +77,6 @@ REGRESSIONS = {
     77000149: "in a failed stack a thing would have been made that requires what could not be made",
     79000045: "in a failed stack a thing that was lost, and requires what could not be made, was shown as well",
     79000730: "a rollback went back to what was marked unhealthy, only to make another one again",
+    779035071: "what followed a broken thing was not made when that was gone, in a stack that another one had failed",
 }
 """A seed means something else once worlds change, so each defect has a test of its own, too."""

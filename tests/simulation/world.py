@@ -197,6 +197,7 @@ class SimulatedWorld:
 
     def settle(self, within_s: float = 7200.0) -> None:
         """Go on without faults until everything has been at rest for a while. Fails: AssertionError."""
+        self.replace_dead()  # with no worker alive, nothing would come to rest
         end = self.clock.time + within_s
         rested_at: float | None = None
         for _ in range(STEPS_MAX):

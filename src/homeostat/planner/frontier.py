@@ -423,9 +423,9 @@ class Frontier:
         self.world.seen.pop(row.key, None)
         self.leftovers.pop(row.key, None)
         self._settle(leftover_node(row.key))
-        # A replacement that waits for its broken predecessor to be deleted (`Why.LEAVING`) is not blocked by the
-        # predecessor's node, so settling that does not queue it.
-        if self._graph.blocked.get(row.name) == 0 and row.name not in self._graph.settled:
+        # What waits for its broken predecessor to be deleted (`Why.LEAVING`) is not blocked by the predecessor's node,
+        # so settling that does not queue it; in a failed stack others may block it for ever.
+        if (self._graph.blocked.get(row.name) == 0 or self._outlasts(row.name)) and row.name not in self._graph.settled:
             self._graph.ready.append(row.name)
 
     def _settle(self, node: Node) -> None:

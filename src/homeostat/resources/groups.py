@@ -247,7 +247,7 @@ def numbered(names: Collection[str]) -> dict[str, str]:
     return {name: str(number) for number, name in enumerate(sorted(names))}
 
 
-def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str, Any]:
+def of_members(group: Group, names: Collection[str], bounds: tuple[int, int] | None) -> dict[str, Any]:
     """Return the group with adopted members of these names (numbers); the unused numbers between them are skipped.
 
     Adopted members count at once, up to the final size of the group, even if the group grows in batches: the batches
@@ -256,13 +256,17 @@ def of_members(group: Group, names: Collection[str], *, sized: bool) -> dict[str
     Args:
         group: The group as its definition has it.
         names: Names of the adopted members.
-        sized: Whether the group keeps its present size, whatever its definition says.
+        bounds: Least and greatest size of a group that keeps the size it has between them, whatever its definition
+            says; None for one that does not.
     """
     end = max((int(name) + 1 for name in names), default=0)
     out = [str(number) for number in range(end) if str(number) not in names]
     skip = list(dict.fromkeys([*group.get("skip", ()), *out]))
-    count = len(names) if sized and names else max(group["count"], min(len(names), size_of(group)))
-    return {**group, "skip": skip, "count": count}
+    size = max(group["count"], min(len(names), size_of(group)))
+    if bounds is not None and names:
+        low, high = bounds
+        size = max(low, min(len(names), high))
+    return {**group, "skip": skip, "count": size}
 
 
 def size_of(group: Group) -> int:

@@ -52,7 +52,7 @@ def is_document(entry: Document) -> bool:
     return "resources" in entry
 
 
-def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desired, Entries]:
+def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | None) -> tuple[Desired, Entries]:
     """Fit the first revision of a nested stack and the entries of its document to each other.
 
     A group gets the members that the document has, and entries of members get the names that they have here: numbers.
@@ -60,7 +60,8 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
     Args:
         desired: The revision as the resource describes it.
         document: Document of the nested stack.
-        sized: Whether the group keeps the size of the document instead of the one that its definition states.
+        bounds: Least and greatest size of a group that keeps the size of the document between them, instead of the
+            one that its definition states; None for one that does not.
 
     Returns:
         The revision, and the entries by name of the resource here.
@@ -69,7 +70,7 @@ def arranged(desired: Desired, document: Document, *, sized: bool) -> tuple[Desi
     if desired.kind != "group":
         return desired, entries
     names = groups.numbered(entries)
-    group = groups.of_members(desired.template, names.values(), sized=sized)
+    group = groups.of_members(desired.template, names.values(), bounds)
     whole = group_desired(group)
     found = {names[name]: each for name, each in entries.items()}
     return replace(desired, template=whole.template, shards=whole.shards), found

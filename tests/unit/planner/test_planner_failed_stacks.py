@@ -28,3 +28,14 @@ def test_what_is_lost_in_a_failed_stack_and_cannot_be_made_again_says_so() -> No
         looked={"b1"},
     )
     assert until_an_act(of) == ["b1: record CHECK_FAILED"]
+
+
+def test_what_follows_a_broken_thing_is_made_when_that_is_gone_though_another_failed() -> None:
+    """Found by the simulation: it was blocked by what had failed, and nothing queued it when its predecessor went."""
+    rows = [
+        row("a", revision=3, state="CREATE_FAILED"),
+        row("b", state="DELETE_IN_PROGRESS", reason="broken"),
+        row("b", key="b2", state="INIT_COMPLETE", handle="", replaces="b1", born=2),
+    ]
+    of = world([wanted("a"), wanted("b", SERVER, "a")], rows, {"b1": absent()}, **{**HALTED, "revision": 3})
+    assert until_an_act(of) == ["b1: removed", "b2: create"]

@@ -30,7 +30,7 @@ from homeostat.planner.report.adoption import LookedScope
 from homeostat.planner.report.preview import AskingGates, NotedActs, ResourcePreview
 from homeostat.planner.scope import UNREADABLE, thing_of
 from homeostat.resources.base import AdoptionTag
-from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.scaling import bounds_of
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.database import Database
@@ -242,7 +242,7 @@ class AdoptionLooker:
             if desired is None:
                 outer.give_up(row, Obstacle.UNSEEN, "what is in it follows from what is not in the cloud")
                 return
-            desired, entries = adoption.arranged(desired, document, sized=isinstance(kind, ScalingGroup))
+            desired, entries = adoption.arranged(desired, document, bounds_of(kind, outer.values[row.name]))
             name = f"{outer.name}-{row.name}"
             new = Identity(NOT_STORED, name, self._project)
             compiled, of_shard = self._graphs(desired, new)

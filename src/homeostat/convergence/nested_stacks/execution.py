@@ -25,7 +25,7 @@ from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.lifecycle.cascade import part_kinds
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources import groups
-from homeostat.resources.families.scaling import ScalingGroup
+from homeostat.resources.families.scaling import ScalingGroup, bounds_of
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.resources.scaling_adjustments import AdjustmentType
@@ -225,8 +225,8 @@ class NestedStacks:
         Raises:
             Terminal: The document does not fit the stack.
         """
-        sized = isinstance(type_of(row.type), ScalingGroup)
-        desired, entries = adoption.arranged(desired, document, sized=sized)
+        kind = type_of(row.type)
+        desired, entries = adoption.arranged(desired, document, bounds_of(kind, kind.complete(row.properties)))
         identity = Identity(nested_id, _name_of(world, row), world.stack.project)
         return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
 

@@ -126,6 +126,11 @@ def _healthy(thing: Thing) -> dict[str, Any]:
     return {name: members[name] for name in sorted(members, key=int) if not members[name].get("failed")}
 
 
+def bounds_of(kind: ResourceType, values: Props) -> tuple[int, int] | None:
+    """Return the least and the greatest size of a group; None for what is none, or has none."""
+    return kind.bounds(values) if isinstance(kind, ScalingGroup) else None
+
+
 def clamped(size: int, low: int, high: int) -> int:
     return max(low, min(size, high))
 
