@@ -4,10 +4,12 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.model.node_health import Finding
+from homeostat.store import schema
 from tests.component.checked import Checked, actions, policy, url
 
 SILENT, ILL = Answer(0, "no route to host"), Answer(500, "ill")
@@ -146,3 +148,13 @@ def test_one_that_is_being_made_is_not_asked_and_another_policy_forgets_what_was
     service.answers.clear()
     service.live(30.0)
     assert service.findings() == [HEALTHY, HEALTHY]
+
+
+def test_a_deleted_group_is_asked_no_more_also_from_a_place_without_workers() -> None:
+    """Found by the simulation: what such a place was to ask stayed until the deleted stack was forgotten."""
+    service = Viewed(1, "a", places=[{"name": "a"}, {"name": "nowhere"}])
+    service.delete(service.id)
+    service.rest()
+    service.live(60.0)
+    with service.db.read() as tx:
+        assert tx.execute(select(schema.vantage_look.c.vantage)).scalars().all() == []

@@ -423,13 +423,16 @@ class HealthLaws:
         groups = self._known[-1][1]
         standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
         findings = self._reader.findings()
-        # An action that has timed out leaves to its user what was to go, and what was not made.
-        timed_out = self._reader.timed_out()
-        left = [each for each in self._rows.values() if each.stack_id in timed_out]
-        waits = {each.key for each in left if not each.handle or not self._wanted(each)}
+        waits = self._left_to_users()
         marked = [f"{each.name} is marked: {each.marks}" for each in self.sick() if each.key not in waits]
         unwell = [each for each in standing if findings.get(each.key) != "healthy" and each.key not in waits]
         return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]
+
+    def _left_to_users(self) -> set[str]:
+        """Keys of what an action that has timed out leaves to its user: what was to go, and what was not made."""
+        timed_out = self._reader.timed_out()
+        left = [each for each in self._rows.values() if each.stack_id in timed_out]
+        return {each.key for each in left if not each.handle or not self._wanted(each)}
 
     def check_rest(self, cloud: CheckedCloud) -> None:
         """Every member is healthy, no mark is left, all that is checked was looked at in time, and nothing else is
@@ -446,10 +449,10 @@ class HealthLaws:
         left = [key for key in self._reader.findings() if self._rows[key].stack_id not in groups]
         assert not left, f"findings are left of {left}"
         self._check_places(groups, now)
-        servers = cloud.things("server")
+        servers, left_to_users = cloud.things("server"), self._left_to_users()
         for each in self._rows.values():
             known = groups.get(each.stack_id)
-            if known is not None and each.stands and each.handle in servers:
+            if known is not None and each.stands and each.handle in servers and each.key not in left_to_users:
                 server = servers[each.handle]
                 dead = sees(known.policy, server, host_down=cloud.hosts.is_down(server["host"]))
                 assert not dead, f"{each} is dead, and nothing is done about it: {server}, {known}"

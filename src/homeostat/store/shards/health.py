@@ -276,9 +276,12 @@ def _release(stack_id: str, number: int, until: float, at: float, next_at: float
 
 
 def uncover(tx: Connection, shard: Shard, until: float) -> None:
-    """Have a shard checked no more that was taken until this time."""
+    """Have a shard checked no more that was taken until this time, from no place."""
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at == until)
-    tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
+    taken = tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
+    if taken.rowcount:  # a place where no worker is any more would never take its looks away
+        look = schema.vantage_look.c
+        tx.execute(delete(schema.vantage_look).where(look.stack_id == shard[0], look.number == shard[1]))
 
 
 def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
