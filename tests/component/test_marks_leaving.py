@@ -20,7 +20,7 @@ KINDS = (
 )
 MOMENTS = {
     "not begun": 0.0,
-    "at once": 0.1,
+    "a moment ago": 0.1,
     "being made": 5.0,
     "made, the marked one being deleted": 15.0,
 }
@@ -69,6 +69,16 @@ def test_who_is_marked_leaves_first_whatever_has_begun_for_the_mark(kind: str, m
     service.live(60.0)
     assert members(service) == {name: each for name, each in before.items() if name != "1"}
     assert (service.state(stack_id), len(service.servers())) == ("UPDATE_COMPLETE", 2)
+
+
+def test_nothing_is_begun_for_a_mark_that_a_smaller_size_follows() -> None:
+    """Tacker marks who is to go, and makes the group smaller at once: no other one is made, only to be deleted."""
+    service, stack_id, before = begun("OS::Heat::AutoScalingGroup", 3, "1", "a moment ago")
+    service.update(stack_id, sized("OS::Heat::AutoScalingGroup", 2))
+    service.rest()
+    service.live(60.0)
+    assert members(service) == {name: each for name, each in before.items() if name != "1"}
+    assert sum(line.endswith("CREATE_IN_PROGRESS") for line in service.story(service.child().id)) == 4
 
 
 @pytest.mark.parametrize("moment", ["being made", "made, the marked one being deleted"])

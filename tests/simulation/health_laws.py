@@ -422,21 +422,18 @@ class HealthLaws:
         """What policies have yet to bring to its end: marks on members, and members that were not found healthy."""
         groups = self._known[-1][1]
         standing = [each for each in self._rows.values() if each.stack_id in groups and each.stands]
-        findings = self._reader.findings()
-        waits = self._left_to_users()
+        findings, waits = self._reader.findings(), self._left_to_users()
         marked = [f"{each.name} is marked: {each.marks}" for each in self.sick() if each.key not in waits]
         unwell = [each for each in standing if findings.get(each.key) != "healthy" and each.key not in waits]
         return marked + [f"{each.name} is found {findings.get(each.key)}: {each}" for each in unwell]
 
     def _left_to_users(self) -> set[str]:
         """Keys of what an action that has timed out leaves to its user: what was to go, and what was not made."""
-        timed_out = self._reader.timed_out()
-        left = [each for each in self._rows.values() if each.stack_id in timed_out]
-        return {each.key for each in left if not each.handle or not self._wanted(each)}
+        timed_out, rows = self._reader.timed_out(), self._rows.values()
+        return {each.key for each in rows if each.stack_id in timed_out and not (each.handle and self._wanted(each))}
 
     def check_rest(self, cloud: CheckedCloud) -> None:
-        """Every member is healthy, no mark is left, all that is checked was looked at in time, and nothing else is
-        due (7)."""
+        """Every member is healthy, no mark is left, and all that is checked, and nothing else, was seen in time (7)."""
         assert not self.unsettled(), "; ".join(self.unsettled())
         groups, now = self._known[-1][1], self._now()
         for stack_id, number, health_at, looked_at in self._reader.shards():
@@ -465,14 +462,14 @@ class HealthLaws:
         shards = {(stack_id, number) for stack_id, number, *_ in self._reader.shards()}
         for stack_id, number, place in looks:
             known = groups.get(stack_id)
-            named = {each.name for each in known.policy.vantage_points} if known is not None else set()
+            named = () if known is None else {each.name for each in known.policy.vantage_points}
             there = place in named and (stack_id, number) in shards
             assert there, f"{place} looks at {stack_id}/{number}, and need not: {known}"
-        for stack_id, number in shards & {(each, number) for each, number in shards if each in groups}:
+        for stack_id, number in (each for each in shards if each[0] in groups):
             for point in groups[stack_id].policy.vantage_points:
                 late_s = now - (looks.get((stack_id, number, point.name)) or 0.0)
-                late = late_s > groups[stack_id].policy.interval_s + LATE_S
-                assert not late, f"{point.name} has not looked at {stack_id}/{number} for {late_s} s"
+                longest_s = groups[stack_id].policy.interval_s + LATE_S
+                assert late_s <= longest_s, f"{point.name} has not looked at {stack_id}/{number} for {late_s} s"
 
     def note(self, story: str) -> None:
         """Count what happens while a recovery is under way."""

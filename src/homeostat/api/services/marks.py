@@ -34,6 +34,9 @@ from homeostat.store.stacks import locks, revisions, stack_state, stacks
 DEFAULT_REASON = "state changed by resource_mark_unhealthy api"
 WORDS_MAX = 400
 """Names and ids in one query."""
+RECENT_S = 3.0
+"""Who marks something often sends an update right after, which replaces or removes it. What a pass began for the mark
+alone would have to be undone, so none is asked for before that."""
 DETAILS_MAX = 20
 """Errors of one request that are reported."""
 
@@ -129,14 +132,14 @@ class Marks:
     def _mark(self, stack_id: str, request: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         with self._db.write() as tx:
             # Found twice: first to know what to lock, then, under the locks, as it is now.
-            held = self._hold(tx, _find(tx, stack_id, targets))
+            held = self._hold(tx, _find(tx, stack_id, targets), request)
             found = _find(tx, stack_id, targets)
             for each in found:
                 each.wrong = _hindrance(each, held)
             _refuse(found)
             return self._write(tx, found, request)
 
-    def _hold(self, tx: Connection, found: Sequence[_Sought]) -> set[tuple[tuple[str, ...], int]]:
+    def _hold(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> set[tuple[tuple[str, ...], int]]:
         """Lock what was found, against passes and other requests, and wake its shards.
 
         The lock order is everybody's: stacks before shards, parents first; then shards before rows, children first.
@@ -147,9 +150,12 @@ class Marks:
         held = {each.shard for each in found}
         for ids in sorted({ids for ids, _ in held}, key=lambda ids: (len(ids), ids)):
             locks.changeable(self._db, tx, ids[-1])
+        healed = {each.shard for each in found if stacks.facts(each.stack).converges(each.found.name)}
         now = self._db.now_of(tx)
         for ids, number in sorted(held, key=lambda shard: (-len(shard[0]), shard)):
-            shards.wake(tx, ids[-1], now, shards.USER, [number])
+            # Where nothing is healed the status of the stack follows the mark at once.
+            delay_s = RECENT_S if request.unhealthy and (ids, number) in healed else 0.0
+            shards.wake(tx, ids[-1], now + delay_s, shards.USER, [number])
         return held
 
     def _write(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> list[MarkOutcome]:
