@@ -40,6 +40,9 @@ EXAMPLES = (
     ),
     Example("no router", "network", "POST", 404, "External network 7e1 is not reachable from subnet 40c.", TRANSIENT),
     Example("no address", "network", "POST", 400, "Unable to find any IP address on external network 7e1.", TRANSIENT),
+    Example(
+        "full subnet pool", "network", "POST", 500, "Insufficient prefix space to allocate subnet size /16", TERMINAL
+    ),
     Example("held port", "network", "DELETE", 403, "rule:delete_port is disallowed by policy", TRANSIENT),
     Example("contradiction", "network", "POST", 409, "Gateway ip 10.1.0.5 conflicts with allocation pool", TERMINAL),
     Example(

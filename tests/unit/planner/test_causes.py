@@ -15,6 +15,7 @@ from homeostat.planner.retry import causes
         ("network: Quota exceeded for resources: ['port'].", "quota"),
         ("block-storage: Maximum number of volumes allowed (10) exceeded for quota 'volumes'.", "quota"),
         ("load-balancer: Quota has been met for resources: Load Balancer", "quota"),
+        ("network: Insufficient prefix space to allocate subnet size /16", "a prefix"),
         ("network: No more IP addresses available on network 7.", "address"),
         ("compute: Key pair 'ann' already exists.", "name"),
         ("network: IP address 10.0.0.5 already allocated in subnet 7", "name"),

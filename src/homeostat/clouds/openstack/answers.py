@@ -130,6 +130,15 @@ RULES: tuple[Rule, ...] = (
         words="Unable to find any IP address on external network",
     ),
     _rule(
+        [400, 409, 500],
+        Meaning.TERMINAL,
+        "the subnet pool has no room for the subnet, which was not made",
+        service="network",
+        methods="POST",
+        words="Insufficient prefix space",
+        remedy="give the pool more prefixes, or ask for a smaller subnet",
+    ),
+    _rule(
         [403],
         Meaning.TRANSIENT,
         "a server, a share or a bare metal node has the port still, or its service has not let go of it yet",

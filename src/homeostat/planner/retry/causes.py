@@ -38,6 +38,9 @@ CAUSES = (
     ),
     Cause(re.compile(r"no more (ip )?addresses|address(es)? .*exhausted", re.I), "an address becoming free"),
     Cause(
+        re.compile(r"insufficient prefix space", re.I), "a prefix for its subnet pool, or the deletion of other subnets"
+    ),
+    Cause(
         re.compile(r"already (exists|in use|allocated)|is in use|in use by", re.I), "its name or address becoming free"
     ),
 )
