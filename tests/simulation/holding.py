@@ -79,7 +79,9 @@ class HoldingGardener(Gardener):
                 return
 
     def _ports(self, server: dict[str, Any]) -> str:
-        return max((each["port"]["get_resource"] for each in server["networks"] if "port" in each), default="")
+        """The last of the ports of a server; one that was removed leaves a text in its place."""
+        ports = (each.get("port") for each in server["networks"])
+        return max((each["get_resource"] for each in ports if isinstance(each, dict)), default="")
 
 
 class HoldingWorld(TroubledWorld):
