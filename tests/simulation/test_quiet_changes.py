@@ -17,6 +17,7 @@ import pytest
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.changed_servers import KEPT_S, ChangedServers, OwnChangedServers
 from homeostat.clouds.openstack.cloud import OpenStackCloud
+from homeostat.clouds.openstack.floating_ips import FloatingIpAssociations
 from homeostat.clouds.openstack.server_looks import FULL_S, MARGIN_S, SETTLED_S
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.servers import Servers
@@ -37,15 +38,16 @@ class Died(BaseException):
 
 
 class Nova:
-    """Servers `s0` to `s5`, each with a port and a volume of its own that may be used for it.
+    """Servers `s0` to `s5`, each with a port, a volume and a floating IP of its own that may be used for it.
 
-    listed_at — when each was changed last, as far as it lists that; dies — whether who sends a request that changes
+    led — those that their floating IP leads to; listed_at — when each was changed last, as far as it lists that; dies — whether who sends a request that changes
     something dies before or after it, if at all; deaths, quiet — how often that was, and something was changed."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
         self.servers = {id: _server(id) for id in (f"s{number}" for number in range(SERVERS))}
         self.listed_at = dict.fromkeys(self.servers, now())
+        self.led = set[str]()
         self.dies: Callable[[], str] = lambda: ""
         self.deaths = self.quiet = 0
 
@@ -55,6 +57,13 @@ class Nova:
         shown = {"id": id, "name": id, "network_id": "n", "mac_address": f"mac-{at}", "fixed_ips": [], "tags": []}
         return {"device_owner": "", "description": "", **shown, **held}
 
+    def _floating(self, id: str) -> Wire:
+        at = id.removeprefix("f-")
+        leads = at in self.led
+        port = self._port(f"p-{at}") if leads else None
+        shown = {"id": id, "floating_ip_address": f"198.51.100.{at.removeprefix('s')}", "status": "ACTIVE"}
+        return {**shown, "port_id": port and port["id"], "port_details": port, "fixed_ip_address": "10.0.0.2"}
+
     def _has_port(self, id: str) -> bool:
         return bool(self.servers[id]["addresses"])
 
@@ -63,6 +72,9 @@ class Nova:
             since = params.get("changes-since")
             at = calendar.timegm(time.strptime(since, "%Y-%m-%dT%H:%M:%SZ")) if since else 0.0
             return iter([dict(each) for id, each in self.servers.items() if self.listed_at[id] >= at])
+        if key == "floatingips":
+            leading = [self._floating(f"f-{id}") for id in sorted(self.led)]
+            return iter([each for each in leading if each["port_id"] in params["port_id"]])
         ports = [self._port(f"p-{id}") for id in self.servers] if key == "ports" else []
         wanted = params.get("device_id", params.get("description"))
         field = "device_id" if "device_id" in params else "description"
@@ -72,6 +84,8 @@ class Nova:
         _, collection, id = path.split("/")[:3]
         if collection == "ports":
             return {"port": self._port(id)}
+        if collection == "floatingips":
+            return {"floatingip": self._floating(id)}
         if id not in self.servers:
             raise Missing(path)
         return {"server": dict(self.servers[id])}
@@ -95,8 +109,10 @@ class Nova:
 
     def _carried_out(self, method: str, path: str, body: Any) -> Wire:
         self.quiet += 1
-        _, _, id, *rest = path.split("/")
+        _, collection, id, *rest = path.split("/")
         what = rest[0] if rest else ""
+        if collection == "floatingips":
+            return {"floatingip": self._lead(id.removeprefix("f-"), body["floatingip"]["port_id"])}
         thing = self.servers[id]
         if what == "os-volume_attachments":
             thing[ATTACHED] = [{"id": body["volumeAttachment"]["volumeId"]}] if method == "POST" else []
@@ -104,6 +120,7 @@ class Nova:
         if what == "os-interface":
             entry = {"addr": "10.0.0.2", "version": 4, "OS-EXT-IPS-MAC:mac_addr": f"mac-{id}"}
             thing["addresses"] = {"net": [entry]} if method == "POST" else {}
+            self.led.discard(id)
         elif what == "tags" and len(rest) == 1:
             thing["tags"] = body["tags"]
         elif what == "tags":
@@ -111,6 +128,17 @@ class Nova:
         elif what == "metadata":
             thing["metadata"] = body["metadata"]
         return {}
+
+    def _lead(self, at: str, port: str | None) -> Wire:
+        """Have the floating IP of a server lead to its port, or nowhere; Nova shows that, and lists no change."""
+        group = self.servers[at]["addresses"]["net"]
+        del group[1:]
+        self.led.discard(at)
+        if port:
+            self.led.add(at)
+            floating = self._floating(f"f-{at}")["floating_ip_address"]
+            group.append({**group[0], "addr": floating, "OS-EXT-IPS:type": "floating"})
+        return self._floating(f"f-{at}")
 
 
 def _server(id: str) -> Wire:
@@ -134,7 +162,7 @@ class Workers:
 
     def begun(self) -> OpenStackCloud:
         notes: ChangedServers = changed_servers.ChangedServers(self._running.db)
-        kinds = [Servers, ServerSnapshots, VolumeAttachments]
+        kinds = [Servers, ServerSnapshots, VolumeAttachments, FloatingIpAssociations]
         return OpenStackCloud(
             kinds,
             lambda _: cast(Service, self.nova),
@@ -161,9 +189,9 @@ class Workers:
                     "volumes": real[ATTACHED],
                     "tags": [each for each in real["tags"] if not each.startswith("homeostat-")],
                     "metadata": real["metadata"],
-                    "addresses": [*real["addresses"]],
+                    "addresses": _numbers(real["addresses"]),
                 }.items():
-                    mine = [*shown[field]] if field == "addresses" else shown[field]
+                    mine = _numbers(shown[field]) if field == "addresses" else shown[field]
                     if mine != value:
                         found.append(f"worker {place}: {field} of {seen.handle} is {value}, and is shown as {mine}")
         return found
@@ -184,6 +212,11 @@ class Workers:
         self._pool.shutdown()
 
 
+def _numbers(addresses: Wire) -> dict[str, list[str]]:
+    """Network -> the addresses there."""
+    return {name: [each["addr"] for each in group] for name, group in addresses.items()}
+
+
 def _update(**spec: Any) -> Callable[[OpenStackCloud, Nova, str], object]:
     return lambda cloud, nova, server: cloud.update("server", [Change(server, spec, tuple(spec))])
 
@@ -191,6 +224,16 @@ def _update(**spec: Any) -> Callable[[OpenStackCloud, Nova, str], object]:
 def _plug(cloud: OpenStackCloud, nova: Nova, server: str) -> None:
     entry = {"allocate_network": "none"} if nova.servers[server]["addresses"] else {"port": f"p-{server}"}
     cloud.update("server", [Change(server, {"networks": [entry]}, ("networks",))])
+
+
+def _lead(cloud: OpenStackCloud, nova: Nova, server: str) -> None:
+    if server in nova.led:
+        cloud.delete("floating_ip_association", [f"f-{server}:p-{server}"])
+    else:
+        if not nova.servers[server]["addresses"]:
+            _plug(cloud, nova, server)
+        spec = {"floatingip_id": f"f-{server}", "port_id": f"p-{server}"}
+        cloud.create("floating_ip_association", [Creation("t", spec)])
 
 
 def _attach(cloud: OpenStackCloud, nova: Nova, server: str) -> None:
@@ -213,6 +256,7 @@ def _snapshot(cloud: OpenStackCloud, nova: Nova, server: str) -> None:
 ACTS_BY_NAME: dict[str, Callable[[OpenStackCloud, Nova, str], object]] = {
     "a volume": _attach,
     "an interface": _plug,
+    "a floating address": _lead,
     "tags": _tag,
     "less metadata": _update(metadata={}),
     "a snapshot": _snapshot,
