@@ -40,8 +40,9 @@ class Died(BaseException):
 class Nova:
     """Servers `s0` to `s5`, each with a port, a volume and a floating IP of its own that may be used for it.
 
-    led — those that their floating IP leads to; listed_at — when each was changed last, as far as it lists that; dies — whether who sends a request that changes
-    something dies before or after it, if at all; deaths, quiet — how often that was, and something was changed."""
+    led — those that their floating IP leads to; listed_at — when each was changed last, as far as it lists that; dies —
+    whether who sends a request that changes something dies before or after it, if at all; deaths, quiet — how often
+    that was, and something was changed."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
@@ -118,8 +119,7 @@ class Nova:
             thing[ATTACHED] = [{"id": body["volumeAttachment"]["volumeId"]}] if method == "POST" else []
             return {"volumeAttachment": {"volumeId": f"v-{id}", "serverId": id}}
         if what == "os-interface":
-            entry = {"addr": "10.0.0.2", "version": 4, "OS-EXT-IPS-MAC:mac_addr": f"mac-{id}"}
-            thing["addresses"] = {"net": [entry]} if method == "POST" else {}
+            thing["addresses"] = _addresses(id) if method == "POST" else {}
             self.led.discard(id)
         elif what == "tags" and len(rest) == 1:
             thing["tags"] = body["tags"]
@@ -131,20 +131,24 @@ class Nova:
 
     def _lead(self, at: str, port: str | None) -> Wire:
         """Have the floating IP of a server lead to its port, or nowhere; Nova shows that, and lists no change."""
-        group = self.servers[at]["addresses"]["net"]
-        del group[1:]
+        group = self.servers[at]["addresses"]["net"][:1]
         self.led.discard(at)
         if port:
             self.led.add(at)
             floating = self._floating(f"f-{at}")["floating_ip_address"]
             group.append({**group[0], "addr": floating, "OS-EXT-IPS:type": "floating"})
+        self.servers[at]["addresses"] = {"net": group}
         return self._floating(f"f-{at}")
 
 
+def _addresses(id: str) -> dict[str, list[Wire]]:
+    return {"net": [{"addr": "10.0.0.2", "version": 4, "OS-EXT-IPS-MAC:mac_addr": f"mac-{id}"}]}
+
+
 def _server(id: str) -> Wire:
-    made = {"id": id, "name": id, "status": "ACTIVE", "addresses": {}, "locked": False, "metadata": {"role": "web"}}
+    made = {"id": id, "name": id, "status": "ACTIVE", "addresses": _addresses(id), "locked": False}
     more: Wire = {"OS-EXT-STS:task_state": None, "tags": [], "flavor": {"original_name": "small"}, "image": {"id": "i"}}
-    return {**made, **more, ATTACHED: []}
+    return {**made, **more, "metadata": {"role": "web"}, ATTACHED: []}
 
 
 class Workers:
