@@ -389,7 +389,7 @@ class CheckedWorld(AilingWorld):
         """The policy is one that recovers everything by itself; what has none is brought back by convergence."""
         self._read(ward)
         spec = ward.spec
-        if spec is None or not ward.enabled:
+        if spec is None or ward.unwatched:
             self._converge_again(ward)
         elif not recovers_all(spec, self.places) or self.rng.random() < CALM_SHARE:
             with self.db.write() as tx:
@@ -412,6 +412,9 @@ class CheckedWorld(AilingWorld):
         except Rejected as error:
             self.note(f"refused: {error}")
 
+    def _is_left_alone(self, ward: Ward) -> bool:
+        return any(each.id == ward.stack_id and NODES in (each.exceptions or {}) for each in self.all_stacks())
+
     def _revive(self) -> None:
         """People start what no policy sees, or what nothing brings back."""
         wards = {self.group(each): each for each in self.wards if each.stack_id}
@@ -432,7 +435,7 @@ class CheckedWorld(AilingWorld):
         self._agree()
         for ward in self.wards:
             self._read(ward)
-            if ward.stack_id and (ward.spec is None or not ward.enabled):
+            if ward.stack_id and ward.unwatched and self._is_left_alone(ward):
                 self._converge_again(ward)  # it may have been refused while the stack was locked
             elif ward.spec is not None and not recovers_all(ward.spec, self.places):
                 # Another one was being attached in the moment in which everything became calm.
@@ -460,9 +463,10 @@ class CheckedWorld(AilingWorld):
 
     def _agree(self) -> None:
         """Everything of a kind is gone at once: the service believes that when users say so."""
-        there, groups = self.cloud.things("server"), {self.group(each) for each in self.wards if each.stack_id}
+        there, groups = self.cloud.things("server"), {self.group(each): each for each in self.wards if each.stack_id}
         for row in self.rows():
-            stands = row.stack_id in groups and row.replaced_by is None and row.status == Status.FAILED
+            stands = row.stack_id in groups and row.replaced_by is None
+            stands = stands and (row.status == Status.FAILED or groups[row.stack_id].unwatched)
             if not stands or row.handle in ("", *there) or row.handle in self._agreed:
                 continue
             if row.updated_at < self.clock.time - AGREED_S:

@@ -34,6 +34,11 @@ class Ward:
     enabled: bool = True
 
     @property
+    def unwatched(self) -> bool:
+        """Whether no policy holds for it."""
+        return self.spec is None or not self.enabled
+
+    @property
     def properties(self) -> dict[str, Any]:
         """Of its members, as far as they change."""
         return {"flavor": f"f{self.flavor}", **({"key_name": f"k{self.key}"} if self.key else {})}
