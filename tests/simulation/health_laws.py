@@ -219,13 +219,13 @@ class HealthLaws:
     def _marked(self, row: Member) -> None:
         """Nothing is called unhealthy of which no detection of its policy had reason to say so (2)."""
         if not row.handle:
-            self._demand(row.status == Status.FAILED, f"{row.name} is being made, and is called unhealthy: {row}")
+            failed = row.status == Status.FAILED or read(row.marks)["unhealthy"]["before"] is not None  # made again
+            self._demand(failed, f"{row.name} is being made, and is called unhealthy: {row}")
             self.happened["unmade"] += 1
             return
         mates = frozenset(each.handle for each in self._rows.values() if each.stack_id == row.stack_id and each.handle)
-        seen = [self._accused(row, each, mates) for each in self._in_pass(row.stack_id) if each is not None]
-        known = self._in_pass(row.stack_id)
-        said = self.evidence.about(row.handle)
+        known, said = self._in_pass(row.stack_id), self.evidence.about(row.handle)
+        seen = [self._accused(row, each, mates) for each in known if each is not None]
         self._demand(any(seen), f"{row.name} is called unhealthy without reason: {row}, {known}, {said}")
         self.happened[f"marked by {next(filter(None, seen), 'nothing')}"] += 1
 
