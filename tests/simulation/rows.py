@@ -39,6 +39,10 @@ class Row(NamedTuple):
         return '"lost"' in (self.marks or "")
 
     @property
+    def lets_go(self) -> bool:
+        return '"let_go"' in (self.marks or "")
+
+    @property
     def being_healed(self) -> bool:
         busy = self.status == Status.IN_PROGRESS or self.action == Action.INIT
         return '"healing"' in (self.marks or "") and busy and self.action != Action.DELETE
