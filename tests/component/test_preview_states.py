@@ -239,6 +239,17 @@ def test_what_an_earlier_update_left_behind_is_shown_as_deleted() -> None:
     assert len(service.servers()) == 1
 
 
+def test_members_of_a_group_that_an_earlier_update_left_behind_are_shown_as_deleted() -> None:
+    """Found by the simulation: its name has something else by now, and that is replaced."""
+    service, stack_id = grown({"a": group(2)})
+    service.update(stack_id, {"a": double(value="1"), "b": double(fail=True)})
+    service.rest()
+    assert service.state(stack_id) == "UPDATE_FAILED"
+    wanted = {"a": random(5)}
+    assert shown(service, stack_id, wanted)["a/0"] == "deleted"
+    assert updated(service, stack_id, wanted)["a/0"] == "deleted"
+
+
 def test_a_preview_after_a_snapshot_was_restored_restores_nothing() -> None:
     service, stack_id = grown({"v": volume(), "g": group(1, volume())})
     snapshot = service.snapshots.take(stack_id, "then")

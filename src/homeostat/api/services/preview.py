@@ -26,7 +26,7 @@ from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action, DeletionPolicy, Status
-from homeostat.model.world import StackFacts, World
+from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, ShardPreviewer
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import STACK
@@ -71,7 +71,7 @@ class Preview:
     compiled: Compiled | None = None
     resources: list[ResourcePreview] = field(default_factory=list)
     inside: dict[str, "Preview"] = field(default_factory=dict)
-    deleted: dict[str, "Preview"] = field(default_factory=dict)
+    deleted: list["Preview"] = field(default_factory=list)
     more: dict[Fate, int] = field(default_factory=dict)
     required_by: dict[str, list[str]] = field(default_factory=dict)
     revision: int = 0
@@ -85,7 +85,7 @@ class Preview:
     def all(self) -> Iterator["Preview"]:
         """Yield this preview and those below it, each before its own nested ones."""
         yield self
-        for each in (*self.inside.values(), *self.deleted.values()):
+        for each in (*self.inside.values(), *self.deleted):
             yield from each.all()
 
 
@@ -185,11 +185,11 @@ class Previewer:
             graph = self._graph(preview, desired, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            found = ShardPreviewer(world, partial(self._inside, preview, desired, world)).preview(self._now)
+            previewer = ShardPreviewer(world, partial(self._inside, preview, desired, world))
+            found = previewer.preview(self._now)
             preview.resources += found
-            for note in found:
-                if note.fate in (Fate.DELETED, Fate.REPLACED):
-                    self._preview_deleted(preview, note)
+            for row in (each for note in found for each in previewer.going(note)):
+                self._preview_deleted(preview, row)
             for name, definition in graph.items():
                 for required in definition.requires:
                     preview.required_by.setdefault(required, []).append(name)
@@ -294,16 +294,15 @@ class Previewer:
         outer.inside[note.name] = self._filled(preview, nested, before, after)
         return preview.changes_anything
 
-    def _preview_deleted(self, outer: Preview, note: ResourcePreview) -> None:
+    def _preview_deleted(self, outer: Preview, row: Resource) -> None:
         """Preview the deletion of a stack together with its resource."""
-        row = note.row
-        if row is None or kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
+        if kind_of(row.type) != STACK or row.deletion_policy == DeletionPolicy.RETAIN:
             return
         nested = stacks.get(self._tx, row.handle)
         if nested is not None:
             before = revisions.desired_of(self._tx, nested.id, nested.revision)
-            preview = Preview(nested.id, nested.name, nested.project, (*outer.path, note.name), outer.redaction)
-            outer.deleted[note.name] = self._filled(preview, nested, before, revisions.EMPTY)
+            preview = Preview(nested.id, nested.name, nested.project, (*outer.path, row.name), outer.redaction)
+            outer.deleted.append(self._filled(preview, nested, before, revisions.EMPTY))
 
     def _nested_of(self, note: ResourcePreview) -> Row[Any] | None:
         """Return the row of the stack that realizes a resource; None where there is none."""

@@ -101,7 +101,7 @@ class ShardPreviewer:
                 row.marks = replace(row.marks, requested=()) or None  # it ends before the update, or after it
         chosen = {name: current_row(rows, world.stack) for name, rows in by_name.items()}
         current = {name: row for name, row in chosen.items() if row is not None}
-        self._world, self._current, self._inside = world, current, inside
+        self._world, self._current, self._inside, self._rows = world, current, inside, by_name
         self._notes: dict[str, ResourcePreview] = {}
         # No supply of keys: a preview makes no rows.
         self._context = NotedContext(
@@ -124,6 +124,12 @@ class ShardPreviewer:
         for name in ordered({name: each.requires for name, each in definitions.items()}):
             self._preview(definitions[name], now)
         return [*self._notes.values(), *map(_going, self._leaving())]
+
+    def going(self, note: ResourcePreview) -> list[Resource]:
+        """Return the rows whose things would be deleted for a resource; a failed update may have left some of them."""
+        if note.fate is Fate.REPLACED:
+            return [row for row in self._rows[note.name] if not (row.deleting and row.busy)]
+        return [note.row] if note.fate is Fate.DELETED and note.row is not None else []
 
     def _leaving(self) -> list[Resource]:
         """Return the rows that would be deleted, one by name.
