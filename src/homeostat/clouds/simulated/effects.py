@@ -1,6 +1,7 @@
 """What simulated things change of others, as real services do: a volume that is attached is `in-use` (ADR 0099)."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from homeostat.kinds.effects import EFFECTS, Named, changed_by, held_things
@@ -52,9 +53,15 @@ class Effects:
         """Yield what changes a thing, each once."""
         names = {str(each) for each in (properties["id"], properties.get("name")) if each}
         named = {Named(kind, name) for name in names}
-        held = {effect.through for each in EFFECTS.values() for effect in each if effect.kind == kind} - {""}
-        named |= {Named(kind, name, each) for each in held for name in held_things(kind, each, [properties])}
-        yield from dict.fromkeys(key for each in sorted(named, key=str) for key in self._by.get(each, ()))
+        named |= {Named(kind, name, each) for each in _held(kind) for name in held_things(kind, each, [properties])}
+        there = sorted((each for each in named if each in self._by), key=str)
+        yield from dict.fromkeys(key for each in there for key in self._by[each])
+
+
+@cache
+def _held(kind: str) -> frozenset[str]:
+    """Return through what it holds a thing of a kind is changed."""
+    return frozenset(effect.through for each in EFFECTS.values() for effect in each if effect.kind == kind) - {""}
 
 
 def _uses_volume(volume: Fields, by: Fields) -> None:
