@@ -39,7 +39,7 @@ class Drainer(Budgeter):
 
     def grow(self) -> DesiredStack:
         desired = super().grow()
-        desired.resources |= self._balanced()
+        desired.resources = _drained(desired.resources) | self._balanced()
         return desired
 
     def mutate(self, desired: DesiredStack) -> DesiredStack:
@@ -49,7 +49,7 @@ class Drainer(Budgeter):
             varied = Balancer(self._rng, nested=False).varied(kept)
             return copy.deepcopy(DesiredStack({**others, **kept, **_drained(varied)}, desired.nested, desired.held))
         changed = super().mutate(DesiredStack(others, desired.nested, desired.held))
-        changed.resources |= copy.deepcopy(kept)
+        changed.resources = _drained(changed.resources) | copy.deepcopy(kept)
         return changed
 
     def varied(self, desired: DesiredStack) -> Resources:
