@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select
 
 from homeostat.convergence.health_checks.probes import Answer
+from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.model.node_health import Finding
 from homeostat.store import schema
@@ -156,5 +158,20 @@ def test_a_deleted_group_is_asked_no_more_also_from_a_place_without_workers() ->
     service.delete(service.id)
     service.rest()
     service.live(60.0)
+    with service.db.read() as tx:
+        assert tx.execute(select(schema.vantage_look.c.vantage)).scalars().all() == []
+
+
+def test_a_policy_that_is_detached_while_a_round_goes_on_leaves_nothing_to_be_asked() -> None:
+    """Found by the simulation: nothing would ever have taken away what the round stored for it."""
+    service = Viewed(1, "a", places=[{"name": "a"}, {"name": "nowhere"}])
+    put_together = HealthRounds._take_from_elsewhere
+
+    def after_that(rounds: HealthRounds, current: Any, *more: Any) -> None:
+        service.detach()
+        put_together(rounds, current, *more)
+
+    with patch.object(HealthRounds, "_take_from_elsewhere", after_that):
+        service.live(30.0)
     with service.db.read() as tx:
         assert tx.execute(select(schema.vantage_look.c.vantage)).scalars().all() == []
