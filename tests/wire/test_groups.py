@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from heatclient.v1.client import Client
 
 from homeostat.api.orchestration import inventory
 from tests.waiting import until
@@ -172,3 +173,21 @@ def test_a_list_of_members_that_no_group_can_have_names_the_place(http: httpx.Cl
     assert (answer.status_code, "resources.web" in answer.text) == (400, True), answer.text
     answer = http.patch(child, json={"parameters": {"v": "b"}})
     assert (answer.status_code, "The Parameter (v) was not defined in template" in answer.text) == (400, True)
+
+
+def test_what_is_made_of_a_member_that_a_group_lacks_has_an_error(heat: Client, http: httpx.Client) -> None:
+    member = {"type": "OS::Heat::TestResource"}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}}
+    made = {"list_join": ["-", [{"get_attr": ["g", "resource.7.output"]}, "b"]]}
+    outputs = {"made": {"value": made}, "first": {"value": {"get_attr": ["g", "resource.0"]}}}
+    heat.stacks.create(stack_name="s", template={**VERSION, "resources": {"g": group}, "outputs": outputs})
+    settled(http, heat.stacks.get("s").id, status="CREATE_COMPLETE")
+    shown = {each["output_key"]: each for each in heat.stacks.get("s").outputs}
+    assert shown["made"]["output_value"] is None
+    assert "Member '7' not found in group resource 'g'." in shown["made"]["output_error"]
+    assert "output_error" not in shown["first"]
+    reader = {**member, "properties": {"value": made}}
+    heat.stacks.create(stack_name="t", template={**VERSION, "resources": {"g": group, "reader": reader}})
+    failed = settled(http, heat.stacks.get("t").id, status="CREATE_FAILED")
+    assert "Member '7' not found in group resource 'g'." in failed["stack_status_reason"]
+    assert heat.resources.get("t", "reader").resource_status == "CREATE_FAILED"
