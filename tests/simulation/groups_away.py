@@ -5,8 +5,10 @@ from typing import Any
 
 from homeostat.resources import groups
 
-PREPARED_WITHIN = 40
+PREPARED_WITHIN = 100
 """Commits within which a first batch is worked out and stored."""
+RELEASED_WITHIN = 10
+"""Commits within which a later one is, while a pass gives its shard back."""
 AWAY = """SELECT r.stack_id, r.name FROM resource r LEFT JOIN resource_observed o ON o.key = r.key
     WHERE r.action <> 'DELETE' AND r.replaced_by IS NULL AND (
         r.status = 'FAILED' OR (r.status = 'IN_PROGRESS' AND r.action = 'UPDATE') OR (r.handle <> '' AND

@@ -20,7 +20,7 @@ from homeostat.model.budget import Limit
 from homeostat.model.status import Status
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions
-from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
+from tests.simulation.groups_away import PREPARED_WITHIN, RELEASED_WITHIN, away_now, members_of
 from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
@@ -172,10 +172,10 @@ class BudgetWorld(ScalingWorld):
         there = old.keys() & new.keys()
         changed = {name for name in there if old[name] != new[name]}
         away, taken = away & there, changed - away
-        if first:  # It is worked out before the stack is locked: members may have gone or come back meanwhile.
-            recent = [each.get(stack_id, set()) for each in self._recent]
-            taken = taken.difference(*recent)
-            away = away.intersection(*recent)
+        # It is worked out before the stack is locked: members may have gone or come back meanwhile.
+        recent = [each.get(stack_id, set()) for each in self._recent[0 if first else -RELEASED_WITHIN :]]
+        taken = taken.difference(*recent)
+        away = away.intersection(*recent)
         kept = min(limit.min_in_service, plan["target"], before["count"])
         most = min(len(there) - kept, limit.unavailable_max(plan["target"]))
         if not limit.binds or not taken:

@@ -108,6 +108,12 @@ def test_a_name_that_is_in_use_again_gets_the_new_definition() -> None:
     assert dict(groups.definitions_between(first, 0, 9)) == {"0": NEW, "1": OLD, "2": NEW}
 
 
+def test_who_has_a_name_that_is_in_use_again_is_away_until_it_is_made() -> None:
+    """Found by the simulation: it counted as in service, and another one was changed beside it."""
+    first = rolling_update.begin(group(3, OLD, ["1"]), group(3, NEW), policy(2, 2), (), False)
+    assert dict(groups.definitions_between(first, 0, 9)) == {"0": OLD, "1": NEW, "2": OLD, "3": NEW}
+
+
 def test_without_a_policy_all_change_at_once() -> None:
     assert rolled(group(3), group(3, NEW), {"rolling_update": None, "batch_create": None}) == ["nnn"]
 

@@ -96,7 +96,8 @@ def begin(
     if chosen is None:
         return dict(wanted)
     chosen = {**chosen, "max_unavailable": policy.get("max_unavailable") or ""}
-    first = _first(before, wanted, chosen, _Found(failed, {*failed, *away}, runs, unreported))
+    out = {*failed, *away, *_returning(before, wanted)}
+    first = _first(before, wanted, chosen, _Found(failed, out, runs, unreported))
     first = _tracked(before, first, chosen, asked if unreported else None, now, [*map(int, _digits(failed))])
     return _with_unheard(first, _silent(before, {name for name, why in away.items() if why is Absence.AWAITED}))
 
@@ -115,7 +116,7 @@ class _Found(NamedTuple):
 
     Attributes:
         failed: Names of those that are FAILED.
-        away: Names of those that are away, the FAILED ones too.
+        away: Names of those that are away, the FAILED ones and those that have yet to be made again too.
         runs: Those that have an earlier definition.
         unreported: Those of a batch under way that have to report still.
     """
@@ -433,13 +434,17 @@ def _earlier_runs(before: Group, wanted: Group, failed: Collection[str]) -> list
     """Return the runs of members that stay and do not have the desired definition."""
     if not before:
         return []
-    # Numbers that come back from the skip list are new members; failed ones take the new definition at once.
-    back = {name for name in before["skip"] if not groups.is_skipped(name, wanted["skip"])}
-    alone = back | {name for name in failed if name.isdigit()}
+    # Members that are made again are new; failed ones take the new definition at once.
+    alone = _returning(before, wanted) | {name for name in failed if name.isdigit()}
     runs = groups.changed_runs(before, wanted)
     for number in sorted(int(name) for name in alone if name.isdigit()):
         runs = [part for run in runs for part in groups.without(run, number)]
     return runs if groups.members_in(runs, wanted["skip"]) else []
+
+
+def _returning(before: Group, wanted: Group) -> set[str]:
+    """Return the names of members that are made again, since the skip list names them no more."""
+    return {name for name in before.get("skip", ()) if not groups.is_skipped(name, wanted["skip"])}
 
 
 def _is_kept(name: str, before: Group, wanted: Group) -> bool:
