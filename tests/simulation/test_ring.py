@@ -72,7 +72,7 @@ def test_what_is_lost_together_or_marked_again_and_again_is_healed_once() -> Non
 
 
 def test_a_doubt_ends_by_itself() -> None:
-    play_until(partial(played, lossy=True), range(312, 332), {"proved": 1})
+    play_until(partial(played, lossy=True), range(380, 400), {"proved": 1})
 
 
 def test_what_a_cloud_does_not_keep_is_not_sent_again_and_again() -> None:
