@@ -149,6 +149,10 @@ class Refused(Exception):
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+|(?<=aggregate )\d+")
 
 
+_UNNAMED = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
+"""The id of a thing that each cloud has, or makes for itself."""
+
+
 def asked(act: Any, *, again: bool = False) -> Observation:
     """The answer of a batch of one, once the service takes it. again — whether it may be asked for twice."""
 
@@ -215,7 +219,7 @@ def _said(error: Exception, known: Mapping[str, str]) -> str:
     said = str(error)
     for name in known:
         if name == "unique" or name.endswith("_name"):
-            said = said.replace(known[name], f"${name}")
+            said = re.sub(rf"\b{re.escape(known[name])}\b", f"${name}", said)
     return TOKEN.sub("[token]", said)
 
 
@@ -305,6 +309,8 @@ def _readable(shown: Any, known: Mapping[str, str], one: One) -> Any:
         if isinstance(value, list):
             items = [named(each) for each in value]
             return sorted(items) if all(isinstance(each, str) and each in names for each in value) else items
+        if isinstance(value, str) and value not in names and _UNNAMED.fullmatch(value):
+            return "$id"
         return names.get(value, value) if isinstance(value, str) else value
 
     found = named(None if shown in EMPTY else shown)

@@ -185,8 +185,9 @@ def test_what_is_gone_is_made_anew(scene: Scene, web: str, gone: Gone) -> None:
 
 @pytest.mark.parametrize("gone", [each for each in GONE if each.find is not None], ids=lambda each: each.resource)
 def test_what_is_gone_is_made_anew_by_a_notice(hearing: Scene, heard: str, gone: Gone) -> None:
-    """With notifications no look at all is needed: the next one is an hour away."""
-    assert lost(hearing, heard, gone) == 0
+    """With notifications no look of its own is needed: the next one is an hour away. The begin of a deletion and its
+    end are two notices, and the look for the first may come when the thing is gone already."""
+    assert lost(hearing, heard, gone) <= 1
 
 
 def lost(scene: Scene, name: str, gone: Gone) -> int:
