@@ -117,7 +117,7 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
 
 
 def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported() -> None:
-    """The server that is being made anew vanishes, too: the resuming fails with it, and healing goes on."""
+    """The server that is being made anew vanishes, too: the stack is resumed without it, and healing goes on."""
     service = Service(Weather(build_s=20.0))
     stack_id = service.create({"srv": server()})
     service.rest()
@@ -126,7 +126,7 @@ def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported()
     service.actions.begin(stack_id, Action.RESUME)
     service.cloud.vanish(*service.servers())
     service.live(120.0)
-    assert recorded_states(service, stack_id)[-2:] == ["RESUME_FAILED", "CHECK_COMPLETE"]
+    assert recorded_states(service, stack_id)[-3:] == ["RESUME_COMPLETE", "CHECK_FAILED", "CHECK_COMPLETE"]
     assert service.states(stack_id) == {"srv": "CREATE_COMPLETE"}
 
 

@@ -148,6 +148,23 @@ def test_a_server_that_is_locked_by_others_cannot_be_suspended_until_they_unlock
     assert statuses(service) == ["suspended"]
 
 
+def test_nothing_stays_suspended_since_another_one_cannot_be_resumed() -> None:
+    """Found by the simulation: one group failed, and another one slept until the stack was updated."""
+    service, stack_id = made({"a": server(), "b": {**server(), "depends_on": "a"}})
+    service.actions.begin(stack_id, Action.SUSPEND)
+    service.rest()
+    first = service.row(stack_id, "a").handle
+    service.cloud.change(first, locked=True)
+    service.actions.begin(stack_id, Action.RESUME)
+    assert rested(service, stack_id) == "RESUME_FAILED"
+    assert "resources.a: " in service.stack(stack_id).reason
+    assert service.states(stack_id) == {"a": "RESUME_FAILED", "b": "RESUME_COMPLETE"}
+    service.cloud.change(first, locked=False)
+    service.actions.begin(stack_id, Action.RESUME)
+    assert rested(service, stack_id) == "RESUME_COMPLETE"
+    assert statuses(service) == ["active", "active"]
+
+
 def test_what_failed_before_is_not_suspended() -> None:
     service, stack_id = made({"srv": server()})
     service.update(stack_id, {"srv": server(), "t": double(fail=True)})

@@ -74,15 +74,17 @@ class Governor:
         return current is not None and current.key == row.key
 
     def check(self) -> None:
-        """Everything has consent, but for what a resumption that failed has not reached. (What the service would then
-        do is checked at rest.)"""
-        free = self._free()
-        waiting = [place for place in self._waiting_for_consent() if place[0] in free]
+        """Everything has consent. (What the service would then do is checked at rest.)"""
+        waiting = self._waiting_for_consent()
         assert not waiting, f"consent could not be given to {waiting}"
 
     def release_all(self) -> None:
         """Consent is given to everything, as soon as it may be."""
-        free = self._free()
+        free = {
+            stack.id
+            for stack in self._world.all_stacks()
+            if stack.deleted_at is None and stack.lock is None and not stack.suspended
+        }
         waiting = (row for row in self._world.rows() if _is_marked(row) and _is_open(row))
         marked = {(row.stack_id, row.name) for row in waiting if self._is_current(row)}
         for stack_id, name in sorted({*self._waiting_for_consent(), *marked}):
@@ -90,11 +92,6 @@ class Governor:
                 self._world.note(f"agree to another {name} of {stack_id[:6]} at last")
                 self._world.mended.add(stack_id)
                 StackActions(self._world.db, 900.0).converge(stack_id, name)
-
-    def _free(self) -> set[str]:
-        """Ids of the stacks in which consent may be given."""
-        there = (stack for stack in self._world.all_stacks() if stack.deleted_at is None)
-        return {stack.id for stack in there if stack.lock is None and not stack.suspended}
 
 
 def needs_consent(row: Any) -> bool:

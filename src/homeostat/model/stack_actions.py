@@ -118,6 +118,7 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
     Action.RESUME: StackAction(
         Effect.MAINTAIN,
         follows=_EXISTING,
+        thorough=True,
         looks_first=True,
         suspends=False,
         clears=SUSPENDED,
@@ -152,8 +153,7 @@ def _those(**values: object) -> frozenset[Action]:
 
 MAINTENANCE = _those(effect=Effect.MAINTAIN)
 """Actions on existing things that leave the desired state as it is; nothing is created or deleted for them."""
-LOCKING = _those(effect=Effect.MAINTAIN, thorough=True)
-"""The actions of maintenance in which every resource gets its turn, even after failures."""
+LOCKING = frozenset({Action.LOCK, Action.UNLOCK})
 READ_ONLY_ACTIONS = _those(effect=Effect.READ)
 """Actions that change no thing of a stack."""
 NON_CHANGING_ACTIONS = READ_ONLY_ACTIONS | MAINTENANCE

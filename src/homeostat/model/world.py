@@ -293,7 +293,8 @@ class StackFacts:
     def thorough(self) -> bool:
         """Whether every resource gets its turn although others fail; the stack fails at the end.
 
-        So a check finds everything that is wrong, and a lock protects everything that can be protected.
+        So a check finds everything that is wrong, a lock protects everything that can be protected, and nothing stays
+        suspended for another one's failure.
         """
         return self.status == Status.IN_PROGRESS and STACK_ACTIONS[self.action].thorough
 

@@ -136,11 +136,11 @@ def _failure(tx: Connection, row: Row[Any]) -> str:
     # What has failed before and cannot be locked has the revision of the lock, see `planner.actions.maintenance`.
     if row.action == Action.LOCK:
         return failed_resources(tx, row, table.c.revision == row.revision)
-    if row.action == Action.UNLOCK:
-        return failed_resources(tx, row, table.c.action.in_(LOCKING), table.c.revision == row.revision)
-    # Of a revision that was complete, what failed since is reported by `status_at_rest`.
+    # Of a revision that was complete, what failed otherwise is reported by `status_at_rest`.
     if row.action == Action.RESUME and row.complete_revision != row.revision:
         return failed_resources(tx, row, table.c.stack_id == row.id)
+    if row.action in (Action.UNLOCK, Action.RESUME):
+        return failed_resources(tx, row, table.c.action == row.action, table.c.revision == row.revision)
     return NEVER_COMPLETE if row.action == Action.SNAPSHOT and row.complete_revision != row.revision else ""
 
 
