@@ -1,8 +1,13 @@
 """What is left of stacks whose newest revision has failed, and of what could not be made in them."""
 
+from dataclasses import replace
 from typing import Any
 
-from tests.unit.planner.worlds import SERVER, absent, first_steps, row, until_an_act, wanted, world
+from tests.unit.planner.worlds import SERVER, TEST, absent, first_steps, row, seen, until_an_act, wanted, world
+
+from homeostat.model.rollout import Rollout, RolloutSettings, RolloutState
+
+GROUP = "OS::Heat::ResourceGroup"
 
 HALTED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "status": "FAILED", "settled_revision": 1}
 
@@ -39,3 +44,18 @@ def test_what_follows_a_broken_thing_is_made_when_that_is_gone_though_another_fa
     ]
     of = world([wanted("a"), wanted("b", SERVER, "a")], rows, {"b1": absent()}, **{**HALTED, "revision": 3})
     assert until_an_act(of) == ["b1: removed", "b2: create"]
+
+
+def test_no_rollout_follows_one_that_has_ended_in_a_failed_stack() -> None:
+    """Found by the simulation: its group was begun and complete, again and again, in a pass without an end."""
+    of_group: dict[str, Any] = {"count": 4, "resource_def": {"type": SERVER}}
+    group = replace(wanted("a", TEST), type=GROUP, properties=of_group)
+    rollout = Rollout("a1", "s1", 0, "a", "h", RolloutState.ROLLED_BACK, RolloutSettings(), subject=2)
+    of = world(
+        [group],
+        [row("a", GROUP, "UPDATE_COMPLETE", properties=of_group, revision=2)],
+        {"a1": seen("complete", staged=5)},
+        **HALTED,
+        rollouts={"a1": rollout},
+    )
+    assert first_steps(of) == {}

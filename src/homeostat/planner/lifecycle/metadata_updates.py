@@ -193,11 +193,13 @@ def is_left(context: Context, row: Resource) -> bool:
 def resume(context: Context, row: Resource, now: float) -> Step | None:
     """Go on with a rollout that was left when its stack was suspended or locked; None where there is none.
 
-    In a stack that has failed meanwhile, one that a user has ended is concluded, and no other goes on.
+    In a stack that has failed meanwhile, one that a user has ended is concluded, and no other goes on: neither one that
+    was to follow it, for which the members are staged already.
     """
     rollout = context.world.rollouts.get(row.key)
     ended = rollout is not None and RolloutState(rollout.state).ended
-    if not is_rolling_out(context, row) or context.world.stack.held or (context.is_halted and not ended):
+    followed = rollout is not None and subject_of(context, row) not in (None, rollout.subject)
+    if not is_rolling_out(context, row) or context.world.stack.held or (context.is_halted and (followed or not ended)):
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now
