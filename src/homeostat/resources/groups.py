@@ -264,9 +264,13 @@ def of_members(group: Group, names: Collection[str], bounds: tuple[int, int] | N
     skip = list(dict.fromkeys([*group.get("skip", ()), *out]))
     size = max(group["count"], min(len(names), size_of(group)))
     if bounds is not None and names:
-        low, high = bounds
-        size = max(low, min(len(names), high))
+        size = clamped(len(names), *bounds)
     return {**group, "skip": skip, "count": size}
+
+
+def clamped(size: int, low: int, high: int) -> int:
+    """Return the size between two bounds that is nearest to a size."""
+    return max(low, min(size, high))
 
 
 def size_of(group: Group) -> int:

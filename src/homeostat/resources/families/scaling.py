@@ -22,6 +22,7 @@ from homeostat.resources.families.launch_configurations import LikeServer
 from homeostat.resources.families.resource_groups import Launched, Membership, require_path, section_of
 from homeostat.resources.graph import Graph
 from homeostat.resources.group_limits import limit_entry, limits_of
+from homeostat.resources.groups import clamped
 from homeostat.resources.instance_signals import (
     CREATION_FIELDS,
     SIGNAL_FIELDS,
@@ -129,10 +130,6 @@ def _healthy(thing: Thing) -> dict[str, Any]:
 def bounds_of(kind: ResourceType, values: Props) -> tuple[int, int] | None:
     """Return the least and the greatest size of a group; None for what is none, or has none."""
     return kind.bounds(values) if isinstance(kind, ScalingGroup) else None
-
-
-def clamped(size: int, low: int, high: int) -> int:
-    return max(low, min(size, high))
 
 
 def check_bounds(values: Props, names: tuple[str, str, str], path: tuple[str | int, ...]) -> None:

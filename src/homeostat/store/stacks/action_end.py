@@ -128,7 +128,7 @@ def _failure(tx: Connection, row: Row[Any]) -> str:
     """Return why an action that is settled has failed; "" if it has not.
 
     So does a check that found something wrong, a lock that could not be set or removed everywhere, a snapshot of a
-    stack whose desired state was never reached, and a resumption that leaves behind what failed before.
+    stack whose desired state was never reached, and a resumption that leaves something behind.
     """
     table = schema.resource
     if row.action == Action.CHECK:
