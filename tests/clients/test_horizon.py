@@ -23,7 +23,7 @@ description: A coin to toss
 parameters:
   length: {type: number, default: 8, description: How long it is, constraints: [{range: {min: 1, max: 30}}]}
   side: {type: string, default: heads, constraints: [{allowed_values: [heads, tails]}]}
-  pin: {type: string, hidden: true, default: "1234"}
+  pin: {type: string, hidden: true, default: "a hidden pin"}
   fair: {type: boolean, default: true}
   names: {type: comma_delimited_list, default: "one,two"}
   more: {type: json, default: {weight: 3}}
@@ -105,7 +105,7 @@ def test_a_stack_from_its_launch_to_its_deletion(panels: Panels, person: Person,
     panels.open_stack("coin", "overview")
     for words in ("A coin to toss", "Create_Complete", "What is up", "tails", "60 Minutes", "******"):
         panels.shows(words)
-    assert "1234" not in panels.text
+    assert "a hidden pin" not in panels.text
 
     for action, status in (("check", "Check"), ("suspend", "Suspend"), ("resume", "Resume")):
         panels.act_on(action, "coin")

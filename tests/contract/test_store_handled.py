@@ -107,14 +107,14 @@ def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> 
 def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> None:
     turn = begun(database)
     turn.store_data("a", "1", redact=False)
-    turn.store_data("b", "2", redact=True)
+    turn.store_data("b", "hidden", redact=True)
     turn.store_data("a", None, redact=False)
     turn.store_metadata({"x": [1]})
     turn.finish(unchanged)
     (row,) = found(database, turn.made.record_id).values()
     made = Made.of(row)
-    assert (made.inner.data, made.inner.redacted, made.inner.metadata) == ({"b": "2"}, ["b"], {"x": [1]})
-    assert "2" not in str(made.seen)
+    assert (made.inner.data, made.inner.redacted, made.inner.metadata) == ({"b": "hidden"}, ["b"], {"x": [1]})
+    assert "hidden" not in str(made.seen)
 
 
 def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> None:
