@@ -122,7 +122,7 @@ test-customers: openstack ## run what lives on Heat against the service in the c
 
 .PHONY: storm-openstack
 storm-openstack: .venv/installed ## kill workers, lose answers and pause services on a real OpenStack; KILLS=500 LOST=500 PAUSES=100 SEED=7
-	scripts/openstack octavia
+	scripts/openstack octavia dhcp
 	scripts/postgresql
 	HOMEOSTAT_KILLS=$(KILLS) HOMEOSTAT_LOST=$(LOST) HOMEOSTAT_PAUSES=$(PAUSES) $(if $(filter file,$(origin SEED)),,HOMEOSTAT_SEED=$(SEED)) \
 		$(BIN)/python -m pytest $(OPENSTACK_STORM) --capture=no $(ARGS)

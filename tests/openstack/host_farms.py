@@ -166,6 +166,8 @@ PAUSES: Mapping[str, Callable[[OpenStack], contextlib.AbstractContextManager[Non
             "mariadb",
             "nova-scheduler",
             "neutron-api",
+            "neutron-rpc-server",
+            "neutron-dhcp-agent",
             "placement",
             "octavia-api",
             "keystone",

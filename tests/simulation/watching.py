@@ -309,7 +309,8 @@ class Watcher:
     def _order(self, row: Row | None, events: Sequence[Event]) -> None:
         """A resource is begun when all that it requires is done (CV4).
 
-        What is lost in a stack that has failed is healed beside what is there, though that has failed (ADR 0090)."""
+        What is lost in a stack that has failed is healed beside what is there, though that has failed (ADR 0090). What
+        is begun and done in one commit has no mark of that any more: what it replaces says it."""
         if row is None or not any(event.state in BEGUN for event in events):
             return
         rows, all_stacks, _ = self._now
@@ -317,7 +318,10 @@ class Watcher:
         if row.revision != stack.revision or row.action == Action.DELETE:
             return
         definition = self._graph(stack, row.shard).get(row.name)
-        heals = stack.status == Status.FAILED and row.marks is not None and "healing" in json.loads(row.marks)
+        lost = rows.get(row.replaces or "")
+        replaces_lost = lost is not None and lost.state == (Action.CHECK, Status.FAILED)
+        healing = replaces_lost or (row.marks is not None and "healing" in json.loads(row.marks))
+        heals = stack.status == Status.FAILED and healing
         for name in definition.requires if definition is not None else ():
             done = [each for each in rows.values() if each.stack_id == row.stack_id and each.name == name]
             kind = self._graph(stack, row.shard)[name].type

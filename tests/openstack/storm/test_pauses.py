@@ -43,7 +43,7 @@ LENGTHS_S = (5.0, 15.0, 30.0, 60.0, 90.0)
 LOCAL = "127.0.0.1"
 CALM_S = 20.0
 """Longest time between two pauses, besides that in which hosts are not heard of yet."""
-pytestmark = [pytest.mark.real, pytest.mark.services("octavia"), pytest.mark.timeout(1800 + 300 * COUNT)]
+pytestmark = [pytest.mark.real, pytest.mark.services("octavia", "dhcp"), pytest.mark.timeout(1800 + 300 * COUNT)]
 
 
 class _Page(BaseHTTPRequestHandler):

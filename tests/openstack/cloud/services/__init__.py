@@ -5,6 +5,7 @@ from tests.openstack.cloud.services.barbican import Barbican
 from tests.openstack.cloud.services.blazar import Blazar
 from tests.openstack.cloud.services.cinder import Cinder
 from tests.openstack.cloud.services.designate import Designate
+from tests.openstack.cloud.services.dhcp import Dhcp
 from tests.openstack.cloud.services.glance import Glance
 from tests.openstack.cloud.services.gnocchi import Gnocchi
 from tests.openstack.cloud.services.ironic import Ironic
@@ -23,7 +24,7 @@ from tests.openstack.cloud.site import Site
 
 BASE: tuple[type[Service], ...] = (Keystone, Placement, Nova, Glance, Neutron, Cinder)
 _OPTIONAL: tuple[type[Service], ...] = (
-    *(Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic, Blazar),
+    *(Octavia, Barbican, Swift, Designate, Mistral, Zaqar, Aodh, Manila, Gnocchi, Ironic, Blazar, Dhcp),
     *PLUGINS,
 )
 OPTIONAL: dict[str, type[Service]] = {each.name: each for each in _OPTIONAL}

@@ -1,6 +1,7 @@
-"""Neutron, without agents: every port is bound at once (`inside/minios/ml2.py`)."""
+"""Neutron: every port is bound at once (`inside/minios/ml2.py`). It has no agents, besides that of `dhcp.py`."""
 
 from tests.openstack.cloud.files import Sections, write_ini
+from tests.openstack.cloud.services.dhcp import DOWN_S, Dhcp
 from tests.openstack.cloud.services.neutron_plugins import PLUGINS, NeutronPlugin
 from tests.openstack.cloud.services.service import Endpoint, Service
 
@@ -26,7 +27,8 @@ class Neutron(Service):
             ),
             "dns_domain": "mini.test.",
             "auth_strategy": "keystone",
-            "dhcp_agent_notification": False,
+            "dhcp_agent_notification": Dhcp.name in self.site.settings.services,
+            "agent_down_time": DOWN_S,
             "notify_nova_on_port_status_changes": False,
             "notify_nova_on_port_data_changes": True,
             "api_paste_config": self.packaged("neutron", "api-paste.ini"),
