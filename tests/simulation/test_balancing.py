@@ -142,9 +142,11 @@ class BalancingWorld(ScalingWorld):
         return sum(getattr(cloud, name) for cloud in self.clouds.values())
 
     def check_places(self) -> None:
-        """Each server behind a load balancer is in a pool of each listener."""
+        """Each server behind a load balancer is in a pool of each listener, unless the update of its tree has failed:
+        what is healed then is as it was, whatever became of the pools."""
         things, rows = self.things(), self.rows()
-        resting = {each.id for each in self.all_stacks() if not each.deleted_at and each.status == "COMPLETE"}
+        complete = {each.id: each for each in self.all_stacks() if not each.deleted_at and each.status == "COMPLETE"}
+        resting = {each.id for each in complete.values() if each.root_id in complete}
         for member in (each for each in rows if each.type == BalancedServer.name and each.handle in resting):
             parts = {each.name: each for each in rows if each.stack_id == member.handle}
             server = parts.pop(SERVER)
