@@ -45,6 +45,11 @@ class Step(NamedTuple):
 Life = dict[str, Step]
 
 
+def check_known(life: Life) -> None:
+    for name, step in life.items():
+        assert set(step.parts) == set(step.servers), f"{name}: Tacker and Compute do not agree"
+
+
 @contextlib.contextmanager
 def networks(openstack_cloud: OpenStack) -> Iterator[dict[str, str]]:
     """The networks that the function is connected to, by name."""

@@ -75,6 +75,12 @@ def subnets_of(graph: Graph, network: Any) -> set[str]:
     return set(indexed.subnets.get(_meaning(network), ())) if network else set()
 
 
+def subnets_of_mentioned(graph: Graph, tree: Any) -> set[str]:
+    """Return the names of the subnets of every network of the template that a property tree refers to, at any depth."""
+    subnets = index(graph).subnets
+    return {name for network in mentioned(tree) for name in subnets.get(frozenset({network}), ())} if subnets else set()
+
+
 def without_network(graph: Graph) -> set[str]:
     """Return the names of the subnets whose properties do not say on which network they lie."""
     indexed = index(graph)

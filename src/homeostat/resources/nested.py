@@ -12,6 +12,7 @@ from homeostat.model.errors import Absent, InvalidTemplateAttribute, MemberAway,
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources import groups
 from homeostat.resources.base import Props, ResourceType, Thing
+from homeostat.resources.graph import Graph, subnets_of_mentioned
 from homeostat.resources.schema import ValueType, between, integer, mapping, text
 from homeostat.templates.tree import UNKNOWN, holds, part_of, traverse
 
@@ -126,6 +127,10 @@ class NestedStack(ResourceType):
 
     def complete(self, values: Props) -> dict[str, Any]:
         return super().complete(values) | {name: values.get(name) for name in self.internal}
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Return the subnets of the networks that it names: ports and servers in it are connected to them."""
+        return subnets_of_mentioned(graph, properties)
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
         return super().replacement_reason(before, after, changed.difference(self.internal))

@@ -102,6 +102,28 @@ IMPLIED: list[tuple[str, str, dict[str, Any], set[str]]] = [
         {"floatingip_id": "f", "port_id": "p"},
         set(),
     ),
+    (
+        "subnets of the networks of its members",
+        "OS::Heat::AutoScalingGroup",
+        {"resource": {"type": "member.yaml", "properties": {"net": ref("net")}}},
+        {"sub", "old_sub"},
+    ),
+    ("of the networks of what it makes", "inner.yaml", {"nets": ["x", {"net": ref("net")}]}, {"sub", "old_sub"}),
+    ("a nested stack on no network", "inner.yaml", {"size": ref("port")}, set()),
+    (
+        "subnets of the networks of its nodes",
+        "OS::Senlin::Profile",
+        {"type": "os.nova.server-1.0", "properties": {"networks": [{"network": ref("net")}]}},
+        {"sub", "old_sub"},
+    ),
+    ("subnets of each network", "OS::Trove::Instance", {"networks": [{"network": ref("net")}]}, {"sub", "old_sub"}),
+    (
+        "subnets of each network",
+        "OS::Trove::Cluster",
+        {"instances": [{"networks": [{"network": ref("net")}]}]},
+        {"sub", "old_sub"},
+    ),
+    ("subnets of each network", "OS::Zun::Container", {"networks": [{"network": ref("net")}]}, {"sub", "old_sub"}),
     ("most types imply nothing", "OS::Cinder::Volume", {"size": 1}, set()),
 ]
 

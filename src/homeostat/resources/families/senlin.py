@@ -8,7 +8,7 @@ from homeostat.model.errors import InvalidTemplateAttribute, Rejected
 from homeostat.resources import comparison
 from homeostat.resources.attribute_paths import attribute_path
 from homeostat.resources.base import Props, ResourceType, Thing
-from homeostat.resources.graph import Graph, entries, of_type
+from homeostat.resources.graph import Graph, entries, of_type, subnets_of_mentioned
 from homeostat.resources.rules import require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -82,6 +82,10 @@ class Profile(Clustered):
         "metadata": mapping("Metadata of the profile.", update=True),
         "properties": mapping("Properties of the nodes, as the type has them."),
     }
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Return the subnets of the networks that it names: its nodes are connected to them."""
+        return subnets_of_mentioned(graph, properties.get("properties"))
 
 
 _BINDING: Schema = {

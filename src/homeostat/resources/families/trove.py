@@ -7,6 +7,7 @@ from homeostat.model.errors import Terminal
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
+from homeostat.resources.graph import Graph, subnets_of_mentioned
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -131,6 +132,10 @@ class Instance(ResourceType):
             message = f"{', '.join(strange)} must be one of databases"
             require(not strange, message, (*path, "users", index, "databases"))
 
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Return the subnets of its networks."""
+        return subnets_of_mentioned(graph, properties)
+
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
         return {**spec, "networks": payload(spec.get("networks") or [])}
@@ -180,6 +185,10 @@ class Cluster(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         for index, each in maps(values, "instances"):
             _check_networks(each, (*path, "instances", index))
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Return the subnets of the networks of its instances."""
+        return subnets_of_mentioned(graph, properties)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)

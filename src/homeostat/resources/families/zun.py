@@ -6,6 +6,7 @@ from typing import Any
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import IP_ADDRESS
+from homeostat.resources.graph import Graph, subnets_of_mentioned
 from homeostat.resources.rules import conflict, is_set, maps, missing, require
 from homeostat.resources.schema import (
     UNKNOWN,
@@ -93,6 +94,10 @@ class Container(ResourceType):
                 raise missing(place, "network", "port")
             if is_set(each, "fixed_ip") and is_set(each, "port"):
                 raise conflict(place, "fixed_ip", "port")
+
+    def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
+        """Return the subnets of its networks."""
+        return subnets_of_mentioned(graph, properties)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
