@@ -169,7 +169,7 @@ class DiskWorld(WaveringWorld):
 
     def things(self) -> dict[str, dict[str, Any]]:
         """What its row knows by the record's id, having heard of it early or never, is shown under that."""
-        known = {row.handle for row in self.rows()} | self.retained
+        known = ({row.handle for row in self.rows()} | self.retained) - {""}
         disks = [each for each in super().records() if each.kind == kind_of_class(TYPE)]
         mine = [each for each in disks if each.id in known and each.link not in known]
         early = {each.secret["physical_name"]: each.id for each in mine}

@@ -23,7 +23,7 @@ from homeostat.plugins.clients import Missing
 from homeostat.plugins.exception import EntityNotFound
 from homeostat.plugins.handlers import Handlers
 from homeostat.plugins.resource import Resource
-from homeostat.plugins.things import BEGUN, DONE, LEASE_S, POLLED, Made, Things, Turn
+from homeostat.plugins.things import BEGUN, BURIED, DONE, LEASE_S, POLLED, Made, Things, Turn
 from homeostat.plugins.translation import TranslationRule
 from homeostat.plugins.types import DELETING, WORKING, kind_of_class
 from homeostat.store.database import Database
@@ -330,7 +330,8 @@ class PluginCloud:
         self._run([partial(one, handle, made) for handle, made in found.items()])
         looks = self._looks(kind, list(begins))
         busy = Transient("a handler of it is at work", 1.0)
-        return [look if look.handle in begun or not look.present else busy for look in looks]
+        waiting = {handle for handle, made in found.items() if handle not in begun and made.status != BURIED}
+        return [busy if look.handle in waiting else look for look in looks]
 
     # -- running -----------------------------------------------------------------------------------------------------
 

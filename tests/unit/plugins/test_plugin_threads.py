@@ -13,7 +13,7 @@ from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import resource
 from homeostat.plugins.cloud import Patience, PluginCloud, PluginClouds, Turns
-from homeostat.plugins.things import Things, Turn
+from homeostat.plugins.things import GONE, Things, Turn
 from homeostat.plugins.types import kind_of_class
 from homeostat.store import schema
 from homeostat.store.database import Database, sqlite_url
@@ -107,6 +107,22 @@ def test_a_call_does_not_wait_and_a_later_look_has_its_result(cloud: PluginCloud
     (found,) = cloud.find(KIND, ["row-1"])
     (by_first_handle,) = cloud.observe(KIND, [handle])
     assert found.handle == by_first_handle.handle == "slow-1", "it is known by both"
+
+
+def test_a_deletion_waits_for_a_handler_that_has_not_found_the_thing(cloud: PluginCloud) -> None:
+    """It is its own handler that has to say that it is gone: the look may be wrong."""
+    Slow.may_go_on["create"].set()
+    handle = create(cloud).handle
+    until(lambda: status(cloud, handle) == "complete")
+    (made,) = cloud._things.by_handle(KIND, [handle])[0].values()
+    looking = cloud._things.take(made.record_id, lambda *_: True, lambda made: made.set_status(GONE, "not found"))
+    assert looking is not None
+    (refused,) = cloud.delete(KIND, [handle])
+    assert isinstance(refused, Transient)
+    assert Slow.deleted == []
+    looking.finish(lambda _made: None)
+    cloud.delete(KIND, [handle])
+    until(lambda: Slow.deleted == ["slow-1"])
 
 
 def test_what_waits_for_a_free_thread_is_not_begun(cloud: PluginCloud) -> None:
