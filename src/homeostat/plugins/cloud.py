@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -331,7 +331,11 @@ class PluginCloud:
         looks = self._looks(kind, list(begins))
         busy = Transient("a handler of it is at work", 1.0)
         waiting = {handle for handle, made in found.items() if handle not in begun and made.status != BURIED}
-        return [busy if look.handle in waiting else look for look in looks]
+        # A thing that was named by its record's id, before it had an id of its own, goes on under that.
+        return [
+            busy if handle in waiting else replace(look, handle=handle)
+            for handle, look in zip(begins, looks, strict=True)
+        ]
 
     # -- running -----------------------------------------------------------------------------------------------------
 

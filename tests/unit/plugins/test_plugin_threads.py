@@ -109,6 +109,17 @@ def test_a_call_does_not_wait_and_a_later_look_has_its_result(cloud: PluginCloud
     assert found.handle == by_first_handle.handle == "slow-1", "it is known by both"
 
 
+def test_who_knows_it_by_its_first_handle_gets_the_answer_of_its_handler(cloud: PluginCloud) -> None:
+    """Once: who is told that another one is at work asks again, and the handler is called twice."""
+    handle = create(cloud).handle
+    for event in Slow.may_go_on.values():
+        event.set()
+    until(lambda: status(cloud, handle) == "complete")
+    (answer,) = cloud.update(KIND, [Change(handle, {"properties": {}})])
+    assert isinstance(answer, Observation)
+    assert answer.handle == handle
+
+
 def test_a_deletion_waits_for_a_handler_that_has_not_found_the_thing(cloud: PluginCloud) -> None:
     """It is its own handler that has to say that it is gone: the look may be wrong."""
     Slow.may_go_on["create"].set()
