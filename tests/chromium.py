@@ -17,6 +17,8 @@ import httpx
 from tests.real.processes import end_with_the_tests
 from tests.waiting import PATIENCE_S
 
+DRIVERS_MAX = 10
+"""How often a driver is started, until one has a port."""
 EVIL = "evil.example"
 """A name that is this machine's to the browser, as a name server may say of any name."""
 FLAGS = (
@@ -126,20 +128,30 @@ def is_installed() -> bool:
 @contextlib.contextmanager
 def browsing(directory: Path) -> Iterator[Browser]:
     """A browser with its profile and log in this directory."""
-    with subprocess.Popen(
-        ["chromedriver", "--port=0", f"--log-path={directory / 'log'}"],
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=end_with_the_tests,
-    ) as process:
-        assert process.stdout is not None
-        line = next(line for line in process.stdout if "started successfully on port" in line)
-        driver = f"http://127.0.0.1:{line.split()[-1].rstrip('.')}"
-        try:
-            with contextlib.closing(Browser(driver, directory / "profile")) as browser:
-                yield browser
-        finally:
-            process.send_signal(signal.SIGTERM)
+    with _driver(directory) as driver, contextlib.closing(Browser(driver, directory / "profile")) as browser:
+        yield browser
+
+
+@contextlib.contextmanager
+def _driver(directory: Path) -> Iterator[str]:
+    """The address of a chromedriver. It ends at once where the port that it got for IPv6 is not free for IPv4."""
+    for number in range(DRIVERS_MAX):
+        with subprocess.Popen(
+            ["chromedriver", "--port=0", f"--log-path={directory / f'log-{number}'}"],
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=end_with_the_tests,
+        ) as process:
+            assert process.stdout is not None
+            line = next((line for line in process.stdout if "started successfully on port" in line), None)
+            if line is None:
+                continue
+            try:
+                yield f"http://127.0.0.1:{line.split()[-1].rstrip('.')}"
+            finally:
+                process.send_signal(signal.SIGTERM)
+            return
+    raise AssertionError(f"chromedriver did not start {DRIVERS_MAX} times, see {directory}")
 
 
 class _Page(BaseHTTPRequestHandler):
