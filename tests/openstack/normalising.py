@@ -148,7 +148,8 @@ class Refused(Exception):
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+|(?<=aggregate )\d+")
 
-
+_HEX_ID = re.compile(r"[0-9a-f]{32}")
+"""The id of a project, a user or a group."""
 _UNNAMED = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 """The id of a thing that each cloud has, or makes for itself."""
 
@@ -318,4 +319,7 @@ def _readable(shown: Any, known: Mapping[str, str], one: One) -> Any:
 
 
 def _is_unordered(shown: Any) -> bool:
-    return isinstance(shown, list) and len(shown) > 1 and all(isinstance(each, Mapping) for each in shown)
+    """Whether it has maps, or ids of projects or groups, whose order is theirs alone."""
+    if not isinstance(shown, list) or len(shown) < 2:
+        return False
+    return all(isinstance(each, Mapping) or _HEX_ID.fullmatch(str(each)) for each in shown)
