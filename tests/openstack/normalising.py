@@ -148,8 +148,6 @@ class Refused(Exception):
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|req-\S+|(?<=aggregate )\d+")
 
-_HEX_ID = re.compile(r"[0-9a-f]{32}")
-"""The id of a project, a user or a group."""
 _UNNAMED = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 """The id of a thing that each cloud has, or makes for itself."""
 
@@ -203,7 +201,7 @@ def tried(
     same = "same" if not drift else "accepted"
     if key not in drift and shown != ABSENT and shown != one.spec().get(one.type.renamed.get(key, key)):
         same = "known"
-    if _is_unordered(shown):  # it may have the order of ours by chance
+    if _are_maps(shown) or _are_ids_in_any_order(one, key, seen):  # they may have the order of ours by chance
         same = "known" if same == "same" else same
     return {
         "sent": value,
@@ -315,11 +313,17 @@ def _readable(shown: Any, known: Mapping[str, str], one: One) -> Any:
         return names.get(value, value) if isinstance(value, str) else value
 
     found = named(None if shown in EMPTY else shown)
-    return sorted(found, key=lambda each: json.dumps(each, sort_keys=True)) if _is_unordered(found) else found
+    return sorted(found, key=lambda each: json.dumps(each, sort_keys=True)) if _are_maps(found) else found
 
 
-def _is_unordered(shown: Any) -> bool:
-    """Whether it has maps, or ids of projects or groups, whose order is theirs alone."""
-    if not isinstance(shown, list) or len(shown) < 2:
+def _are_maps(shown: Any) -> bool:
+    return isinstance(shown, list) and len(shown) > 1 and all(isinstance(each, Mapping) for each in shown)
+
+
+def _are_ids_in_any_order(one: One, key: str, seen: Observation) -> bool:
+    """Whether several ids are shown, and the type takes those of the template in any order for the same."""
+    shown = one.shown(key, seen)
+    if not isinstance(shown, list) or len(shown) < 2 or not all(_UNNAMED.fullmatch(str(each)) for each in shown):
         return False
-    return all(isinstance(each, Mapping) or _HEX_ID.fullmatch(str(each)) for each in shown)
+    turned = dataclasses.replace(one.thing(seen), properties={**one.values, key: one.values[key][::-1]})
+    return key not in one.type.drift(turned)

@@ -134,6 +134,11 @@ def references(wanted: Sequence[Any], seen: Any) -> bool:
     return isinstance(seen, list) and _paired([*ids, *named], list(dict.fromkeys(seen)), reference)
 
 
+def references_in_order(wanted: Sequence[Any], seen: Any) -> bool:
+    """Compare lists of links whose order says something, each link as `reference` does."""
+    return isinstance(seen, list) and len(seen) == len(wanted) and all(map(reference, wanted, seen))
+
+
 def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
     """Compare external gateways of a router: their network, and `enable_snat` where it is wanted."""
     if not seen or not reference(wanted.get("network_id"), seen.get("network_id")):

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.resources.resource_cases import ID_A, ID_B
 
 from homeostat.resources import comparison, constraints
+from homeostat.resources.registry import type_of
 from homeostat.resources.schema import Constraint
 
 EQUAL: list[tuple[Any, Any, bool, str]] = [
@@ -153,6 +154,35 @@ LINKS: list[tuple[list[Any], Any, bool, str]] = [
 @pytest.mark.parametrize(("wanted", "seen", "same", "reason"), LINKS, ids=[case[3] for case in LINKS])
 def test_references(wanted: list[Any], seen: Any, same: bool, reason: str) -> None:
     assert comparison.references(wanted, seen) is same
+
+
+IN_ORDER: list[tuple[list[Any], Any, bool, str]] = [
+    ([NET, OTHER], [NET, OTHER], True, "the same"),
+    ([NET, OTHER], [OTHER, NET], False, "the other way round"),
+    (["net", OTHER], [NET, OTHER], True, "a name"),
+    (["net", OTHER], [OTHER, NET], False, "a name in the place of another"),
+    ([NET], [NET, OTHER], False, "one more"),
+    ([NET], None, False, "none"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "seen", "same", "reason"), IN_ORDER, ids=[case[3] for case in IN_ORDER])
+def test_references_in_order(wanted: list[Any], seen: Any, same: bool, reason: str) -> None:
+    assert comparison.references_in_order(wanted, seen) is same
+
+
+ORDERED = (
+    ("OS::Neutron::PortChain", "port_pair_groups"),
+    ("OS::Neutron::FirewallPolicy", "firewall_rules"),
+    ("OS::Neutron::Subnet", "dns_nameservers"),
+)
+
+
+@pytest.mark.parametrize(("type_name", "key"), ORDERED)
+def test_another_order_is_drift_where_it_says_something(type_name: str, key: str) -> None:
+    same = type_of(type_name).properties[key].same
+    assert same([NET, OTHER], [NET, OTHER])
+    assert not same([NET, OTHER], [OTHER, NET])
 
 
 def test_references_without_dashes_are_the_same() -> None:

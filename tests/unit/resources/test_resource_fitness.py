@@ -160,11 +160,11 @@ DRIFT: list[tuple[str, str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = 
     ("another policy", NET, {"qos_policy": ID_B}, {"qos_policy_id": ID_A}, ("qos_policy",)),
     ("policy taken away", NET, {"qos_policy": "gold"}, {"qos_policy_id": None}, ("qos_policy",)),
     (
-        "servers in any order",
+        "servers in another order",
         "OS::Neutron::Subnet",
         {"dns_nameservers": ["1.1.1.1", "9.9.9.9"]},
         {"dns_nameservers": ["9.9.9.9", "1.1.1.1"]},
-        (),
+        ("dns_nameservers",),
     ),
     (
         "a server less",

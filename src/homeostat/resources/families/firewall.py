@@ -58,7 +58,9 @@ class FirewallPolicy(NetworkingType):
         "description": text("Description of the policy.", update=True),
         "shared": boolean("All projects may use it.", default=False, update=True),
         "audited": boolean("Whether it is audited; changes of its rules reset this.", default=False, update=True),
-        "firewall_rules": listing("Its rules, the first that fits decides.", update=True, same=comparison.references),
+        "firewall_rules": listing(
+            "Its rules, the first that fits decides.", update=True, same=comparison.references_in_order
+        ),
     }
     attributes = {
         "name": Attribute("Name of the policy."),

@@ -151,7 +151,7 @@ class Subnet(NetworkingType):
         "value_specs": value_specs(update=True),
         "name": text("Name of the subnet.", update=True),
         "ip_version": integer("Version of IP.", default=4, constraints=(one_of(4, 6),)),
-        "dns_nameservers": listing("DNS servers.", default=[], update=True, same=comparison.unordered),
+        "dns_nameservers": listing("DNS servers, the first is asked first.", default=[], update=True),
         "gateway_ip": text("Address of the gateway; null or empty for none.", update=True, blank=True),
         "enable_dhcp": boolean("Hand out addresses by DHCP.", default=True, update=True),
         "allocation_pools": listing(

@@ -27,14 +27,8 @@ def _port_number(description: str) -> Property:
     return integer(description, constraints=(between(1, 65535),))
 
 
-def _links(description: str, kind: str, **options: object) -> Property:
-    return listing(
-        description,
-        update=True,
-        items=text(constraints=(custom(f"neutron.{kind}"),)),
-        same=comparison.references,
-        **options,
-    )
+def _links(description: str, kind: str, same: comparison.Rule = comparison.references, **options: object) -> Property:
+    return listing(description, update=True, items=text(constraints=(custom(f"neutron.{kind}"),)), same=same, **options)
 
 
 class FlowClassifier(NetworkingType):
@@ -101,7 +95,9 @@ class PortChain(NetworkingType):
     properties = {
         "name": text("Name of the chain.", update=True),
         "description": text("Description of the chain.", update=True),
-        "port_pair_groups": _links("Its groups in their order.", "port_pair_group", required=True),
+        "port_pair_groups": _links(
+            "Its groups in their order.", "port_pair_group", comparison.references_in_order, required=True
+        ),
         "flow_classifiers": _links("Which traffic goes through it.", "flow_classifier", default=[]),
         "chain_parameters": mapping(_CORRELATIONS, default={"correlation": "mpls"}),
     }
