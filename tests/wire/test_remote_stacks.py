@@ -167,15 +167,20 @@ def test_what_fails_there_fails_here_with_its_reason(both: Both) -> None:
     settled(both.here, stack_id, status="UPDATE_COMPLETE")
 
 
+def failed(region: str) -> str:
+    at = f'using Heat endpoint at region "{region or "default"}"'
+    return f'Failed validating stack template {at} due to "ERROR: '
+
+
 NO_SUCH = "resources.a.type: The Resource Type (OS::No::Such) could not be found."
-AT = "ERROR: Property error: : resources.r.properties"
+AT = "ERROR: Property error: : resources"
 
 
-@pytest.mark.parametrize(("region", "before"), [("", ""), ("default", ""), ("east", "region east: ")])
-def test_a_template_that_would_not_be_taken_is_refused_at_once(both: Both, region: str, before: str) -> None:
+@pytest.mark.parametrize("region", ["", "default", "east"])
+def test_a_template_that_would_not_be_taken_is_refused_at_once(both: Both, region: str) -> None:
     heat = client_of(both)
     wrong = template(region, text=TEXT.replace("OS::Heat::TestResource", "OS::No::Such"))
-    refused = re.escape(f"{AT}.template: : {before}{NO_SUCH}")
+    refused = re.escape(f'ERROR: {failed(region)}{NO_SUCH}"')
     for ask in (heat.stacks.create, heat.stacks.preview):
         with pytest.raises(exc.HTTPBadRequest, match=refused):
             ask(stack_name="s", template=wrong)
@@ -187,9 +192,18 @@ def test_a_template_that_would_not_be_taken_is_refused_at_once(both: Both, regio
     settled(both.here, stack_id, status="DELETE_COMPLETE")
 
 
+def test_the_wrong_one_of_several_templates_is_named(both: Both) -> None:
+    several = template("", text=TEXT)
+    several["resources"]["wrong"] = template("", text=TEXT.replace("OS::Heat::TestResource", "OS::No::Such"))[
+        "resources"
+    ]["r"]
+    with pytest.raises(exc.HTTPBadRequest, match=re.escape(f"{AT}.wrong.properties.template: : {failed('')}{NO_SUCH}")):
+        client_of(both).stacks.create(stack_name="s", template=several)
+
+
 def test_what_is_not_known_yet_refuses_nothing(both: Both) -> None:
     text = TEXT.replace("default: one", "constraints: [{length: {min: 2}}]")
-    with pytest.raises(exc.HTTPBadRequest, match=re.escape(f"{AT}.template: : The Parameter (word) was not provided.")):
+    with pytest.raises(exc.HTTPBadRequest, match=re.escape(f"{failed('')}The Parameter (word) was not provided.")):
         client_of(both).stacks.create(stack_name="s", template=template("", word=None, text=text))
     later = template("", word={"get_attr": ["b", "output"]}, text=text)
     later["resources"]["b"] = {"type": "OS::Heat::TestResource", "properties": {"value": "known"}}
@@ -198,8 +212,10 @@ def test_what_is_not_known_yet_refuses_nothing(both: Both) -> None:
 
 def test_an_unknown_region_is_refused_at_once(both: Both) -> None:
     heat = client_of(both)
+    cause = "public endpoint for orchestration service in mars region not found"
     refused = re.escape(
-        f"{AT}.context.region_name: : region mars is not known here; the operator adds it with --region"
+        f'ERROR: Cannot establish connection to Heat endpoint at region "mars" due to "{cause}": '
+        "the operator adds it with --region (resources.r.properties.context.region_name)"
     )
     with pytest.raises(exc.HTTPBadRequest, match=refused):
         heat.stacks.create(stack_name="s", template=template("mars"))
@@ -207,7 +223,7 @@ def test_an_unknown_region_is_refused_at_once(both: Both) -> None:
         heat.stacks.validate(template=template("mars"))
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": template("mars")["resources"]["r"]}}
     inside = {"heat_template_version": "wallaby", "resources": {"group": group}}
-    with pytest.raises(exc.HTTPBadRequest, match="region mars is not known here"):
+    with pytest.raises(exc.HTTPBadRequest, match="orchestration service in mars region not found"):
         heat.stacks.create(stack_name="s", template=inside)
     assert list(heat.stacks.list()) == []
 

@@ -366,7 +366,7 @@ class RemoteStacks:
             try:
                 self._request(region, "POST", "validate", json=body, timeout=left_s)
             except Refused as error:
-                return Rejected("StackValidationFailed", str(error))
+                return Rejected("StackValidationFailed", str(error).removeprefix(f"region {region.name}: "))
             except (Transient, Uncertain) as error:
                 silent[region.name] = error
                 raise

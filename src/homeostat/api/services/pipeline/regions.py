@@ -8,7 +8,7 @@ from homeostat.api.services.pipeline.requirements import Remote
 from homeostat.clouds.heat_api import KIND, REGION_KIND, VALIDATE
 from homeostat.clouds.port import Cloud, Operation
 from homeostat.clouds.regions import OWN
-from homeostat.model.errors import HomeostatError, Rejected, invalid
+from homeostat.model.errors import HomeostatError, Rejected, dotted, invalid
 from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
 
@@ -25,6 +25,7 @@ class Regions:
 
     def __init__(self, cloud: Cloud | None, remotes: Sequence[Remote]) -> None:
         names = sorted({each.region for each in remotes} - {"", OWN})
+        self._is_only = len(remotes) == 1
         self._cloud = cloud if cloud is not None and REGION_KIND in cloud.kinds else None
         known = [] if self._cloud is None else self._cloud.resolve(REGION_KIND, names)
         self._known = dict(zip(names, known, strict=self._cloud is not None))
@@ -34,9 +35,16 @@ class Regions:
         own = OWN if remote.region in ("", OWN) else remote.region
         region = self._known.get(remote.region, own)
         if region is None:
-            message = f"region {remote.region} is not known here; the operator adds it with --region"
-            raise invalid(message, *remote.path, "context", "region_name", error="Property error")
+            cause = f"public endpoint for orchestration service in {remote.region} region not found"
+            message = f'Cannot establish connection to Heat endpoint at region "{remote.region}" due to "{cause}"'
+            raise invalid(f"{message}: the operator adds it with --region ({dotted(remote.path)}.context.region_name)")
         return region == OWN
+
+    def refusal(self, remote: Remote, problem: str) -> Rejected:
+        """Return the error for a stack that cannot be created; clients compare the text where it is the only one."""
+        message = f'Failed validating stack template using Heat endpoint at region "{remote.region or OWN}" due to '
+        place = () if self._is_only else (*remote.path, "template")
+        return invalid(f'{message}"ERROR: {problem}"', *place, error="" if self._is_only else "Property error")
 
     def validate(self, remotes: Sequence[Remote]) -> None:
         """Have other regions validate their stacks. Raise Rejected naming the first that cannot be created.
@@ -45,18 +53,15 @@ class Regions:
         """
         elsewhere = [each for each in remotes if each.template is not None and not self.is_own(each)]
         if self._cloud is not None and elsewhere:
-            _validate(self._cloud, elsewhere)
+            self._validate(self._cloud, elsewhere)
 
-
-def _validate(cloud: Cloud, remotes: Sequence[Remote]) -> None:
-    answers = cloud.operate(KIND, [Operation("", VALIDATE, _spec(each)) for each in remotes])
-    for each, answer in zip(remotes, answers, strict=True):
-        if isinstance(answer, Rejected):
-            raise each.wrong(answer.detail)
-        if isinstance(answer, HomeostatError):
-            LOG.warning(
-                "%s: it is not known whether the stack can be created: %s", ".".join(map(str, each.path)), answer
-            )
+    def _validate(self, cloud: Cloud, remotes: Sequence[Remote]) -> None:
+        answers = cloud.operate(KIND, [Operation("", VALIDATE, _spec(each)) for each in remotes])
+        for each, answer in zip(remotes, answers, strict=True):
+            if isinstance(answer, Rejected):
+                raise self.refusal(each, answer.detail)
+            if isinstance(answer, HomeostatError):
+                LOG.warning("%s: it is not known whether the stack can be created: %s", dotted(each.path), answer)
 
 
 def _spec(remote: Remote) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from homeostat.desired.implied import files_named
 from homeostat.identity.stack_users import TRANSPORTS
-from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.custom_constraints import Mention, Path, mentions, of_parameter
 from homeostat.resources.schema import UNKNOWN
@@ -39,9 +38,6 @@ class Remote:
     parameters: Mapping[str, Any]
     files: Mapping[str, str]
     path: Path
-
-    def wrong(self, problem: str) -> Rejected:
-        return invalid(problem, *self.path, "template", error="Property error")
 
 
 def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -> Remote:

@@ -125,7 +125,7 @@ class Pipeline:
                 try:
                     self._check_own(project, each, expansion)
                 except Rejected as error:
-                    raise each.wrong(str(error)) from error
+                    raise regions.refusal(each, str(error)) from error
         if strict:
             regions.validate(remotes)
 
