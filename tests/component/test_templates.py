@@ -267,7 +267,7 @@ def test_an_output_with_an_error_is_an_error_to_all_that_read_it() -> None:
     """They have no null in its place, which would be taken for a value."""
     reader = double(value={"get_attr": ["inner", "wrong"]})
     service, stack_id = created({"inner": {"type": "inner.yaml"}, "reader": reader}, OUTSIDE)
-    reason = "resources.inner: outputs.wrong.value.get_param: The Parameter (nobody) was not provided"
+    reason = "Error in inner output wrong: The Parameter (nobody) was not provided."
     assert service.state(stack_id) == "CREATE_FAILED"
     assert service.states(stack_id) == {"inner": "CREATE_COMPLETE", "reader": "CREATE_FAILED"}
     assert reason in service.row(stack_id, "reader").reason
@@ -299,7 +299,7 @@ def test_an_output_with_an_error_of_a_template_for_deployments_is_an_error_to_wh
     service.rest()
     assert service.states(stack_id) == {"group": "CREATE_COMPLETE", "out": "CREATE_FAILED", "err": "CREATE_COMPLETE"}
     assert service.row(stack_id, "err").properties["value"] == "nothing"
-    assert "outputs.deploy_stdout.value.get_param: The Parameter (nobody)" in service.row(stack_id, "out").reason
+    assert "Error in one output deploy_stdout: The Parameter (nobody)" in service.row(stack_id, "out").reason
 
 
 GROUPED = {
@@ -324,4 +324,4 @@ def test_an_output_with_an_error_in_a_group_hides_no_other_one(read: list[str]) 
         "wrong": "CREATE_FAILED",
     }
     assert service.row(stack_id, "right").properties["value"] == "a"
-    assert "resources.0: outputs.wrong.value.get_param: The Parameter (nobody)" in service.row(stack_id, "wrong").reason
+    assert "Error in 0 output wrong: The Parameter (nobody)" in service.row(stack_id, "wrong").reason

@@ -217,7 +217,7 @@ def output_of(thing: Thing, name: str) -> Any:
     """
     fault = _faults(thing).get(name)
     if fault is not None:
-        raise invalid(fault, "resources", thing.name)
+        raise invalid(_of_output(thing, name, fault))
     return outputs_of(thing).get(name)
 
 
@@ -307,7 +307,12 @@ class TemplateResource(FromTemplate):
 
 
 def _placed(thing: Thing, faults: Mapping[str, str]) -> dict[str, str]:
-    return {name: str(invalid(fault, "resources", thing.name)) for name, fault in faults.items()}
+    return {name: _of_output(thing, name, fault) for name, fault in faults.items()}
+
+
+def _of_output(thing: Thing, name: str, fault: str) -> str:
+    """Return what is said of an output of a child stack, in the words that clients of Heat know."""
+    return f"Error in {thing.name} output {name}: {fault}"
 
 
 class TemplateStack(FromTemplate):

@@ -188,7 +188,7 @@ REFUSES = [
     (
         {"get_param": "nobody"},
         "UserParameterMissing",
-        "The Parameter (nobody) was not provided. The template does not",
+        "The Parameter (nobody) was not provided. (the template does not declare it: do so",
         "unknown",
     ),
     ({"get_param": {"a": 1, "b": 2}}, INVALID, "must be a parameter name", "shape"),

@@ -221,7 +221,8 @@ def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dic
                     values[name] = evaluate(output.value, scope)
             except Rejected as error:
                 del values[name]
-                faults[name] = str(error)
+                # Who reads it names the output, as Heat does, and not where the template has it.
+                faults[name] = error.message if error.path and str(error.path[0]).lower() == "outputs" else str(error)
     budget.take([values, faults])
     return {"outputs": values, "output_faults": faults}
 

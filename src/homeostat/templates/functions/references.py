@@ -28,9 +28,9 @@ class GetParam(Function):
         if any(not isinstance(step, str | int) for step in path):
             raise ValueError('Path components in "get_param" must be strings or integers')
         if name not in self.context.parameters:
-            remedy = "The template does not declare it: do so in its section of parameters."
-            message = f"The Parameter ({name}) was not provided. {remedy}"
-            raise Rejected("UserParameterMissing", message, path=self.path)
+            remedy = "the template does not declare it: do so in its section of parameters"
+            message = f"The Parameter ({name}) was not provided."
+            raise Rejected("UserParameterMissing", message, path=self.path, remedy=remedy)
         value = self.context.parameters[name]
         # Clients rely on a path that leads nowhere giving an empty text, not an error.
         return value if value is UNKNOWN else traverse(value, path, missing="")
