@@ -13,7 +13,9 @@ import yaml
 
 from homeostat.clouds.openstack import OpenStack, OpenStackConfig
 from homeostat.clouds.openstack.cloud import OpenStackCloud
+from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.connections import Connections
+from homeostat.clouds.openstack.network import NetworkCollection
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.kinds.registry import KINDS
@@ -179,9 +181,19 @@ def test_a_thing_lives(life: Life, clouds: tuple[OpenStackCloud, ...], there: di
             after = Wanted.of(life, properties, there)
             handle = _changed(cloud, handle, wanted, after)
             wanted = after
+        found = cloud.find(kind, [token])
+        assert [each.handle for each in found] == ["" if _is_joined(cloud, kind) else handle]
+        _assert_plain(cloud.collections[kind], handle, life)
         _batch_of_many(cloud, kind, handle)
     finally:
         _ended(cloud, kind, handle, token, wanted.spec)
+
+
+def _assert_plain(things: Collection, handle: str, life: Life) -> None:
+    """Assert that what others see as the description is what was wanted last, where a tag can have the token."""
+    texts = [each["description"] for each in life.changes if "description" in each]
+    if texts and isinstance(things, NetworkCollection) and ("tags" in things.separate or things.has_tags):
+        assert things.get(handle)["description"] == (texts[-1] or "")
 
 
 def _is_joined(cloud: OpenStackCloud, kind: str) -> bool:

@@ -300,8 +300,12 @@ class Collection:
         if self.token.field in body:
             token = self.token.read(self.get(handle))
             # What was adopted has none.
-            body = self.token.write(body, token) if token else body
+            body = self.keep_token(handle, body, token) if token else body
         return self._thing(self.api.request(self.update_method, self.path_of(handle), self._wrapped(body), of=handle))
+
+    def keep_token(self, handle: str, body: Wire, token: str) -> Wire:
+        """Return the body of a change, after which the thing still carries its token."""
+        return self.token.write(body, token)
 
     def delete(self, handle: str) -> Wire | None:
         """Begin to delete a thing; return it where it may go on existing for a while, None where it is gone.

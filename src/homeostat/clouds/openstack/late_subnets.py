@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from homeostat.clouds.openstack.service import Service, Wire
-from homeostat.clouds.openstack.tokens import InText
+from homeostat.clouds.openstack.tokens import InDescription
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 
 LOG = logging.getLogger(__name__)
-TOKEN = InText("description")
+TOKEN = InDescription()
 NO_ADDRESS = re.compile(r"Port (\S+) requires a FixedIP")
 YOUNG_S = 600.0
 """Age up to which a network without subnets may be about to get one."""

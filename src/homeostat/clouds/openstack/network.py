@@ -1,5 +1,6 @@
 """Networking: networks, subnets and ports; what the collections of this service have in common."""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,9 +10,10 @@ from typing import Any, ClassVar
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import FEW, Collection
 from homeostat.clouds.openstack.service import Wire
-from homeostat.clouds.openstack.tokens import PREFIX, InText, Joined, TokenPlace
+from homeostat.clouds.openstack.tokens import PREFIX, InDescription, Joined, TokenPlace
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Uncertain
 
+LOG = logging.getLogger(__name__)
 IDS_MAX = 40
 """Ids in one query: its address must not become too long."""
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
@@ -28,16 +30,18 @@ class NetworkCollection(Collection):
         cleared: Field -> what it is set to when a specification names it no more; others then stay as they are.
         separate: Fields that need requests of their own, see `set_apart`.
         changed_apart: Fields whose changes do, though a creation may set them.
+        has_tags: Whether its things have tags, whether or not specifications give them.
         agents: Field with the agents that serve a thing, path of its agents, path of their things, key of its id.
     """
 
     service = "network"
-    token: ClassVar[TokenPlace] = InText("description")
+    token: ClassVar[TokenPlace] = InDescription()
     extension: ClassVar[str] = ""
     references: ClassVar[Mapping[str, str]] = {}
     cleared: ClassVar[Mapping[str, Any]] = {"tags": ()}
     separate: ClassVar[tuple[str, ...]] = ("tags",)
     changed_apart: ClassVar[tuple[str, ...]] = ()
+    has_tags: ClassVar[bool] = False
     agents: ClassVar[tuple[str, str, str, str] | None] = None
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -136,6 +140,17 @@ class NetworkCollection(Collection):
             if named and not any(each in handle for each in named):
                 raise Terminal(str(error)) from error
             raise
+
+    def keep_token(self, handle: str, body: Wire, token: str) -> Wire:
+        """Let a tag take the token over, so that the description is what the user wants; a creation cannot set tags."""
+        if "tags" not in self.separate and not self.has_tags:
+            return super().keep_token(handle, body, token)
+        try:
+            self.api.request("PUT", f"{self.path_of(handle)}/tags/{PREFIX}{token}", of=handle)
+        except (Missing, Terminal) as error:
+            LOG.info("%s %s gets no tag, so the token stays in its description: %s", self.kind, handle, error)
+            return super().keep_token(handle, body, token)
+        return body
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
         """Set fields that need requests of their own, and return the thing."""

@@ -156,6 +156,7 @@ class Trunks(NetworkCollection):
     cleared = {"description": "", "sub_ports": [], "admin_state_up": True}
     statuses: ClassVar[Mapping[str, str]] = {"degraded": "down"}
     separate = ()
+    has_tags = True
     changed_apart = ("sub_ports",)
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:

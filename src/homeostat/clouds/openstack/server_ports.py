@@ -32,12 +32,12 @@ from cachetools import LRUCache
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
 from homeostat.clouds.openstack.service import Service, Wire
-from homeostat.clouds.openstack.tokens import InText
+from homeostat.clouds.openstack.tokens import InDescription
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
 from homeostat.resources.comparison import equal
 
 LOG = logging.getLogger(__name__)
-TOKEN = InText("description")
+TOKEN = InDescription()
 TAG = "homeostat-server-"
 PER_QUERY = 60
 """Values in one query: its address must not become too long. With the longest, tags, it has 3.5 kB; proxies take 8."""

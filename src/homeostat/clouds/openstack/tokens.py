@@ -139,6 +139,18 @@ class InText:
         return [{}]
 
 
+class InDescription(InText):
+    """The token is the end of the description, until that is changed; then it is a tag, where things have tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = "the end of the description; a tag once that was changed, where there are tags"
+        self._tags = InTags()
+
+    def read(self, thing: Wire) -> str:
+        return super().read(thing) or self._tags.read(thing)
+
+
 class AsId:
     """The id is chosen by this service, from the token."""
 
