@@ -12,7 +12,8 @@ from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.signals import SignalOutcome, Signals
+from homeostat.builtin.inbox import SignalOutcome
+from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import SimulatedCloud

@@ -11,8 +11,9 @@ from sqlalchemy import event, update
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.builtin.cloud import Records
+from homeostat.builtin.inbox import SignalOutcome
 from homeostat.builtin.reports import Body
-from homeostat.builtin.signals import SignalOutcome, Signals
+from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Rejected, Terminal

@@ -1,15 +1,24 @@
-"""Guests of servers, as far as stacks see them: agents read deployments from metadata, and report how these went."""
+"""Guests of servers, as far as stacks see them: agents report deployments, and scripts in user data run."""
 
+import base64
 import contextlib
-from collections.abc import Mapping, Sequence
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from keystoneauth1.exceptions import NotFound
 from keystoneauth1.identity.v3 import Password
 from keystoneauth1.session import Session
 from openstack.connection import Connection
+from openstack.exceptions import SDKException
 
+LOG = logging.getLogger(__name__)
 DEPTH = 5
 SERVER = "OS::Nova::Server"
 DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::SoftwareDeploymentGroup")
@@ -73,3 +82,66 @@ def _paths(resources: Sequence[Mapping[str, Any]], type_name: str) -> list[str]:
         if each["resource_type"] == type_name
     ]
     return [f"/stacks/{'/'.join(href.split('/')[-2:])}/resources/{name}" for name, href in stacks]
+
+
+@dataclass(slots=True)
+class Scripts:
+    """Guests of all servers of a cloud whose hypervisor boots none: the scripts in user data run on this machine.
+
+    Each runs once its server is ACTIVE, and ends with it. admin — sees all servers. place — a directory for scripts.
+    """
+
+    admin: Connection
+    place: Path
+    _running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._go_on, name="guests", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            for each in self._running.values():
+                _end(each)
+
+    def _go_on(self) -> None:
+        while not self._stop.wait(1.0):
+            try:
+                servers = self._servers()
+            except SDKException as error:
+                LOG.warning("the servers cannot be listed now: %s", error)
+                continue
+            for id in self._running.keys() - servers.keys():
+                _end(self._running.pop(id))
+            for id in servers.keys() - self._running.keys():
+                script = _script_of(servers[id])
+                if script:
+                    self._running[id] = self._started(id, script)
+
+    def _servers(self) -> dict[str, str]:
+        """Return the user data of the servers that are ACTIVE, by id."""
+        compute: Any = self.admin.compute
+        answer = compute.get("/servers/detail", params={"all_tenants": 1, "status": "ACTIVE"}, microversion="2.3")
+        return {each["id"]: each["OS-EXT-SRV-ATTR:user_data"] or "" for each in answer.json()["servers"]}
+
+    def _started(self, id: str, script: bytes) -> subprocess.Popen[bytes]:
+        path = self.place / id
+        path.write_bytes(script)
+        with (self.place / f"{id}.out").open("wb") as out:
+            return subprocess.Popen(["sh", path], stdout=out, stderr=out, cwd=self.place, start_new_session=True)
+
+
+def _script_of(user_data: str) -> bytes:
+    """Return the script that user data is; empty where it is something else."""
+    data = base64.b64decode(user_data)
+    return data if data.startswith(b"#!") else b""
+
+
+def _end(script: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(script.pid, signal.SIGKILL)
+    script.wait()

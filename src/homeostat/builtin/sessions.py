@@ -13,8 +13,9 @@ from homeostat.clock import Entropy
 from homeostat.identity.stack_users import NEEDED, TRANSPORTS, StackUsers
 from homeostat.model.errors import Terminal
 from homeostat.resources import signing, user_data
-from homeostat.store.builtin import records
+from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.builtin.stack_users import QUEUE
 from homeostat.store.database import Database
 from homeostat.templates.weights import weight
 
@@ -142,6 +143,19 @@ class RecordSession:
         if self.users is None:
             raise Terminal(NEEDED)
         return self.users.login(self.tx, token)
+
+    def queue_login(self, record: Record) -> dict[str, str]:
+        """Return what a server needs to signal a record in a queue, which is to be read soon from now on.
+
+        Raises:
+            Terminal: As for `login`.
+        """
+        login = self.login(record.token)
+        queue = Record(self.entropy.stack_id(), QUEUE, login["project_id"], record.token, {}, link=record.id)
+        queue.created_at = self.now
+        self.add([queue])
+        stack_users.read_soon(self.tx, [record.id])
+        return {"queue_id": records.of_tokens(self.tx, QUEUE, [record.token])[record.token].id, **login}
 
     def endpoint(self, owner: Owner, project: str = "") -> str:
         """Return the address that takes authenticated signals for a resource.

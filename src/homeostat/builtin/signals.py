@@ -6,70 +6,35 @@ The wake-up itself carries nothing: the shard reads the observation (invariant 1
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
 
 from homeostat.builtin.group_metadata import inherited_metadata
-from homeostat.builtin.kinds.deployments import deployed, end_deployment
-from homeostat.builtin.kinds.registry import observed
+from homeostat.builtin.inbox import Inbox, SignalOutcome, Untimely, check_awake, refused_during
+from homeostat.builtin.kinds.deployments import deployed
 from homeostat.builtin.reports import SIGNAL, Advance, Body, Check, Reports
 from homeostat.builtin.server_agents import SERVER, agents_of
 from homeostat.model.errors import Rejected
-from homeostat.model.limits import HANDLER_SIGNALS, OUTPUTS, SIGNALS
-from homeostat.model.plan import Priority
-from homeostat.model.status import Action
+from homeostat.model.limits import HANDLER_SIGNALS
 from homeostat.model.world import Resource
 from homeostat.plugins.types import PLUGIN_KIND, takes_signals
 from homeostat.resources import signals, signing
-from homeostat.resources.families import deployments
 from homeostat.resources.families.access import DEPLOYED
-from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND
-from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
-from homeostat.resources.registry import kind_of, of_kind, type_of
+from homeostat.resources.families.wait_conditions import HANDLE
+from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
-from homeostat.store.schema import json_size
-from homeostat.store.shards import look_schedule, observations, shards
+from homeostat.store.shards import look_schedule
 from homeostat.store.stacks import locks, scaling
 
-ANSWERED_MAX = 64 * 1024
-"""Bytes of the signals of a handle up to which the answer to a signal has all of them."""
 Scale = Callable[[str, Body], "SignalOutcome"]
 """Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignalOutcome:
-    """The result of a signal.
-
-    Attributes:
-        name: Name of the resource; "" where it is gone.
-        metadata: Metadata of the resource as they are now.
-    """
-
-    name: str
-    metadata: Mapping[str, Any]
-
-
-def refused_during(action: str) -> str:
-    """Return the reason of the event of a signal that is refused during an action, as in Heat."""
-    return f"Cannot signal resource during {action}"
-
-
-class Untimely(Rejected):
-    """A signal to a resource whose stack is suspended or being deleted."""
-
-    def __init__(self, owner: Owner, action: Action = Action.SUSPEND) -> None:
-        self.owner = owner
-        self.action = action
-        super().__init__("NotSupported", f"Signal resource during {action} is not supported.")
 
 
 class Signals:
@@ -79,6 +44,7 @@ class Signals:
         self._db = db
         self._scale = scale
         self._reports = Reports(db, advance)
+        self.inbox = Inbox(db)
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
         """Take a signal at a signed address.
@@ -150,7 +116,7 @@ class Signals:
             locked = records.for_update(self._db, tx, record.id)
             if locked is None:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
-            return self._apply(tx, locked, body, part)
+            return self.inbox.take(tx, locked, body, part)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
         """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
@@ -177,7 +143,7 @@ class Signals:
         Raises:
             Rejected: NotSupported, in a suspended stack.
         """
-        _check_awake(owner)
+        check_awake(owner)
         if owner.lock is None:
             return False
         reason = f"Signal ignored: the stack is locked{locks.describe(owner.lock)}"
@@ -208,88 +174,6 @@ class Signals:
                 raise Rejected("EntityNotFound", "The server of this address is not there any more.")
             return metadata_of(tx, record.project, owner, owner.parent_key)
 
-    # -- telling -----------------------------------------------------------------------------------------------------
-
-    def _apply(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
-        """Apply a signal to a record, which is locked, with its event and the observation of what has changed."""
-        now = self._db.now_of(tx)
-        key = records.key_of(record.token)
-        owner = records.owners(tx, [key]).get(key)
-        if owner is not None and record.kind == HANDLE:
-            _check_awake(owner)
-        if record.kind == HANDLE:
-            reason = self._signal(tx, record, body, now)
-        else:
-            reason = self._outputs(tx, record, body, part, now)
-        if reason and owner is not None:
-            events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
-        if reason:
-            self._spread(tx, record, now)
-        return SignalOutcome(owner.name if owner is not None else "", _answered_metadata(tx, record))
-
-    def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
-        """Store a signal for a handle; return what happened in words, "" when nothing did."""
-        before = signal_tallies.count(tx, record.id)
-        signal = signals.normal(record.object["form"], body, before.senders)
-        if signal is None:
-            return ""
-        SIGNALS.check(before.signals, before.size, signal_tallies.size_of(signal))
-        records.add_signal(tx, record.id, records.Signal(signal, now))
-        signal_tallies.count(tx, record.id)
-        return f"status:{signal['status']} reason:{signals.shortened(signal['reason'])}"
-
-    def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
-        """Store the outputs of a deployment that waits for them; return what happened in words, "" when nothing did."""
-        if record.object.get("status") != deployments.IN_PROGRESS:  # a second signal
-            return ""
-        config_id = record.object["config_id"]
-        # A late signal for a config that was derived earlier.
-        if part and part != config_id.replace("-", ""):
-            return ""
-        config = records.get(tx, config_id, CONFIG)
-        came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
-        more = json_size(came.outputs) - json_size(record.object.get("output_values") or {})
-        if more > 0:
-            OUTPUTS.check(0, records.total_size(tx, DEPLOYMENT, record.project), more, 0)
-        record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}
-        if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
-            end_deployment(tx, record)
-        else:
-            records.save(tx, record, now)
-        return came.event
-
-    def _spread(self, tx: Connection, record: Record, now: float) -> None:
-        """Observe what a signal has changed, and wake the shards that wait for it."""
-        changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
-        self.look(tx, changed, now)
-
-    def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
-        """Store new observations of records with their resources, and wake the shards of those."""
-        for each in changed:
-            key = records.key_of(each.token)
-            owner = records.owners(tx, [key]).get(key)
-            if owner is None:
-                continue
-            # The shard is locked before its rows (invariant 5).
-            shards.wake(tx, owner.stack_id, now, Priority.USER, [owner.shard])
-            watched = [
-                thing
-                for thing in observations.by_handle(tx, [each.id], of_kind([each.kind])[each.kind])
-                if thing.key == key
-            ]
-            looks = observed(tx, each.project, each.kind, [each.id], now)
-            observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
-
-
-def _check_awake(owner: Owner) -> None:
-    """Refuse signals in a suspended stack; not asked for deployments, which signal how their suspension went.
-
-    Raises:
-        Rejected: NotSupported, in a suspended stack.
-    """
-    if owner.suspended:
-        raise Untimely(owner)
-
 
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
     """Return the record, if the address is signed with its key.
@@ -308,15 +192,6 @@ def wire_config(record: Record) -> dict[str, Any]:
     names = ("name", "group", "config", "inputs", "outputs", "options")
     made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
-
-
-def _answered_metadata(tx: Connection, record: Record) -> dict[str, Any]:
-    """Return the signals of a handle, for the answer to one of them; the newest one alone where they are large."""
-    if record.kind != HANDLE:
-        return {}
-    small = signal_tallies.count(tx, record.id).size <= ANSWERED_MAX
-    received = records.signals_of(tx, [record.id])[record.id] if small else records.newest_signal(tx, record.id)
-    return signals.as_metadata(record.object["form"], [each.object for each in received])
 
 
 def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from homeostat.api.access.auth import Access
     from homeostat.api.access.enforcer import Policy
     from homeostat.api.cloudformation.authentication import Ec2
+    from homeostat.builtin.signal_queues import SignalQueues
     from homeostat.clouds.identity.keystone import Keystone
     from homeostat.identity.stack_users import StackUsers
     from homeostat.identity.trusts import StackTrusts
@@ -129,6 +130,17 @@ def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None
     from homeostat.identity.stack_users import StackUsers
 
     return StackUsers(db, DomainUsers(keystone), Entropy())
+
+
+def signal_queues(settings: ServiceSettings, db: "Database") -> "SignalQueues | None":
+    """Return the queues in which servers signal; None where there can be no users for them."""
+    keystone, users = identity(settings), stack_users(settings, db)
+    if keystone is None or users is None:
+        return None
+    from homeostat.builtin.signal_queues import SignalQueues
+    from homeostat.clouds.identity.queues import UserQueues
+
+    return SignalQueues(db, users, UserQueues(keystone))
 
 
 def makes_users(settings: ServiceSettings) -> bool:

@@ -9,7 +9,7 @@ from homeostat.cli.errors import OK, Problem
 from homeostat.cli.logs import start_logging
 from homeostat.cli.operator_commands import load_plugins
 from homeostat.cli.settings import ServiceSettings
-from homeostat.composition.access import stack_users, trusts
+from homeostat.composition.access import signal_queues, stack_users, trusts
 from homeostat.composition.clouds import clouds, outbound_rules, regions, shared_environment
 from homeostat.composition.clustering import lifecycle_hooks
 from homeostat.composition.database import ready_database
@@ -51,6 +51,7 @@ def worker(arguments: Namespace) -> int:
         if settings.metrics_port is not None:
             serve_metrics(db, settings.metrics_host, settings.metrics_port)
         of_stacks, outbound = trusts(settings, db), Outbound(outbound_rules(settings))
+        users = (stack_users(settings, db), signal_queues(settings, db))
         sinks = Sinks(of_project, outbound, installed_sinks().kinds)
         each = Worker(
             db,
@@ -67,7 +68,7 @@ def worker(arguments: Namespace) -> int:
             clouds=of_project,
             sinks=sinks,
             tidying=[
-                *(each.tidy for each in (of_stacks, stack_users(settings, db), Memory()) if each is not None),
+                *(each.tidy for each in (of_stacks, *users, Memory()) if each is not None),
                 *stack_notifier(settings, db),
                 lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],

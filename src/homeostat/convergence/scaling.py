@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
+from homeostat.builtin.inbox import SignalOutcome, Untimely
 from homeostat.builtin.reports import SIGNAL, Body
-from homeostat.builtin.signals import SignalOutcome, Untimely
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, first_to_leave, is_pending

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # its packages are installed for access by Keystone only
     from homeostat.clouds.identity.users import DomainUsers
 
 LOG = logging.getLogger(__name__)
-TRANSPORTS = (Transport.HEAT, "POLL_SERVER_HEAT")
+TRANSPORTS = (Transport.HEAT, Transport.ZAQAR, "POLL_SERVER_HEAT")
 """Transports of signals and of configs by which a server logs in."""
 NEEDED = "this transport needs Keystone, to make users for servers (--access keystone, and a domain for them)"
 PASSWORD_BYTES = 24
@@ -126,13 +126,13 @@ class StackUsers:
         of = {id: known[user.token] for id, user in users.items() if user.token in known}
         return [(of[key.link], key) for key in keys if key.link in of]
 
-    def login(self, tx: Connection, token: str) -> dict[str, str]:
+    def login(self, tx: Connection, token: str, kind: str = STACK_USER) -> dict[str, str]:
         """Return what a server needs to log in as the user of its resource.
 
         Raises:
             Terminal: The resource has no user (any more).
         """
-        mine = records.of_tokens(tx, STACK_USER, [token]).get(token)
+        mine = records.of_tokens(tx, kind, [token]).get(token)
         if mine is None or not mine.link:
             raise Terminal("the user of this resource is not there any more")
         return {

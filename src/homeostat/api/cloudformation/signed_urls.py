@@ -13,7 +13,7 @@ from homeostat.api.http.faults import documented
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.path_convertors import ANY_PATH, SIGNED_ARN
 from homeostat.api.http.responses import Json
-from homeostat.builtin.signals import SignalOutcome
+from homeostat.builtin.inbox import SignalOutcome
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 TAKEN = responses.documented("Taken.")

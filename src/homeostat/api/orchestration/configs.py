@@ -245,7 +245,7 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
         found.object |= values
         _check_room(tx, found, json_size(found.object) - before, 0)
         records.save(tx, found, now)
-        context.service.signals.look(tx, [found], now)
+        context.service.signals.inbox.look(tx, [found], now)
         (shown,) = _deployments(tx, [found])
     return Json({"software_deployment": shown})
 
@@ -266,7 +266,7 @@ def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response
             end_deployment(tx, found)
         else:
             records.remove(tx, [found.id])
-        context.service.signals.look(tx, [found], context.db.now_of(tx))
+        context.service.signals.inbox.look(tx, [found], context.db.now_of(tx))
     return nothing()
 
 

@@ -12,8 +12,8 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.builtin.access_keys import KeyHolder
+from homeostat.builtin.inbox import refused_during
 from homeostat.builtin.member_reports import own_report, report_of, takes_reports
-from homeostat.builtin.signals import refused_during
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import event_of
 from homeostat.model.status import Action

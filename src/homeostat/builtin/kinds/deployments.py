@@ -126,7 +126,7 @@ class Deployments(RecordKind):
         verb = SIGNED_BY.get(spec["transport"], "")
         address = session.signed(record.id, record.secret or {}, verb, owner, access_key(derived_id)) if verb else ""
         stack = f"{owner.stack_name}/{owner.stack_id}"
-        login = session.login(record.token) if spec["transport"] == Transport.HEAT else {}
+        login = _login(session, record, spec["transport"])
         how = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb, login)
         config = deployments.derived(source, spec, how)
         waits = bool(verb or login)
@@ -146,6 +146,13 @@ class Deployments(RecordKind):
         if found is None and must_exist:
             raise Terminal(f"The Software Config ({spec['config']}) could not be found: give the id of a config.")
         return found.object if found is not None else {}
+
+
+def _login(session: RecordSession, record: Record, transport: str) -> dict[str, str]:
+    """Return the login by which the server signals; {} where it needs none."""
+    if transport == Transport.ZAQAR:
+        return session.queue_login(record)
+    return session.login(record.token) if transport == Transport.HEAT else {}
 
 
 def _derived_of(record: Record) -> list[str]:

@@ -13,7 +13,7 @@ from homeostat.resources import signals
 from homeostat.resources.families.deployments import COMPLETE
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, handle_id
 from homeostat.resources.signals import Transport
-from homeostat.store.builtin import records, signal_tallies
+from homeostat.store.builtin import records, signal_tallies, stack_users
 from homeostat.store.builtin.records import Owner, Record
 
 
@@ -31,6 +31,8 @@ class Handles(RecordKind):
         elif transport == Transport.HEAT:
             login = session.login(intent.token)
             made.object["login"] = {"alarm_url": session.endpoint(owner, login["project_id"]), **login}
+        elif transport == Transport.ZAQAR:
+            made.object["login"] = session.queue_login(made)
         elif transport in SIGNED_BY:
             made.object["url"] = session.signed(made.id, secret, SIGNED_BY[transport], owner)
         return [made]
@@ -52,8 +54,11 @@ class Conditions(RecordKind):
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
         handle = str(intent.spec["handle"])
         id = handle_id(handle)
-        if records.get(session.tx, id, HANDLE, session.project) is None:
+        there = records.get(session.tx, id, HANDLE, session.project)
+        if there is None:
             raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
+        if there.object["transport"] == Transport.ZAQAR:
+            stack_users.read_soon(session.tx, [id])
         return [session.record(self.kind, intent.token, dict(intent.spec), link=id)]
 
     def restore(self, session: RecordSession, intent: Creation, owner: Owner, document: Fields) -> list[Record]:

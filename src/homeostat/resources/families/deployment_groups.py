@@ -16,7 +16,6 @@ from homeostat.resources.families.deployments import (
     StructuredDeployment,
 )
 from homeostat.resources.families.resource_groups import Membership
-from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph
 from homeostat.resources.nested import POLICY, attributes_of_members
 from homeostat.resources.schema import Attribute, Property, ValueType, between, integer, mapping, number
@@ -63,9 +62,6 @@ class SoftwareDeploymentGroup(Membership):
         "deploy_stderrs": Attribute("What the config has written to standard error, by server.", ValueType.MAP),
         "deploy_status_codes": Attribute("With what code the config has ended, by server.", ValueType.MAP),
     }
-
-    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        check_transport(values, "signal_transport", path)
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
         deployments.check_servers(properties.get("servers"), graph, path)

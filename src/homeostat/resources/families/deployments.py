@@ -12,7 +12,6 @@ from homeostat.model.errors import InvalidTemplateAttribute, Rejected, Terminal,
 from homeostat.model.observed import READY, Condition, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
-from homeostat.resources.families.wait_conditions import check_transport
 from homeostat.resources.graph import Graph, mentioned
 from homeostat.resources.schema import Attribute, Property, listing, mapping, one_of, text
 from homeostat.resources.signals import Transport
@@ -28,6 +27,7 @@ LOGIN = {
     "password": "Password of the user",
     "project_id": "ID of the project of the user",
     "region_name": "Region of the API, for the user",
+    "queue_id": "Queue for messages of the user",
 }
 """Fields of a login that a server receives -> their descriptions; each is an input of the derived config."""
 Wire = dict[str, Any]
@@ -230,9 +230,6 @@ class SoftwareDeployment(ResourceType):
     attributes = _ATTRIBUTES
     open_attributes = True
     maintenance_methods = passed_on("SUSPEND", "RESUME")
-
-    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        check_transport(values, "signal_transport", path)
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
         """Check that a server in this template reads software configs."""

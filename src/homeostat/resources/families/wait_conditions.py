@@ -24,23 +24,6 @@ def handle_id(reference: str) -> str:
     return signing.id_of(signing.access_key_of(reference)) or reference
 
 
-NEEDS = {Transport.ZAQAR: "Zaqar, to keep messages"}
-"""Transport of signals that is not supported -> what it would need."""
-
-
-def check_transport(values: Props, name: str, path: tuple[str | int, ...]) -> None:
-    """Check that the transport of signals in the property `name` is supported.
-
-    Raises:
-        Rejected: It needs a service that is not available.
-    """
-    transport = values.get(name)
-    needed = NEEDS.get(transport) if isinstance(transport, str) else None  # type: ignore[call-overload]
-    if needed is not None:
-        remedy = f"use {Transport.CFN}, {Transport.TEMP_URL} or {Transport.NONE}"
-        raise invalid(f"{transport} needs {needed}: it is not supported; {remedy}", *path, name, error="Property error")
-
-
 class Handle(ResourceType):
     """Base of the types of handles.
 
@@ -77,9 +60,6 @@ class WaitConditionHandle(Handle):
         "signal": Attribute("JSON of what a server needs to signal, where no token is used.", live=True, secret=True),
     }
 
-    def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        check_transport(values, "signal_transport", path)
-
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {**super().spec(values, physical_name), "transport": values["signal_transport"]}
 
@@ -89,7 +69,7 @@ class WaitConditionHandle(Handle):
         if name == "signal" and transport is not None:
             if transport == Transport.NONE:
                 return "{}"
-            if transport == Transport.HEAT:
+            if transport in (Transport.HEAT, Transport.ZAQAR):
                 return json.dumps(seen.get("login"))
             return json.dumps({"alarm_url": seen.get("url")}) if transport != Transport.TOKEN else None
         if transport != Transport.TOKEN:

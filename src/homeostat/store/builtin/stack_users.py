@@ -1,12 +1,13 @@
-"""Users of resources in the identity service, and their projects.
+"""Users of resources in the identity service, their projects, and the queues in which they signal.
 
 Each is a record, from the intent to create it until it is deleted. When the resource of a user is deleted, the same
 transaction marks the user as departed, so that it is deleted in the identity service whatever crashes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, select, update
+from sqlalchemy import Connection, and_, exists, or_, select, update
 
 from homeostat.store import schema
 from homeostat.store.builtin import records
@@ -20,14 +21,25 @@ that the user is in.
 """
 USER_PROJECT, DEPARTED_PROJECT = "stack_user_project", "departed_user_project"
 """Kinds of records of projects: token is the id of the root stack; object has the project's `id` once it is known."""
+QUEUE, DEPARTED_QUEUE = "signal_queue", "departed_queue"
+"""Kinds of records of queues.
+
+id is the name of the queue; token and project are those of the user; link is the record that takes the signals;
+updated_at is when the queue is to be read next, None for at once.
+"""
 _record = schema.record
 _stack = schema.stack
+_DEPARTED = {STACK_USER: DEPARTED_USER, QUEUE: DEPARTED_QUEUE}
 
 
 def mark_departed(tx: Connection, token: str) -> None:
-    """Mark the user of a resource as departed, since the resource is deleted."""
-    mine = (_record.c.kind == STACK_USER, _record.c.token == token)
-    tx.execute(update(_record).where(*mine).values(kind=DEPARTED_USER))
+    """Mark the user of a resource, and its queue, as departed, since the resource is deleted."""
+    _depart(tx, _record.c.token == token)
+
+
+def _depart(tx: Connection, whose: Any) -> None:
+    for kind, departed_kind in _DEPARTED.items():
+        tx.execute(update(_record).where(_record.c.kind == kind, whose).values(kind=departed_kind))
 
 
 def mark_stack_departed(tx: Connection, stack_id: str) -> None:
@@ -37,20 +49,41 @@ def mark_stack_departed(tx: Connection, stack_id: str) -> None:
         return
     tx.execute(update(_record).where(_record.c.id == there.id).values(kind=DEPARTED_PROJECT))
     if "id" in there.object:
-        mine = (_record.c.kind == STACK_USER, _record.c.project == there.object["id"])
-        tx.execute(update(_record).where(*mine).values(kind=DEPARTED_USER))
+        _depart(tx, _record.c.project == there.object["id"])
 
 
 def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
-    """Return the oldest departed records of a kind; projects only once their users have been deleted."""
-    names = tuple(Record.__dataclass_fields__)
-    user = _record.alias()
-    same = and_(user.c.project == _record.c.project, user.c.kind.in_((STACK_USER, DEPARTED_USER)))
-    chosen = select(*(_record.c[name] for name in names)).where(_record.c.kind == kind)
+    """Return the oldest departed records of a kind; projects only once their users are gone, and users their queues."""
+    other = _record.alias()
+    chosen = select(*records.FIELDS).where(_record.c.kind == kind)
     if kind == DEPARTED_PROJECT:
-        chosen = chosen.where(~exists(select(user.c.id).where(same)))
+        there = and_(other.c.project == _record.c.project, other.c.kind.in_((STACK_USER, DEPARTED_USER)))
+        chosen = chosen.where(~exists(select(other.c.id).where(there)))
+    if kind == DEPARTED_USER:
+        there = and_(other.c.token == _record.c.token, other.c.kind.in_((QUEUE, DEPARTED_QUEUE)))
+        chosen = chosen.where(~exists(select(other.c.id).where(there)))
     rows = tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))
-    return [Record(**row._mapping) for row in rows]
+    return [records.of_row(row) for row in rows]
+
+
+def due_queues(tx: Connection, now: float, limit: int) -> list[Record]:
+    """Return queues that are to be read by now, those that wait longest first."""
+    is_due = or_(_record.c.updated_at.is_(None), _record.c.updated_at <= now)
+    chosen = select(*records.FIELDS).where(_record.c.kind == QUEUE, is_due)
+    rows = tx.execute(chosen.order_by(_record.c.updated_at, _record.c.id).limit(limit))
+    return [records.of_row(row) for row in rows]
+
+
+def claim_queue(tx: Connection, queue: Record, due_at: float) -> bool:
+    """Have a queue read next at another time; return whether no other worker has done so since it was found due."""
+    same = _record.c.updated_at.is_(None) if queue.updated_at is None else _record.c.updated_at == queue.updated_at
+    mine = update(_record).where(_record.c.id == queue.id, _record.c.kind == QUEUE, same).values(updated_at=due_at)
+    return bool(tx.execute(mine).rowcount)
+
+
+def read_soon(tx: Connection, links: Sequence[str]) -> None:
+    """Have the queues whose signals are for these records read at once."""
+    tx.execute(update(_record).where(_record.c.kind == QUEUE, _record.c.link.in_(links)).values(updated_at=None))
 
 
 def save_project(tx: Connection, project: Record, root_id: str, now: float) -> None:

@@ -15,8 +15,10 @@ from homeostat.clouds.port import Cloud, Clouds
 from homeostat.model.errors import Rejected, Terminal, Transient, invalid
 from homeostat.resources.constraints import RULES
 from homeostat.resources.custom_constraints import KINDS, Mention, Path
+from homeostat.resources.families.zaqar import Queue
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.resources.signals import Transport
 
 LOG = logging.getLogger(__name__)
 CACHE_S = 60.0
@@ -70,7 +72,7 @@ class Prerequisites:
         """
         if check_services:
             self.check_types(project, needs.types)
-        self.check_logins(needs)
+        self.check_logins(project, needs)
         if strict:
             self.check_mentions(project, needs)
         else:
@@ -91,13 +93,15 @@ class Prerequisites:
         )
         return Rejected("ResourceTypeUnavailable", message)
 
-    def check_logins(self, needs: Requirements) -> None:
-        """Raise Rejected naming the first transport that needs users, where the service creates none."""
-        if needs.logins and not self._makes_users:
-            transport, path = next(iter(needs.logins.items()))
-            remedy = WITHOUT_LOGIN[str(path[-1])]
-            message = f"{transport} needs Keystone, to make users for servers: it is not supported here; {remedy}"
-            raise invalid(message, *path, error="Property error")
+    def check_logins(self, project: str, needs: Requirements) -> None:
+        """Raise Rejected naming the first transport that needs users, or a queue for them, where there are none."""
+        for transport, path in needs.logins.items():
+            lacks = "" if self._makes_users else "Keystone, to make users for servers"
+            if transport == Transport.ZAQAR and not self.has(project, Queue.name):
+                lacks = lacks or "Zaqar, to keep messages"
+            if lacks:
+                message = f"{transport} needs {lacks}: it is not supported here; {WITHOUT_LOGIN[str(path[-1])]}"
+                raise invalid(message, *path, error="Property error")
 
     def check_forms(self, needs: Requirements) -> None:
         """Raise Rejected naming the first value that violates a constraint that can be checked without the cloud."""

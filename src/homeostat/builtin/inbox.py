@@ -1,0 +1,165 @@
+"""Signals for handles of wait conditions and for deployments: they are stored with the observation of what they change.
+
+The shard that waits for it is woken in the same transaction. The wake-up itself carries nothing: the shard reads the
+observation (invariant 1, CONTRIBUTING.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.builtin.kinds.deployments import end_deployment
+from homeostat.builtin.kinds.registry import observed
+from homeostat.builtin.reports import SIGNAL, Body
+from homeostat.model.errors import Rejected
+from homeostat.model.limits import OUTPUTS, SIGNALS
+from homeostat.model.plan import Priority
+from homeostat.model.status import Action
+from homeostat.resources import signals
+from homeostat.resources.families import deployments
+from homeostat.resources.families.configs import CONFIG
+from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
+from homeostat.resources.registry import of_kind
+from homeostat.store import events
+from homeostat.store.builtin import records, signal_tallies
+from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Database
+from homeostat.store.schema import json_size
+from homeostat.store.shards import observations, shards
+
+ANSWERED_MAX = 64 * 1024
+"""Bytes of the signals of a handle up to which the answer to a signal has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalOutcome:
+    """The result of a signal.
+
+    Attributes:
+        name: Name of the resource; "" where it is gone.
+        metadata: Metadata of the resource as they are now.
+    """
+
+    name: str
+    metadata: Mapping[str, Any]
+
+
+def refused_during(action: str) -> str:
+    """Return the reason of the event of a signal that is refused during an action, as in Heat."""
+    return f"Cannot signal resource during {action}"
+
+
+class Untimely(Rejected):
+    """A signal to a resource whose stack is suspended or being deleted."""
+
+    def __init__(self, owner: Owner, action: Action = Action.SUSPEND) -> None:
+        self.owner = owner
+        self.action = action
+        super().__init__("NotSupported", f"Signal resource during {action} is not supported.")
+
+
+class Inbox:
+    """Signals for handles and deployments."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def take(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
+        """Take a signal for a record, which is locked, with its event and the observation of what has changed.
+
+        Args:
+            part: See `RecordSession.signed`.
+
+        Raises:
+            Untimely: In a suspended stack.
+            Rejected: It is no signal, or one too many.
+        """
+        now = self._db.now_of(tx)
+        key = records.key_of(record.token)
+        owner = records.owners(tx, [key]).get(key)
+        if owner is not None and record.kind == HANDLE:
+            check_awake(owner)
+        if record.kind == HANDLE:
+            reason = self._signal(tx, record, body, now)
+        else:
+            reason = self._outputs(tx, record, body, part, now)
+        if reason and owner is not None:
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], now)
+        if reason:
+            self._spread(tx, record, now)
+        return SignalOutcome(owner.name if owner is not None else "", _answered_metadata(tx, record))
+
+    def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
+        """Store a signal for a handle; return what happened in words, "" when nothing did."""
+        before = signal_tallies.count(tx, record.id)
+        signal = signals.normal(record.object["form"], body, before.senders)
+        if signal is None:
+            return ""
+        SIGNALS.check(before.signals, before.size, signal_tallies.size_of(signal))
+        records.add_signal(tx, record.id, records.Signal(signal, now))
+        signal_tallies.count(tx, record.id)
+        return f"status:{signal['status']} reason:{signals.shortened(signal['reason'])}"
+
+    def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
+        """Store the outputs of a deployment that waits for them; return what happened in words, "" when nothing did."""
+        if record.object.get("status") != deployments.IN_PROGRESS:  # a second signal
+            return ""
+        config_id = record.object["config_id"]
+        # A late signal for a config that was derived earlier.
+        if part and part != config_id.replace("-", ""):
+            return ""
+        config = records.get(tx, config_id, CONFIG)
+        came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
+        more = json_size(came.outputs) - json_size(record.object.get("output_values") or {})
+        if more > 0:
+            OUTPUTS.check(0, records.total_size(tx, DEPLOYMENT, record.project), more, 0)
+        record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}
+        if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
+            end_deployment(tx, record)
+        else:
+            records.save(tx, record, now)
+        return came.event
+
+    def _spread(self, tx: Connection, record: Record, now: float) -> None:
+        """Observe what a signal has changed, and wake the shards that wait for it."""
+        changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
+        self.look(tx, changed, now)
+
+    def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
+        """Store new observations of records with their resources, and wake the shards of those."""
+        for each in changed:
+            key = records.key_of(each.token)
+            owner = records.owners(tx, [key]).get(key)
+            if owner is None:
+                continue
+            # The shard is locked before its rows (invariant 5).
+            shards.wake(tx, owner.stack_id, now, Priority.USER, [owner.shard])
+            watched = [
+                thing
+                for thing in observations.by_handle(tx, [each.id], of_kind([each.kind])[each.kind])
+                if thing.key == key
+            ]
+            looks = observed(tx, each.project, each.kind, [each.id], now)
+            observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
+
+
+def check_awake(owner: Owner) -> None:
+    """Refuse signals in a suspended stack; not asked for deployments, which signal how their suspension went.
+
+    Raises:
+        Rejected: NotSupported, in a suspended stack.
+    """
+    if owner.suspended:
+        raise Untimely(owner)
+
+
+def _answered_metadata(tx: Connection, record: Record) -> dict[str, Any]:
+    """Return the signals of a handle, for the answer to one of them; the newest one alone where they are large."""
+    if record.kind != HANDLE:
+        return {}
+    small = signal_tallies.count(tx, record.id).size <= ANSWERED_MAX
+    received = records.signals_of(tx, [record.id])[record.id] if small else records.newest_signal(tx, record.id)
+    return signals.as_metadata(record.object["form"], [each.object for each in received])
