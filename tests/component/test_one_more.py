@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, update
 
-from homeostat.builtin import signals
+from homeostat.builtin import inbox
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import SumLimit
 from homeostat.resources.families.configs import CONFIG
@@ -137,7 +137,7 @@ def _weight(service: Clusters) -> int:
 
 
 def test_what_servers_signal_for_deployments_has_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "OUTPUTS", SumLimit("What servers have said", None, 20_000, "say less"))
+    monkeypatch.setattr(inbox, "OUTPUTS", SumLimit("What servers have said", None, 20_000, "say less"))
     service = Service()
     config = {"type": "OS::Heat::SoftwareConfig", "properties": {"outputs": [{"name": "text"}]}}
     deployments = {

@@ -219,7 +219,7 @@ def test_an_address_with_an_error_is_an_error_to_what_reads_it(names: list[str],
     service.rest()
     failed = {name for name, state in service.states(stack_id).items() if state != "CREATE_COMPLETE"}
     assert failed == {"reader"}
-    assert "outputs.PublicIp.value.get_param: The Parameter (nobody)" in service.row(stack_id, "reader").reason
+    assert "output PublicIp: The Parameter (nobody)" in service.row(stack_id, "reader").reason
 
 
 def test_nothing_is_doubled_or_left_over_in_a_bad_cloud() -> None:

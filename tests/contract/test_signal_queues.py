@@ -89,7 +89,7 @@ class Place:
         self.users = StackUsers(db, self.identity, Entropy(), lambda: self.time)  # type: ignore[arg-type]
         add_stack(db)
         writes = Writes()
-        for key in ("handle", "wait"):
+        for key in ("handle", "wait", "deploy"):
             writes.insert(resource(key, "p-web", key))
         with db.write() as tx:
             shard_state.record(db, tx, "p-web", writes, NOW)
@@ -149,7 +149,7 @@ def test_a_message_whose_deletion_is_lost_is_taken_once(place: Place) -> None:
     assert (place.heard()["senders"], place.zaqar.queues[place.queue]) == (1, [])
 
 
-def test_what_is_no_signal_is_told_by_an_event_and_leaves_the_queue(place: Place) -> None:
+def test_what_is_no_signal_leaves_an_event_and_goes(place: Place) -> None:
     for body in ({"strange": 1}, {"status": "PERHAPS"}):
         place.zaqar.put(place.queue, body)
     place.collect()
@@ -162,6 +162,19 @@ def test_a_body_that_is_no_map_is_a_signal_without_content(place: Place) -> None
     place.zaqar.put(place.queue, "text")
     place.collect()
     assert place.heard()["signals"] == 1
+
+
+def test_the_outputs_of_a_deployment_come_by_the_queue_that_its_inputs_name(place: Place) -> None:
+    spec = {"name": "d", "config": "", "server_id": "s", "input_values": {}, "actions": ["CREATE"]}
+    spec["transport"] = "ZAQAR_SIGNAL"
+    made = _made(place.own.create("software_deployment", [Creation("deploy-1", spec)]))
+    (config,) = place.own.observe("software_config", [str(made.properties["config_id"])])
+    inputs = {each["name"]: each["value"] for each in config.properties["inputs"]}
+    assert {"deploy_user_id", "deploy_password", "deploy_project_id", "deploy_auth_url"} <= inputs.keys()
+    place.zaqar.put(inputs["deploy_queue_id"], {"deploy_stdout": "hello", "deploy_status_code": 0})
+    place.collect()
+    (look,) = place.own.observe("software_deployment", [made.handle])
+    assert (look.properties["status"], look.properties["output_values"]["deploy_stdout"]) == ("COMPLETE", "hello")
 
 
 def test_of_several_workers_one_reads(place: Place) -> None:

@@ -115,13 +115,13 @@ class SignalQueues:
             except Untimely:
                 return False
             except Rejected as error:
-                self._tell(tx, record, f"Signal refused: {error}")
+                self._note(tx, record, f"Signal refused: {error}")
             queue.object = {TAKEN: [*queue.object.get(TAKEN, ()), message.id][-MANY:]}
             records.save(tx, queue, self._db.now_of(tx))
         return True
 
-    def _tell(self, tx: Connection, record: Record, reason: str) -> None:
-        """Tell by an event what the sender cannot be told."""
+    def _note(self, tx: Connection, record: Record, reason: str) -> None:
+        """Note in an event why a message was refused, since its sender does not wait for an answer."""
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:

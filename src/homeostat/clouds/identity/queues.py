@@ -40,8 +40,8 @@ class UserQueues:
         self._ways: dict[str, adapter.Adapter] = {}
 
     def messages(self, login: Mapping[str, str], queue: str) -> list[Message]:
-        """Return the oldest messages of a queue; they stay there."""
-        params = {"limit": MESSAGES, "echo": "true", "include_claimed": "true"}
+        """Return the oldest messages of a queue that are not claimed; they stay there."""
+        params = {"limit": MESSAGES, "echo": "true"}
         try:
             found = self._request(login, "GET", f"{_path(queue)}/messages", params=params)
         except Missing:  # no message has made it yet

@@ -232,10 +232,10 @@ class Collection:
         return f"{self.path}/{quote(handle, safe='')}"
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        own = {theirs: ours for ours, theirs in self.renamed.items()}
+        """Return a thing with the fields of its kind, and all those of the service, which `show` has."""
         meant = self.token.hide(thing)
-        found = {own.get(name, name): value for name, value in meant.items() if name not in self.renamed}
+        renamed = {ours: meant[theirs] for ours, theirs in self.renamed.items() if theirs in meant}
+        found = {**{name: value for name, value in meant.items() if name not in self.renamed}, **renamed}
         if isinstance(found.get("status"), str):
             word = found["status"].lower()
             found["status"] = self.statuses.get(word, word)
