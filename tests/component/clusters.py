@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from homeostat.api.access.auth import Caller
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.clusters import CHANGED
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clustering.sizes import Direction
@@ -76,7 +76,7 @@ class Clusters(Service):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.clustering = Clustering(self.db, self.stack_service)
-        self.asking = Asking(Caller(), PROJECT)
+        self.asking = RequestScope(Caller(), PROJECT)
 
     def request(self, resources: dict[str, Any]) -> StackRequest:
         return StackRequest(template(resources), disable_rollback=True)

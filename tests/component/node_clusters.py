@@ -8,8 +8,8 @@ from sqlalchemy import select, update
 from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import views
 from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.clusters import Begun
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.clusters import StartedAction
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.clustering.sizes import Adjustment, Direction, Resize
 from homeostat.store import schema
@@ -29,7 +29,7 @@ class Cluster(Service):
     def __init__(self, count: int = 0, spec: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.clustering = Clustering(self.db, self.stack_service)
-        self.asking = Asking(Caller(), PROJECT)
+        self.asking = RequestScope(Caller(), PROJECT)
         sizes = {"min_size": 0, "max_size": -1, "desired_capacity": count}
         profile = self.profile(spec or server_spec())
         self.id = self.clustering.clusters.create(self.asking, "web", profile, sizes, 3600, {}, {}).target
@@ -94,7 +94,7 @@ class Cluster(Service):
     def _change(self, planner: Any) -> None:
         self.begun(self.clustering.clusters.change(self.asking, self.id, planner))
 
-    def begun(self, begun: Begun) -> None:
+    def begun(self, begun: StartedAction) -> None:
         self.action = begun.action
         self.settle()
 

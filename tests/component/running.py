@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
 
-from homeostat.api.clustering.things.api import ThingsOfTemplates
+from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.services.actions import StackActions
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.pipeline.request import StackRequest
@@ -19,7 +19,7 @@ from homeostat.api.services.snapshots import Snapshots
 from homeostat.api.services.stacks import StackService
 from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.clustering.cloud import Things
+from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.member_reports import MemberReports, report
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
@@ -98,7 +98,9 @@ class Service:
         self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
-        self.things = Things(self.db, entropy, ThingsOfTemplates(self.db, self.stack_service, URL, None))
+        self.things = ClusteringResourceClouds(
+            self.db, entropy, ClusteringResources(self.db, self.stack_service, URL, None)
+        )
         limits = replace(LIMITS, depth_max=depth_max)
         engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, Threads(pool), urls=urls)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks

@@ -7,10 +7,10 @@ import pytest
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.clustering.things.api import ThingsOfTemplates
+from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.services.clusters import quotas, receivers, specs
-from homeostat.api.services.clusters.requester import Asking
-from homeostat.builtin.clustering.cloud import Things
+from homeostat.api.services.clusters.requester import RequestScope
+from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Creation
 from homeostat.identity import descent
@@ -27,7 +27,7 @@ SERVER = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "
 
 def theirs(service: Clusters) -> dict[str, str]:
     """Things of another project: what each is called -> its id."""
-    asking = Asking(Caller(project=OTHER), OTHER)
+    asking = RequestScope(Caller(project=OTHER), OTHER)
     clustering = service.clustering
     made = clustering.profiles.create(asking, "their-profile", SERVER, metadata={})
     rule = clustering.policies.create(asking, "their-policy", POLICY)
@@ -256,8 +256,8 @@ class Ruled(Clusters):
 
     def __init__(self) -> None:
         super().__init__()
-        api = ThingsOfTemplates(self.db, self.stack_service, URL, Policy())
-        self.things = Things(self.db, Entropy(), api)
+        api = ClusteringResources(self.db, self.stack_service, URL, Policy())
+        self.things = ClusteringResourceClouds(self.db, Entropy(), api)
 
     def made_by(self, user: str, resources: dict[str, Any]) -> str:
         stack_id = self.stack_service.create(PROJECT, user, "web", self.request(resources))

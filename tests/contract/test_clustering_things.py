@@ -10,10 +10,10 @@ from tests.contract.test_clouds import NOWHERE
 from tests.contract.test_records import URL, owned, present
 from tests.kind_checks import misfits, undefined
 
-from homeostat.api.clustering.things.api import ThingsOfTemplates
+from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
-from homeostat.builtin.clustering.cloud import ClusteringCloud, Things
+from homeostat.builtin.clustering.cloud import ClusteringCloud, ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Rejected, Terminal, Transient
@@ -35,7 +35,7 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
 
 def things(database: Database, project: str = "p") -> ClusteringCloud:
     stacks = StackService(database, Entropy(), Quotas())
-    return Things(database, Entropy(), ThingsOfTemplates(database, stacks, URL, None)).of(project)
+    return ClusteringResourceClouds(database, Entropy(), ClusteringResources(database, stacks, URL, None)).of(project)
 
 
 @pytest.fixture

@@ -125,8 +125,8 @@ def test_what_goes_on_beside_a_shard(database: Database) -> None:
     shard(database, stack_id, 1, settled_revision=1, planned=10, done=4, healing=2)
     shard(database, stack_id, 2, settled_revision=2, planned=10, done=4, healing=1)
     with database.read() as tx:
-        assert brakes.beside(tx, stack_id, 0) == (3, 4, 2)
-        assert brakes.beside(tx, add_stack_id(database), 0) == (0, 0, 1)
+        assert brakes.sibling_counts(tx, stack_id, 0) == (3, 4, 2)
+        assert brakes.sibling_counts(tx, add_stack_id(database), 0) == (0, 0, 1)
 
 
 def limited(db: Database) -> str:

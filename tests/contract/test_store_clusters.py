@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, update
 
 from homeostat.api.access.auth import Caller
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
@@ -24,7 +24,7 @@ from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.stacks import action_end, stacks
 
 SPEC = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}
-ASKING = Asking(Caller("ada", "p", "ada"), "p")
+ASKING = RequestScope(Caller("ada", "p", "ada"), "p")
 
 
 class Clusters:

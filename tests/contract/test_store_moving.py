@@ -8,7 +8,7 @@ from tests.contract.store_cases import NOW, TEMPLATE, TIMEOUT_S, add_stack, at_o
 
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Action
-from homeostat.model.world import Spares
+from homeostat.model.world import KeepPolicy
 from homeostat.store.database import Database
 from homeostat.store.shards import orphans, shard_state
 from homeostat.store.shards.orphans import Orphan
@@ -51,13 +51,13 @@ def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: D
         action_begin.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
 
     spares = [stack_row(database, each).spares for each in (root, child, retained, other)]
-    assert spares == [Spares.ALL, Spares.ALL, None, None]
+    assert spares == [KeepPolicy.ALL, KeepPolicy.ALL, None, None]
     assert stack_row(database, root).action == Action.DELETE
 
 
 def test_what_is_being_adopted_is_spared_until_it_is_complete(database: Database) -> None:
     assert adopt(database, "web") == ""
-    assert stack_row(database, "p-web").spares == Spares.ADOPTED
+    assert stack_row(database, "p-web").spares == KeepPolicy.ADOPTED
 
     with database.write() as tx:
         action_end.finish(database, tx, locked(database, tx, "p-web"), NOW)

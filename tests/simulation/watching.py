@@ -21,7 +21,7 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
 from homeostat.model.stack_actions import MAINTENANCE, stack_may
 from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may
-from homeostat.model.world import Spares
+from homeostat.model.world import KeepPolicy
 from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
@@ -148,7 +148,7 @@ class Watcher:
         for row in (row for pair in rows.values() for row in pair if row is not None):
             self._keys[row.stack_id].add(row.key)
         for stack_id, (_, stack) in all_stacks.items():
-            if stack is not None and stack.spares == Spares.ALL:
+            if stack is not None and stack.spares == KeepPolicy.ALL:
                 self.let_go |= self._keys[stack_id]
         known = self._now.rows
         self.held += any(stack.state == LOCKED for stack in self._now.stacks.values())

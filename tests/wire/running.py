@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 
 from homeostat.api.access.auth import Access
-from homeostat.api.clustering.things.api import ThingsOfTemplates
+from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.server import ApiSettings, run, server
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.quotas import Quotas
 from homeostat.api.services.stacks import StackService
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.clustering.cloud import Things
+from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.combined import JoinedCloud
@@ -51,7 +51,7 @@ def seen(db: Database, of: Clouds, url: str) -> Clouds:
     """What each project sees: its cloud, and what the service itself has for it. url — where servers reach the API."""
     own = Records(db, Entropy(), url)
     stacks = StackService(db, Entropy(), Quotas(), prerequisites=Prerequisites(lambda project: clouds(project)))
-    things = Things(db, Entropy(), ThingsOfTemplates(db, stacks, url, None))
+    things = ClusteringResourceClouds(db, Entropy(), ClusteringResources(db, stacks, url, None))
 
     def clouds(project: str) -> JoinedCloud:
         return JoinedCloud(of(project), own.of(project), things.of(project))

@@ -7,7 +7,7 @@ property that counts only when a server is made: another group, or none, changes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.clustering.attached import Attached, Beside, reference, resource, taken
+from homeostat.clustering.attached import Attached, PolicyResources, reference, resource, taken
 
 GROUP = "servergroup"
 _TYPE = "OS::Nova::ServerGroup"
@@ -42,12 +42,12 @@ def resource_name(policy: Attached) -> str:
     return policy.resource(GROUP)
 
 
-def beside(policy: Attached) -> Beside:
+def policy_resources(policy: Attached) -> PolicyResources:
     """Return what a policy puts into the stack of its cluster, also while it is switched off."""
     name, group = resource_name(policy), policy.spec.properties["servergroup"]
     existing = policy.state.get("group")
     made = resource(_TYPE, name=policy.state.get("name") or None, policies=[group["policies"]])
-    return Beside({name: taken(_TYPE, existing) if existing else made}, server_group=reference(name))
+    return PolicyResources({name: taken(_TYPE, existing) if existing else made}, server_group=reference(name))
 
 
 def shown(policy: Attached, handles: Mapping[str, str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from homeostat.clustering import affinity, choices, load_balancing
-from homeostat.clustering.attached import Attached, Beside, of_type
+from homeostat.clustering.attached import Attached, PolicyResources, of_type
 from homeostat.clustering.policy_types import AFFINITY, DELETION, LOAD_BALANCING
 from homeostat.resources.group_limits import DRAIN_MAX_S
 
@@ -14,7 +14,7 @@ def grace_s(policies: Iterable[Attached]) -> int:
     return min(choices.deletion_rule(deletion.spec).grace_s, DRAIN_MAX_S) if deletion is not None else 0
 
 
-def beside(policies: Iterable[Attached], *, leaving: bool = False) -> Beside:
+def policy_resources(policies: Iterable[Attached], *, leaving: bool = False) -> PolicyResources:
     """Return what the policies of a cluster put into its stack.
 
     Args:
@@ -26,11 +26,11 @@ def beside(policies: Iterable[Attached], *, leaving: bool = False) -> Beside:
     parts = []
     balancing = of_type(attached, LOAD_BALANCING.name, enabled=False)
     if balancing is not None:
-        parts.append(load_balancing.beside(balancing, grace))
+        parts.append(load_balancing.policy_resources(balancing, grace))
     placing = of_type(attached, AFFINITY.name, enabled=False)
     if placing is not None:
-        parts.append(affinity.beside(placing))
-    return Beside(
+        parts.append(affinity.policy_resources(placing))
+    return PolicyResources(
         {name: each for part in parts for name, each in part.resources.items()},
         [entry for part in parts for entry in part.nodes],
         next((part.server_group for part in parts if part.server_group is not None), None),

@@ -41,7 +41,7 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PolicyResources:
     """What the policies of a cluster put into its stack.
 
     Attributes:

@@ -8,7 +8,7 @@ is ready, leaves it before it goes, and nothing of that has to be done by an act
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.clustering.attached import Attached, Beside, reference, resource, taken
+from homeostat.clustering.attached import Attached, PolicyResources, reference, resource, taken
 from homeostat.model.member_names import beside_name
 from homeostat.resources.families.node_groups import NetworkLoadBalancer, NodePlace
 
@@ -41,7 +41,7 @@ def part_names(policy: Attached) -> dict[str, str]:
     return {part: policy.resource(part) for part, there in named.items() if there}
 
 
-def beside(policy: Attached, grace_s: int = 0) -> Beside:
+def policy_resources(policy: Attached, grace_s: int = 0) -> PolicyResources:
     """Return what a policy puts into the stack of its cluster.
 
     Args:
@@ -63,7 +63,7 @@ def beside(policy: Attached, grace_s: int = 0) -> Beside:
     )
     end = NUMBERS_END if policy.enabled else int(policy.state.get("below", 0))
     entry = {"name": PLACE, "numbers": [[0, end]], "member": "server", "resource_def": place}
-    return Beside(resources, (entry,) if end else (), drain_s=grace_s or DRAIN_S)
+    return PolicyResources(resources, (entry,) if end else (), drain_s=grace_s or DRAIN_S)
 
 
 def _named(policy: Attached, what: str) -> str:

@@ -37,7 +37,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         other regions, the service's own records, plug-ins and installed clouds.
     """
     from homeostat.builtin.cloud import Records
-    from homeostat.builtin.clustering.cloud import Things
+    from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
     from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
     from homeostat.clouds.combined import JoinedCloud
@@ -65,7 +65,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
             return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
 
         rules, shared = outbound_rules(settings), shared_environment(settings)
-        things = Things(db, Entropy(), clustering(settings, db, of_project, url, rules, shared))
+        things = ClusteringResourceClouds(db, Entropy(), clustering(settings, db, of_project, url, rules, shared))
         plugin_clouds.clouds = of_project  # handlers use the joined cloud, of which they are a part themselves
         yield there, of_project
 

@@ -55,7 +55,7 @@ def clustering(
     Raises:
         Usage: The policy file is wrong.
     """
-    from homeostat.api.clustering.things.api import ThingsOfTemplates
+    from homeostat.api.clustering.things.api import ClusteringResources
     from homeostat.api.services.pipeline.prerequisites import Prerequisites
     from homeostat.api.services.stacks import StackService
     from homeostat.clock import Entropy
@@ -72,7 +72,7 @@ def clustering(
         sinks=Sinks(clouds, outbound, installed_sinks().kinds),
         shared=shared,
     )
-    return ThingsOfTemplates(db, stacks, url, None if settings.access == "none" else policy(settings))
+    return ClusteringResources(db, stacks, url, None if settings.access == "none" else policy(settings))
 
 
 def lifecycle_hooks(

@@ -62,7 +62,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
         group = revisions.group_of(tx, stack.id, stack.revision)
     if stack.shards > 1:
         members = None if group is None else _members(tx, stack, group)
-        healing, changing, _ = brakes.beside(tx, stack.id, world.shard)
+        healing, changing, _ = brakes.sibling_counts(tx, stack.id, world.shard)
         brake = replace(brake, members=members, elsewhere=healing, changing=changing)
     if group is not None and asks:
         brake = replace(brake, awaited=frozenset(awaited(tx, stack, group)))

@@ -101,13 +101,13 @@ class Observer:
     def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
         with self._db.read() as tx:
             watched = observations.in_shards(tx, list(taken), self._types)
-            lately = look_schedule.seen_lately(tx, taken, now) if self._any_dear(watched) else set()
+            lately = look_schedule.seen_lately(tx, taken, now) if self._any_costly(watched) else set()
         shards_of: dict[Shard, list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             shards_of[thing.stack_id, thing.shard].append(thing)
         busy = {shard: things for shard, things in shards_of.items() if any(each.busy for each in things)}
         # What is at rest beside it was seen lately, and is looked at as often as anything at rest.
-        partly = {shard for shard in busy.keys() & lately if self._any_dear(busy[shard][:1])}
+        partly = {shard for shard in busy.keys() & lately if self._any_costly(busy[shard][:1])}
         whole = [thing for shard, things in shards_of.items() if shard not in partly for thing in things]
         unseen = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
         blind = _blind(unseen)
@@ -115,7 +115,7 @@ class Observer:
         self._looked({**taken, **{shard: self._busy_interval(busy[shard], now) for shard in busy}}, seen, blind, now)
         self._nudge()
 
-    def _any_dear(self, things: Sequence[WatchedThing]) -> bool:
+    def _any_costly(self, things: Sequence[WatchedThing]) -> bool:
         """Return whether looks at any of these things cost something."""
         return any(look_max_s(self._clouds(project)) > 0 for project in {thing.project for thing in things})
 

@@ -161,7 +161,7 @@ class DeclaredHost(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedRecovery:
     """A recovery that has begun.
 
     Attributes:
@@ -201,7 +201,7 @@ class ShardHealth:
     blind: str = ""
     paused: str = ""
     names: Mapping[str, NodeNames] = field(default_factory=dict)
-    begun: Sequence[Begun] = ()
+    begun: Sequence[StartedRecovery] = ()
 
     def policy_of(self, name: str) -> HealthPolicy | None:
         """Return the policy that holds for a resource; None for none."""

@@ -206,7 +206,7 @@ class Brake:
         return max(1, min(int(self.share * things + 1e-9), self.limit.away_max(things)))
 
 
-class Spares(StrEnum):
+class KeepPolicy(StrEnum):
     """Things that stay untouched when a stack is deleted.
 
     `ALL`: everything, since the stack is abandoned. `ADOPTED`: what the stack was to adopt, as long as its
@@ -324,7 +324,7 @@ class StackFacts:
     @property
     def abandoned(self) -> bool:
         """Whether everything that ever belonged to it stays untouched."""
-        return self.spares == Spares.ALL
+        return self.spares == KeepPolicy.ALL
 
     @property
     def snapshotting(self) -> bool:

@@ -41,8 +41,8 @@ class IntendedActs:
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         return heal.heal(self._context, row, verdict, now, step)
 
-    def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
-        return external.stand_for(self._context, definition, row, now)
+    def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+        return external.reference_external(self._context, definition, row, now)
 
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
         # Failing again for the same revision is no news, so there is no second event.

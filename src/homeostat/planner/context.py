@@ -87,7 +87,7 @@ class Acts(Protocol):
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
         """Bring a thing back in place, by a step that updates it or operates on it."""
 
-    def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+    def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         """Look whether the thing exists that is not managed here."""
 
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:

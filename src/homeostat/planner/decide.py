@@ -67,15 +67,15 @@ class Decider:
         """Decide about a leftover that nothing uses any more (CV12)."""
         return delete.decide(self._context, row, now)
 
-    def fate_of(self, row: Resource) -> Fate:
+    def deletion_of(self, row: Resource) -> Fate:
         """Return what becomes of a leftover that is a whole or a part."""
-        return cascade.fate_of(self._context, row)
+        return cascade.deletion_of(self._context, row)
 
     def is_stuck(self, whole: Resource, now: float) -> bool:
         """Return whether a whole is in a state in which its parts cannot be deleted."""
         return cascade.is_stuck(self._context, whole, now)
 
-    def goes_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
+    def deleted_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
         """Have these parts deleted together with their whole, in place of those before.
 
         Args:

@@ -289,17 +289,17 @@ class Frontier:
         users = {key for used in (whole, *parts) for key in self._users.get(used.key, ()) if key in self.leftovers}
         stacks = [self.leftovers[key] for key in users if cascade.is_stack(self.leftovers[key])]
         inside = bool(stacks) and (whole.deleting or self._decider.is_stuck(whole, now))
-        self._decider.goes_with(whole, parts, inside=inside)
+        self._decider.deleted_with(whole, parts, inside=inside)
         for stack in stacks if inside else ():
             if cascade.is_deleted_stack(stack):
                 self._graph.release(leftover_node(stack.key), {leftover_node(whole.key)})
 
     def _going(self, whole: Resource, together: set[str]) -> list[Resource] | None:
         """Return the parts that go with a whole, beyond those known to; None where it is deleted after its parts."""
-        if cascade.is_refused(self.world, whole) or self._decider.fate_of(whole) is not Fate.GOES:
+        if cascade.is_refused(self.world, whole) or self._decider.deletion_of(whole) is not Fate.GOES:
             return None
         parts = cascade.parts_of(self.world, self._users, whole)
-        fates = {part.key: self._decider.fate_of(part) for part in parts}
+        fates = {part.key: self._decider.deletion_of(part) for part in parts}
         if Fate.STAYS in fates.values():
             return None
         going = (part for part in parts if part.key in self.leftovers and fates[part.key] is Fate.GOES)
@@ -326,11 +326,11 @@ class Frontier:
         """Delete the parts before their whole again, since the cloud refuses to delete them together."""
         rows = [whole, *(self.leftovers[key] for key in self._together.pop(whole.key) if key in self.leftovers)]
         self._graph.forget_waits_of({leftover_node(row.key) for row in rows})
-        self._decider.goes_with(whole, ())
+        self._decider.deleted_with(whole, ())
         for row in rows:
             self._add_leftover(row)
 
-    def goes_with(self, node: Node) -> bool:
+    def deleted_with(self, node: Node) -> bool:
         """Return whether a leftover waits for what it is a part of."""
         return any(node[1:] in keys for keys in self._together.values())
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeostat.clouds.openstack.lately import Lately
+from homeostat.clouds.openstack.lately import RecentIds
 
 
 def test_what_was_noted_is_known_for_a_while() -> None:
     now = [0.0]
-    lately = Lately(10, 5.0, lambda: now[0])
+    lately = RecentIds(10, 5.0, lambda: now[0])
     lately.note(["one", "two"])
     now[0] = 4.9
     lately.note(["three"])
@@ -21,7 +21,7 @@ def test_what_was_noted_is_known_for_a_while() -> None:
 
 
 def test_the_oldest_gives_way() -> None:
-    lately = Lately(2, 5.0)
+    lately = RecentIds(2, 5.0)
     lately.note(["one", "two", "three"])
     assert lately.among(["one", "two", "three"]) == {"two", "three"}
 
@@ -37,7 +37,7 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restless")
 def test_threads_may_note_and_ask_at_once() -> None:
-    lately = Lately(50, 0.001)
+    lately = RecentIds(50, 0.001)
     errors: list[BaseException] = []
 
     def use(number: int) -> None:

@@ -10,7 +10,7 @@ from homeostat.clouds.identity.errors import Denied
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.budget import Budget
 from homeostat.clouds.openstack.outages import DOUBT_S, PATIENCE_S, SHARE, Outages
-from homeostat.clouds.openstack.service import LATE_S, Service, _body, _json, _next_page, _not_sent, _plain_words
+from homeostat.clouds.openstack.service import LATE_S, Service, _body, _error_text, _json, _next_page, _not_sent
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 
@@ -43,7 +43,7 @@ def test_a_body_that_is_no_json() -> None:
     ],
 )
 def test_words_without_json(content: bytes, kind: str, words: str) -> None:
-    assert _plain_words(answer(content, kind, "Bad Request")) == words
+    assert _error_text(answer(content, kind, "Bad Request")) == words
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def attached(kind: str, state: Any = None, *, enabled: bool = True, **properties
 
 def kinds(policy: Attached) -> dict[str, str]:
     """Name without the policy -> type, or `taken`."""
-    found = load_balancing.beside(policy).resources
+    found = load_balancing.policy_resources(policy).resources
     return {
         name.removesuffix("-01234567"): "taken" if "external_id" in each else each["type"].rpartition("::")[2]
         for name, each in found.items()
@@ -59,19 +59,19 @@ WHAT_IS_MADE: list[tuple[str, dict[str, Any], dict[str, str]]] = [
 def test_what_is_made_and_what_is_taken(case: str, properties: dict[str, Any], wanted: dict[str, str]) -> None:
     policy = attached("loadbalance", **properties)
     assert kinds(policy) == wanted
-    for each in load_balancing.beside(policy).resources.values():
+    for each in load_balancing.policy_resources(policy).resources.values():
         if "properties" in each:
             plain = {name: value if not isinstance(value, dict) else "x" for name, value in each["properties"].items()}
             resource_type(each["type"]).check(plain)
 
 
 def test_who_has_a_place_in_the_pool() -> None:
-    (on,) = load_balancing.beside(attached("loadbalance", **BALANCED)).nodes
+    (on,) = load_balancing.policy_resources(attached("loadbalance", **BALANCED)).nodes
     assert (on["numbers"], on["member"]) == ([[0, NUMBERS_END]], "server")
     assert on["resource_def"]["properties"]["pool"] == {"get_resource": "pool-01234567"}
-    (off,) = load_balancing.beside(attached("loadbalance", {"below": 3}, enabled=False, **BALANCED)).nodes
+    (off,) = load_balancing.policy_resources(attached("loadbalance", {"below": 3}, enabled=False, **BALANCED)).nodes
     assert off["numbers"] == [[0, 3]]
-    assert load_balancing.beside(attached("loadbalance", enabled=False, **BALANCED)).nodes == ()
+    assert load_balancing.policy_resources(attached("loadbalance", enabled=False, **BALANCED)).nodes == ()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_who_has_a_place_in_the_pool() -> None:
 )
 def test_session_persistence(session: dict[str, str], wanted: Any) -> None:
     policy = attached("loadbalance", pool={**POOL, "session_persistence": session}, vip=VIP)
-    pool = load_balancing.beside(policy).resources["pool-01234567"]["properties"]
+    pool = load_balancing.policy_resources(policy).resources["pool-01234567"]["properties"]
     assert pool.get("session_persistence") == wanted
 
 
@@ -108,14 +108,14 @@ DRAINS: list[tuple[list[Attached], bool, int, str]] = [
 
 @pytest.mark.parametrize(("policies", "leaving", "wanted", "reason"), DRAINS, ids=[each[3] for each in DRAINS])
 def test_how_long_nodes_stay(policies: list[Attached], leaving: bool, wanted: int, reason: str) -> None:
-    assert arrangement.beside(policies, leaving=leaving).drain_s == wanted, reason
+    assert arrangement.policy_resources(policies, leaving=leaving).drain_s == wanted, reason
 
 
 def test_a_server_group_is_made_or_taken() -> None:
-    made = affinity.beside(attached("affinity", servergroup={"policies": "affinity"}))
+    made = affinity.policy_resources(attached("affinity", servergroup={"policies": "affinity"}))
     (group,) = made.resources.values()
     assert group == {"type": "OS::Nova::ServerGroup", "properties": {"policies": ["affinity"]}}
-    taken = affinity.beside(attached("affinity", {"group": "g", "name": "mine"}))
+    taken = affinity.policy_resources(attached("affinity", {"group": "g", "name": "mine"}))
     assert taken.resources == {"servergroup-01234567": {"type": "OS::Nova::ServerGroup", "external_id": "g"}}
     assert taken.server_group == {"get_resource": "servergroup-01234567"}
 

@@ -21,7 +21,7 @@ from tests.unit.planner.worlds import (
 from homeostat.model.desired import Definition
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.waiting import Waiting, Why
-from homeostat.model.world import Enclosing, Resource, Seen, Spares
+from homeostat.model.world import Enclosing, KeepPolicy, Resource, Seen
 from homeostat.planner.lifecycle import deleted_around
 
 WAITS = "waits: to_be_deleted"
@@ -153,8 +153,8 @@ def around(state: str, policy: str = "Delete", spares: str | None = None) -> Enc
         ([around("DELETE_IN_PROGRESS", "Snapshot")], False),
         ([around("CREATE_COMPLETE", "Retain"), around("DELETE_IN_PROGRESS")], False),
         ([around("CREATE_COMPLETE"), around("DELETE_IN_PROGRESS", "Retain")], False),
-        ([around("DELETE_IN_PROGRESS", spares=Spares.ALL)], False),
-        ([around("DELETE_IN_PROGRESS", spares=Spares.ADOPTED)], False),
+        ([around("DELETE_IN_PROGRESS", spares=KeepPolicy.ALL)], False),
+        ([around("DELETE_IN_PROGRESS", spares=KeepPolicy.ADOPTED)], False),
     ],
 )
 def test_a_nested_stack_goes_with_what_is_deleted_around_it_unless_it_may_be_kept(

@@ -14,7 +14,7 @@ from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
 from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import Begun, Plan
+from homeostat.api.services.clusters.plans import ClusterChange, StartedAction
 from homeostat.api.services.clusters.sizing import resize_asked
 from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
@@ -23,7 +23,7 @@ ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
 DETACHED = {"policy_id": Field(bodies.reference, required=True)}
 COMPLETED = {"lifecycle_action_token": Field(bodies.reference, required=True)}
-Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
+Begin = Callable[[ClusteringContext, str, Mapping[str, Any]], StartedAction]
 COUNT = {"count": Field(bodies.integer(0))}
 RESIZE = {
     "adjustment_type": Field(bodies.one_of(*Adjustment)),
@@ -38,41 +38,41 @@ REPLACE_NODES = {"nodes": Field(bodies.pairs, required=True)}
 DEL_NODES = {"nodes": Field(bodies.references, required=True), "destroy_after_deletion": Field(bodies.boolean)}
 
 
-def _resize(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _resize(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, RESIZE)
     request = resize_asked(given)
     sizing = context.clusters.sizing
     return _changed(context, identity, lambda tx, row: sizing.resize(tx, row, request))
 
 
-def _scale_out(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _scale_out(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, COUNT)
     return _scaled(context, identity, Direction.OUT, given.get("count"))
 
 
-def _scale_in(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _scale_in(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, COUNT)
     return _scaled(context, identity, Direction.IN, given.get("count"))
 
 
-def _scaled(context: ClusteringContext, identity: str, direction: Direction, count: int | None) -> Begun:
+def _scaled(context: ClusteringContext, identity: str, direction: Direction, count: int | None) -> StartedAction:
     sizing = context.clusters.sizing
     return _changed(context, identity, lambda tx, row: sizing.scale(tx, row, direction, count))
 
 
-def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     ignored = ["destroy_after_deletion"] if context.version < (1, 4) else []
     given = bodies.read({"nodes": [], **data}, DEL_NODES, ignored)
     sizing = context.clusters.sizing
     return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.asking, given["nodes"], given))
 
 
-def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read({"nodes": [], **data}, ADD_NODES)
     return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.asking, given["nodes"]))
 
 
-def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 3))
     given = bodies.read({"nodes": {}, **data}, REPLACE_NODES)
     return _changed(
@@ -80,38 +80,40 @@ def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str,
     )
 
 
-def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     return context.clusters.clusters.check(context.asking, identity, data)
 
 
-def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
 
 
-def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, POLICY)
     enabled, check = given.get("enabled", True), context.check_types
     return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], check, enabled=enabled)
 
 
-def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, DETACHED)
     return context.clusters.bindings.detach(context.asking, identity, given["policy_id"], context.check_types)
 
 
-def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, POLICY)
     enabled, check = given.get("enabled"), context.check_types
     return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], check, enabled=enabled)
 
 
-def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 9))
     given = bodies.read({"lifecycle_action_token": None, **data}, COMPLETED)
     return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
 
 
-def _changed(context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], Plan]) -> Begun:
+def _changed(
+    context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], ClusterChange]
+) -> StartedAction:
     return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
 
 

@@ -16,7 +16,7 @@ from homeostat.api.http.fair_places import sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.model.errors import Rejected
@@ -60,8 +60,8 @@ class ClusteringContext:
         return self.service.clustering
 
     @property
-    def asking(self) -> Asking:
-        return Asking(self.caller, self.project, self.action_name)
+    def asking(self) -> RequestScope:
+        return RequestScope(self.caller, self.project, self.action_name)
 
     @property
     def check_types(self) -> CheckTypes:

@@ -11,18 +11,18 @@ from homeostat.api.clustering.bodies import wrong
 from homeostat.api.clustering.context import ClusteringContext, Context, since
 from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters.clusters import Begun
+from homeostat.api.services.clusters.clusters import StartedAction
 from homeostat.store.clusters import node_views
 
 ROUTER = router("nodes")
-NodeBegin = Callable[[ClusteringContext, str, Mapping[str, Any]], Begun]
+NodeBegin = Callable[[ClusteringContext, str, Mapping[str, Any]], StartedAction]
 
 
-def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     return context.clusters.operations.check_node(context.asking, identity, data)
 
 
-def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> Begun:
+def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     return context.clusters.operations.recover_node(context.asking, identity, data)
 
 

@@ -27,7 +27,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts, World
 from homeostat.planner.context import Context
 from homeostat.planner.report.adoption import LookedScope
-from homeostat.planner.report.preview import AskingGates, NotedActs, ResourcePreview
+from homeostat.planner.report.preview import AskingGates, DryRunActions, ResourcePreview
 from homeostat.planner.scope import UNREADABLE, thing_of
 from homeostat.resources.base import AdoptionTag
 from homeostat.resources.families.scaling import bounds_of
@@ -138,7 +138,9 @@ class AdoptionLooker:
         stack.world.rows.update((row.key, row) for row in rows)
         stack.current.update((row.name, row) for row in rows)
         scope = LookedScope(stack.world, stack.current)
-        context = Context(stack.world, stack.current, iter(()), lambda each: NotedActs(each, {}), AskingGates, scope)
+        context = Context(
+            stack.world, stack.current, iter(()), lambda each: DryRunActions(each, {}), AskingGates, scope
+        )
         for names in _waves(stack.world.definitions):
             self._limits.check_client()
             outside: dict[str, list[Resource]] = {}

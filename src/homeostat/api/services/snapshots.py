@@ -10,7 +10,7 @@ from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
-from homeostat.model.world import Spares
+from homeostat.model.world import KeepPolicy
 from homeostat.store.database import Database
 from homeostat.store.stacks import action_begin, locks, revisions, snapshots, stacks
 
@@ -71,7 +71,7 @@ class Snapshots:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.suspended:
                 raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
-            if stack.spares == Spares.ALL:
+            if stack.spares == KeepPolicy.ALL:
                 raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
             # It may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.builtin.clustering.port import ClusteringApi, Fields, Kept, Requester
+from homeostat.builtin.clustering.port import ClusteringApi, Fields, Requester, ResourceRecord
 from homeostat.builtin.clustering.requesters import requester_of, share_trust
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
@@ -37,7 +37,7 @@ BATCH_S = 20.0
 """Seconds after which no more things of a batch are begun: to make a cluster may take a while."""
 
 
-class MadeBefore(HomeostatError):
+class AlreadyCreated(HomeostatError):
     """The thing of this token was made meanwhile, by another worker."""
 
 
@@ -120,21 +120,21 @@ class ClusteringCloud:
             raise Terminal("the resource that this was asked for is not there any more")
         try:
             self._api.make(kind, by, spec, self._keep(kind, token, owner))
-        except MadeBefore:
+        except AlreadyCreated:
             pass
         (made,) = self.find(kind, [token])
         return made
 
-    def _keep(self, kind: str, token: str, owner: Owner | None) -> Callable[[Connection, Kept], None]:
+    def _keep(self, kind: str, token: str, owner: Owner | None) -> Callable[[Connection, ResourceRecord], None]:
         """Return what stores the record of a token."""
 
-        def keep(tx: Connection, kept: Kept) -> None:
+        def keep(tx: Connection, kept: ResourceRecord) -> None:
             now = self._db.now_of(tx)
             tokens.forget_gone(tx, kind, self._project)
             wanted = Record(kept.id, kind, self._project, token, dict(kept.asked), kept.stack_id, created_at=now)
             records.add(self._db, tx, [wanted])
             if records.of_tokens(tx, kind, [token])[token].id != kept.id:
-                raise MadeBefore
+                raise AlreadyCreated
             if kept.stack_id:
                 share_trust(tx, owner, kept.stack_id, self._entropy, now)
 
@@ -146,7 +146,7 @@ class ClusteringCloud:
     def _update(self, kind: str, handle: str, spec: Fields) -> Observation:
         record, owner, by = self._known(kind, handle)
 
-        def keep(tx: Connection, kept: Kept) -> None:
+        def keep(tx: Connection, kept: ResourceRecord) -> None:
             mine = records.for_update(self._db, tx, handle)
             now = self._db.now_of(tx)
             if mine is not None and mine.kind == kind:
@@ -215,7 +215,7 @@ class ClusteringCloud:
                 raise _taken(id, other)
         keep = self._keep(kind, token, owner)
 
-        def take_over(tx: Connection, kept: Kept) -> None:
+        def take_over(tx: Connection, kept: ResourceRecord) -> None:
             records.remove(tx, [id])
             keep(tx, kept)
 
@@ -269,7 +269,7 @@ def _taken(id: str, other: Owner) -> HomeostatError:
     return Terminal(f"resource_id: {place} already: abandon that first, or take it out of the document")
 
 
-class Things:
+class ClusteringResourceClouds:
     """The things of all projects.
 
     Args:

@@ -30,7 +30,7 @@ class Requester:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ResourceRecord:
     """What is kept of a thing beside it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Kept:
     asked: Fields = field(default_factory=dict)
 
 
-Keep = Callable[[Connection, Kept], None]
+RecordWriter = Callable[[Connection, ResourceRecord], None]
 """Store this in the transaction that carries out what was asked for. What it raises undoes both."""
 
 
@@ -61,13 +61,13 @@ class ClusteringApi(Protocol):
             Rejected: MultipleChoices.
         """
 
-    def make(self, kind: str, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, kind: str, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         """Make a thing."""
 
-    def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Bring a thing to a spec. It may be called again with the same spec: what is done is not done again."""
 
-    def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         """Let a thing that is there be that of a resource, as it is."""
 
     def operate(self, kind: str, by: Requester, id: str, verb: str, before: Fields) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 from cachetools import TTLCache
 
 from homeostat.clock import passed
-from homeostat.clouds.openstack.lately import Lately
+from homeostat.clouds.openstack.lately import RecentIds
 
 KEPT_S = 900.0
 """Seconds after which a note says no more than every look does: see `server_looks`."""
@@ -61,7 +61,7 @@ class ServerChanges:
         """Take the project, and the notes of all processes."""
         self._project = project
         self._noted = noted
-        self._readdressed = Lately(READDRESSED_MAX, READDRESSED_S)
+        self._readdressed = RecentIds(READDRESSED_MAX, READDRESSED_S)
 
     def announce(self, handle: str) -> None:
         """Have all processes look at a server by itself that is about to be changed, since Nova may not list it.

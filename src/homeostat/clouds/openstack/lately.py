@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from cachetools import TTLCache
 
 
-class Lately:
+class RecentIds:
     """Ids of which something was noted lately. Safe to share between threads."""
 
     def __init__(self, most: int, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:

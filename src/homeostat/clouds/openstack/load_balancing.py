@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InTags
-from homeostat.clouds.openstack.turns import Turns
+from homeostat.clouds.openstack.turns import ThingLocks
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS
@@ -155,7 +155,7 @@ class LoadBalancers(BalancingCollection):
 
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
-        self.turns = Turns("load balancer")
+        self.turns = ThingLocks("load balancer")
 
     def balancer(self, handle: str) -> str:
         return handle

@@ -16,7 +16,7 @@ from homeostat.clock import passed
 from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
-from homeostat.clouds.openstack.lately import Lately
+from homeostat.clouds.openstack.lately import RecentIds
 from homeostat.clouds.openstack.server_addresses import with_floating
 from homeostat.clouds.openstack.server_fencing import ServerFence
 from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
@@ -76,8 +76,8 @@ class Servers(Collection):
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
         self._resizing = threading.Lock()
         # Tokens whose servers may still come: their ports are no remains yet.
-        self._late = Lately(LATE_MAX, LATE_S)
-        self._missed = Lately(MISSED_MAX, MISSED_S)
+        self._late = RecentIds(LATE_MAX, LATE_S)
+        self._missed = RecentIds(MISSED_MAX, MISSED_S)
         self._changes = cloud.server_changes
 
     # -- looking -----------------------------------------------------------------------------------------------------

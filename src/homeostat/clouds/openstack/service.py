@@ -230,7 +230,7 @@ class Service:
         if not answer.ok:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             body = _json(answer)
-            refusal = error_of(self.type, method, answer.status_code, body, answer.headers, _plain_words(answer))
+            refusal = error_of(self.type, method, answer.status_code, body, answer.headers, _error_text(answer))
             if isinstance(refusal, Uncertain) and answer.status_code in BROKEN_OFF and body is None:
                 raise Uncertain(str(refusal), LATE_S)
             raise refusal
@@ -238,11 +238,11 @@ class Service:
 
     def _unanswered(self, error: Exception, looks: bool) -> Transient | Uncertain:
         """Return what it means that a request got no answer, and take note of it."""
-        words = f"{self.type} gave no answer{_place(error)}: {_cause(error)}"
+        words = f"{self.type} gave no answer{_endpoint_in(error)}: {_cause(error)}"
         unsent = _not_sent(error)
         if unsent:
             self._outages.away(self.type)
-        if any(isinstance(each, requests.Timeout) for each in _behind(error)):
+        if any(isinstance(each, requests.Timeout) for each in _exception_chain(error)):
             self._outages.silent(self.type, words)
         return Transient(words) if looks or unsent else Uncertain(words, LATE_S)
 
@@ -284,7 +284,7 @@ def _json(answer: requests.Response) -> Any:
         return None
 
 
-def _plain_words(answer: requests.Response) -> str:
+def _error_text(answer: requests.Response) -> str:
     """Return what an answer without JSON says: Images explains errors in HTML."""
     text = answer.text if "html" in answer.headers.get("Content-Type", "") else ""
     said = html.unescape(re.sub("<[^>]*>", " ", re.sub("(?is)<(title|h1)>.*?</\\1>", "", text)))
@@ -300,10 +300,10 @@ def _body(answer: requests.Response) -> Wire:
 
 def _not_sent(error: BaseException) -> bool:
     """Return whether an error shows that the request never reached the service."""
-    return any(isinstance(each, NOT_SENT) for each in _behind(error))
+    return any(isinstance(each, NOT_SENT) for each in _exception_chain(error))
 
 
-def _behind(error: BaseException) -> Iterator[BaseException]:
+def _exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and all that led to it, the outermost first.
 
     What an earlier request came to, while whose error this one was sent, did not lead to it.
@@ -318,7 +318,7 @@ def _behind(error: BaseException) -> Iterator[BaseException]:
             queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
 
 
-def _place(error: BaseException) -> str:
+def _endpoint_in(error: BaseException) -> str:
     """Return where it should have answered, as far as an error says so."""
     found = re.search(r"https?://[^/\s'\"]+", str(error))
     return f" at {found[0]}" if found else ""
@@ -326,7 +326,7 @@ def _place(error: BaseException) -> str:
 
 def _cause(error: BaseException) -> str:
     """Return why there was no answer, in the words of the error that all others wrap."""
-    *_, first = _behind(error)
+    *_, first = _exception_chain(error)
     return str(getattr(first, "strerror", None) or first) or type(first).__name__
 
 

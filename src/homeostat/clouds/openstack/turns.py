@@ -15,7 +15,7 @@ BUSY_S = 0.7
 BUSY_MAX = 10_000
 
 
-class Turns:
+class ThingLocks:
     """Who may change what now. Safe to share between threads.
 
     A request that cannot succeed is not sent: of several changes one takes the turn, and the others come back later.

@@ -19,7 +19,7 @@ from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Spares, World
+from homeostat.model.world import KeepPolicy, Resource, World
 from homeostat.planner.actions.check import CHECK, CONVERGE
 from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.lifecycle.cascade import part_kinds
@@ -266,7 +266,7 @@ class NestedStacks:
         changes: dict[str, Any] = dict(action_begin.UNHELD)
         # An abandoned stack stays abandoned, even where its parent spares only what was adopted.
         if world.stack.spares is not None:
-            changes["spares"] = Spares.ALL if nested.spares == Spares.ALL else world.stack.spares
+            changes["spares"] = KeepPolicy.ALL if nested.spares == KeepPolicy.ALL else world.stack.spares
         desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
         # First, since their shards are deeper, so they are locked before those of the stack itself (ADR 0057).
         deletion.wake_under_way(tx, nested, now)

@@ -12,7 +12,7 @@ from homeostat.convergence.stages.storing import encode, write
 from homeostat.model.plan import Event
 from homeostat.model.stack_actions import ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Spares, look_interval
+from homeostat.model.world import KeepPolicy, look_interval
 from homeostat.planner.actions.check import look_first
 from homeostat.planner.lifecycle import recovery_state
 from homeostat.planner.policies.budget import away_of
@@ -93,7 +93,7 @@ def hand_over(current: Pass) -> None:
         with current.db.write() as tx:
             stack = stacks.for_update(current.db, tx, current.world.stack.id)
             # Nothing of an abandoned stack is deleted, whenever it was made.
-            if stack is not None and stack.spares != Spares.ALL:
+            if stack is not None and stack.spares != KeepPolicy.ALL:
                 orphans.add(current.db, tx, given_up, current.db.now_of(tx))
 
 

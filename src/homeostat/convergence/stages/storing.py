@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Resource, Spares
+from homeostat.model.world import KeepPolicy, Resource
 from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
@@ -164,7 +164,7 @@ def _check_nested(current: Pass, tx: Connection, encoded: EncodedWrites) -> None
 def _is_abandoned(current: Pass, tx: Connection) -> bool:
     stack = current.world.stack
     row = None if stack.abandoned else stacks.get(tx, stack.id)
-    return row is not None and row.spares == Spares.ALL
+    return row is not None and row.spares == KeepPolicy.ALL
 
 
 def _count_healing(current: Pass, tx: Connection) -> None:
@@ -179,7 +179,7 @@ def _count_healing(current: Pass, tx: Connection) -> None:
         return
     # Healing less needs no check. Healing more does: the caller has locked the stack, so the sum is exact.
     if current.heals_more:
-        now, brake = brakes.beside(tx, world.stack.id, world.shard), world.brake
+        now, brake = brakes.sibling_counts(tx, world.stack.id, world.shard), world.brake
         if now.healing > brake.elsewhere or (brake.limit.binds and now.changing > brake.changing):
             raise Superseded("others of the stack are being healed or changed by now")
         if brake.limit.binds and now.revision != world.stack.revision:

@@ -96,7 +96,7 @@ def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) 
     return list(found.values())
 
 
-def fate_of(context: Context, row: Resource) -> Fate:
+def deletion_of(context: Context, row: Resource) -> Fate:
     """Return what becomes of a leftover that is a whole or a part."""
     if is_spared(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
         return Fate.STAYS

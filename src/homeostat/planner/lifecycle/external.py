@@ -29,7 +29,7 @@ EXTERNAL_ID_MAX = 1024
 def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
     """Decide about a resource whose definition or row says that its thing is not managed here."""
     if row is None or row.action == Action.INIT:
-        return context.halted(definition.name) or context.acts.stand_for(definition, row, now)
+        return context.halted(definition.name) or context.acts.reference_external(definition, row, now)
     if _was_never_ours(row):
         # Before that the resource may have created a thing of its own, which would be left behind: look for it
         # first.
@@ -37,7 +37,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         return (
             create.find(context, row, now)
             if unanswered
-            else context.halted(row.name) or context.acts.stand_for(definition, row, now)
+            else context.halted(row.name) or context.acts.reference_external(definition, row, now)
         )
     if row.external_id is not None and row.action == Action.CREATE and row.failed:
         return _after_failed_look(context, definition, row, now)
@@ -55,7 +55,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
     if row.busy:
         return watch(context, row, now)
     if row.failed and (context.is_newer(row) or row.asked_at is not None):
-        return context.acts.stand_for(definition, row, now)
+        return context.acts.reference_external(definition, row, now)
     return _at_rest(context, definition, row, now)
 
 
@@ -67,7 +67,7 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
     if halted is not None:
         return halted
     if definition.external_id is not None:
-        return context.acts.stand_for(definition, row, now)
+        return context.acts.reference_external(definition, row, now)
     row.external_id, row.handle = None, ""
     return context.acts.begin(definition, row, now)
 
@@ -99,7 +99,7 @@ def external_id(context: Context, definition: Definition) -> str | None:
     return found
 
 
-def stand_for(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
+def reference_external(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
     """Look whether the thing exists."""
     fresh = row is None
     row = row or intents.new_row(context, definition, now)

@@ -12,7 +12,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, Fence, HealthPolicy, Mode
 from homeostat.model.intent import FENCE, OperationIntent, arguments_of
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
-from homeostat.model.node_health import Begun, Finding, NodeHealth, ShardHealth
+from homeostat.model.node_health import Finding, NodeHealth, ShardHealth, StartedRecovery
 from homeostat.model.observed import Condition, Remedy, Verdict
 from homeostat.model.plan import SETTLED, Decision, Step, Verb, event_of
 from homeostat.model.status import Action, DeletionPolicy, Status
@@ -265,7 +265,7 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery, decision.host = True, host(case.context, case.row)
         health, row = _health(case.context), case.row
-        lately = (*health.begun, Begun(row.name, case.now, decision.host))
+        lately = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
         case.context.world.health = replace(health, recovered=health.recovered + 1, begun=lately)
         case.context.forget_incidents()
     else:

@@ -108,7 +108,7 @@ class ShardPreviewer:
             world,
             current,
             iter(()),
-            lambda context: NotedActs(context, self._notes),
+            lambda context: DryRunActions(context, self._notes),
             AskingGates,
             self.scope(world, current),
         )
@@ -216,7 +216,7 @@ class NotedContext(Context):
         return super().missing_requirements(definition)
 
 
-class NotedActs:
+class DryRunActions:
     """Acts that are only noted; see `planner.context.Acts`. Their steps are never taken."""
 
     def __init__(self, context: Context, notes: Mapping[str, ResourcePreview]) -> None:
@@ -279,7 +279,7 @@ class NotedActs:
         note.before = {**thing.properties, **note.before, **there}
         note.after = {**thing.properties, **note.after}
 
-    def stand_for(self, definition: Definition, row: Resource | None, now: float) -> Decision:
+    def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         if row is not None and row.action != Action.INIT:
             return self._note(definition.name, Fate.UPDATED, f"it is looked for again: {row.reason}")
         note = self._notes[definition.name]

@@ -28,7 +28,7 @@ _looks = _resource.join(_stack, _stack.c.id == _resource.c.stack_id).join(_obser
 _LIVE = (_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _resource.c.handle != "")
 
 
-class Beside(NamedTuple):
+class SiblingCounts(NamedTuple):
     """What goes on in a stack beside one of its shards.
 
     Attributes:
@@ -42,9 +42,9 @@ class Beside(NamedTuple):
     revision: int
 
 
-def beside(tx: Connection, stack_id: str, number: int) -> Beside:
+def sibling_counts(tx: Connection, stack_id: str, number: int) -> SiblingCounts:
     """Return what goes on in the other shards of a stack."""
-    return Beside(*_beside(tx, stack_id, number).one())
+    return SiblingCounts(*_beside(tx, stack_id, number).one())
 
 
 @prepared

@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from homeostat.model.marks import Marks
 from homeostat.model.member_names import stands_beside
-from homeostat.model.node_health import Begun, Finding, NodeHealth, RecoveryAction
+from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, StartedRecovery
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
 from homeostat.store import schema
@@ -396,12 +396,12 @@ def _marks(stack_id: str) -> Select[Any]:
     return chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)
 
 
-def begun(tx: Connection, stack_id: str, now: float) -> list[Begun]:
+def begun(tx: Connection, stack_id: str, now: float) -> list[StartedRecovery]:
     """Return the recoveries of members that have begun in the last hour; the newest 1,000."""
     log = schema.recovery.c
     chosen = select(log.name, log.at, log.host).where(log.stack_id == stack_id, log.at > now - HOUR_S, log.begins)
     return [
-        Begun(name, float(at), host or "")
+        StartedRecovery(name, float(at), host or "")
         for name, at, host in tx.execute(chosen.order_by(log.at.desc()).limit(BEGUN_MAX))
     ]
 

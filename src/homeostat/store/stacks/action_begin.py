@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status
-from homeostat.model.world import Spares
+from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database
@@ -88,7 +88,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "action": new.action,
         "status": Status.IN_PROGRESS,
         "reason": f"Stack {new.action} started",
-        "spares": Spares.ADOPTED if new.action == Action.ADOPT else None,
+        "spares": KeepPolicy.ADOPTED if new.action == Action.ADOPT else None,
         "deadline": now + stacks.timeout_of(new.timeout_mins, timeout_s),
         "shards": desired.shards,
         "secret": desired.secret,
@@ -335,12 +335,12 @@ def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s
     table = schema.stack
     tree = table.c.id.in_(stacks.owned_tree_of(stack.id))
     lock_order.take_stacks(tx, tree)
-    tx.execute(update(table).where(tree).values(spares=Spares.ALL))
-    if stack.spares == Spares.ALL and stack.status == Status.IN_PROGRESS:
+    tx.execute(update(table).where(tree).values(spares=KeepPolicy.ALL))
+    if stack.spares == KeepPolicy.ALL and stack.status == Status.IN_PROGRESS:
         return
     # A deletion in progress that touches things begins again: nested stacks may have failed in it, and the stacks
     # around them may be about to learn of that.
-    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": Spares.ALL, **UNHELD})
+    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
 
 
 def delay_batch(tx: Connection, row: Row[Any], until: float) -> None:

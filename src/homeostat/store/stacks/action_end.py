@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, lit
 
 from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
-from homeostat.model.world import Spares
+from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
 from homeostat.store.database import Database
@@ -121,7 +121,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_par
     elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
-        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == Spares.ALL)
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == KeepPolicy.ALL)
 
 
 def _failure(tx: Connection, row: Row[Any]) -> str:
@@ -150,7 +150,7 @@ def _finish(
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE and row.action not in MAINTENANCE:
         values["complete_revision"] = row.revision
-        if row.spares == Spares.ADOPTED:
+        if row.spares == KeepPolicy.ADOPTED:
             values["spares"] = None
         if row.action == Action.DELETE:
             values["deleted_at"] = now

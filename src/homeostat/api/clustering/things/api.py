@@ -14,7 +14,7 @@ from homeostat.api.clustering.things.receivers import Receivers
 from homeostat.api.clustering.things.specs import Policies, Profiles
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.stacks import StackService
-from homeostat.builtin.clustering.port import Fields, Keep, Requester
+from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester
 from homeostat.clustering.policies import POLICY_TYPES
 from homeostat.clustering.profiles import PROFILE_TYPES
 from homeostat.clustering.specs import Catalogue
@@ -27,23 +27,23 @@ from homeostat.store.database import Database
 CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "cluster_policy_type": POLICY_TYPES}
 
 
-class Sort(Protocol):
+class ResourceHandler(Protocol):
     """Things of one kind; for the methods see `builtin.clustering.port.ClusteringApi`."""
 
     def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> Mapping[str, Fields]: ...
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None: ...
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None: ...
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None: ...
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None: ...
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None: ...
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None: ...
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None: ...
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None: ...
 
 
-class ThingsOfTemplates:
+class ClusteringResources:
     """What the Clustering API does for resources of templates.
 
     Args:
@@ -59,7 +59,7 @@ class ThingsOfTemplates:
         base = f"{url.rstrip('/')}{PREFIX}/v1"
         quotas = stack_service.quotas
         context = ThingContext(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
-        self._sorts: Mapping[str, Sort] = {
+        self._sorts: Mapping[str, ResourceHandler] = {
             PROFILE: Profiles(context),
             POLICY: Policies(context),
             CLUSTER: Clusters(context),
@@ -89,13 +89,13 @@ class ThingsOfTemplates:
             row = listing.find(tx, TABLES[kind], project, name, *self._living.get(kind, ()))
         return row.id if row is not None else None
 
-    def make(self, kind: str, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, kind: str, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         self._sorts[kind].make(by, spec, keep)
 
-    def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         self._sorts[kind].change(by, id, spec, before, keep)
 
-    def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         self._sorts[kind].take_over(by, id, spec, keep)
 
     def operate(self, kind: str, by: Requester, id: str, verb: str, before: Fields) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.builtin.clustering.port import Requester
@@ -34,16 +34,16 @@ class ThingContext:
     depth_max: int
     timeout_s: float
 
-    def asking(self, by: Requester) -> Asking:
+    def asking(self, by: Requester) -> RequestScope:
         """Return who asks: the owner of the stack, with the rights that each user of the project has."""
         caller = Caller(user=by.user, project=by.project, user_id=by.user_id or None)
-        return Asking(caller, by.project)
+        return RequestScope(caller, by.project)
 
-    def reading(self, project: str) -> Asking:
+    def reading(self, project: str) -> RequestScope:
         """Return who looks at the things of a project."""
-        return Asking(Caller(project=project), project)
+        return RequestScope(Caller(project=project), project)
 
-    def check_types(self, asking: Asking) -> CheckTypes | None:
+    def check_types(self, asking: RequestScope) -> CheckTypes | None:
         """Return what refuses types that not every user of the project may use: roles are known of requests alone."""
         if self.policy is None:
             return None

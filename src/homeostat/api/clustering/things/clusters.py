@@ -10,11 +10,11 @@ from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import check_done, unknown
-from homeostat.api.services.clusters.clusters import Plan, check_free
+from homeostat.api.services.clusters.clusters import ClusterChange, check_free
 from homeostat.api.services.clusters.quotas import check_room
-from homeostat.api.services.clusters.requester import Asking, referring
+from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.sizing import sizes_of
-from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
+from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering import sizes, states
 from homeostat.clustering.profiles import check_profile
 from homeostat.clustering.sizes import Adjustment, Resize, Sizes
@@ -26,12 +26,12 @@ from homeostat.store.clusters.actions import NewAction
 from homeostat.store.stacks import action_begin, locks
 
 TIMEOUT_S = 3600
-ILL = frozenset({ClusterStatus.WARNING, ClusterStatus.ERROR, ClusterStatus.CRITICAL})
+UNHEALTHY = frozenset({ClusterStatus.WARNING, ClusterStatus.ERROR, ClusterStatus.CRITICAL})
 OF_A_CLUSTER = ("name", "metadata", "timeout", "config")
 """Fields that an update of a cluster takes as they are."""
 
 
-class AsItIs(Exception):
+class NoChange(Exception):
     """A cluster is as it should be."""
 
 
@@ -84,7 +84,7 @@ class Clusters:
         """
         left_out = ("data", "dependents", "domain")
         found = {name: value for name, value in shown.items() if name not in left_out}
-        if shown["status"] not in ILL:
+        if shown["status"] not in UNHEALTHY:
             return {**found, "status": str(shown["status"]).lower()}
         failed = of is not None and of.stack.status == Status.FAILED
         status = ClusterStatus.ERROR if failed else shown["status"]
@@ -94,7 +94,7 @@ class Clusters:
 
     # -- making ------------------------------------------------------------------------------------------------------
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         self._context.check_depth(by)
         with self._context.db.read() as tx:  # an early refusal spares the work of checking
@@ -108,7 +108,7 @@ class Clusters:
 
         def also(tx: Connection, id: str) -> None:
             self._all.bindings.attach_first(tx, asking, id, policies)
-            keep(tx, Kept(id, id, wanted.asked))
+            keep(tx, ResourceRecord(id, id, wanted.asked))
 
         self._service.create(
             asking,
@@ -123,7 +123,7 @@ class Clusters:
             policies,
         )
 
-    def _wanted(self, asking: Asking, spec: Fields) -> Wanted:
+    def _wanted(self, asking: RequestScope, spec: Fields) -> Wanted:
         """Return what a spec wants, checked as the body of a request is.
 
         Raises:
@@ -145,7 +145,7 @@ class Clusters:
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
 
         Nodes of which others are notified before they go do so after that. What is in error although it is as it should
@@ -157,27 +157,27 @@ class Clusters:
         asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
         self._bind(asking, id, wanted, before)
-        later: list[Plan] = []
+        later: list[ClusterChange] = []
 
         def also(tx: Connection, _: str) -> None:
             capacity = before.get("desired_capacity") if later else wanted.sizes.desired
-            keep(tx, Kept(id, id, {**wanted.asked, "desired_capacity": capacity}))
+            keep(tx, ResourceRecord(id, id, {**wanted.asked, "desired_capacity": capacity}))
 
-        def planner(tx: Connection, row: Row[Any]) -> Plan:
+        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
             plans = self._plans(tx, row, wanted, before)
             later[:] = plans[1:]
             return plans[0]
 
         try:
             self._service.change(asking, id, planner, self._context.check_types(asking), also)
-        except AsItIs:
+        except NoChange:
             with self._context.db.write() as tx:
                 also(tx, id)
         if later:
             raise Transient("its nodes go once the rest is done", retry_after_s=1.0)
-        self._mend(asking, id)
+        self._repair(asking, id)
 
-    def _bind(self, asking: Asking, id: str, wanted: Wanted, before: Fields) -> None:
+    def _bind(self, asking: RequestScope, id: str, wanted: Wanted, before: Fields) -> None:
         with self._context.db.read() as tx:
             cluster = self._service.get(tx, asking, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
@@ -191,17 +191,17 @@ class Clusters:
             elif bound[policy] != enabled:
                 self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
-    def _plans(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> list[Plan]:
+    def _plans(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> list[ClusterChange]:
         """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
 
         Raises:
-            AsItIs: There is nothing to do.
+            NoChange: There is nothing to do.
             Rejected: BadRequest.
         """
         updated = self._updated(tx, row, wanted)
         resized = self._resized(tx, row, wanted, before)
         if updated is None and resized is None:
-            raise AsItIs
+            raise NoChange
         if updated is None or resized is None or resized.hooked:
             return [each for each in (updated, resized) if each is not None]
         both = replace(
@@ -216,7 +216,7 @@ class Clusters:
         )
         return [both]
 
-    def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> Plan | None:
+    def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> ClusterChange | None:
         """Return the plan for what an update changes; None where it changes nothing."""
         differs = any(getattr(row, name) != value for name, value in wanted.given.items())
         if not differs and row.profile_id == wanted.profile.id:
@@ -224,7 +224,7 @@ class Clusters:
         plan = self._service.update(tx, row, wanted.given, wanted.profile)
         return self._all.sizing.batches(tx, row, plan)
 
-    def _resized(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> Plan | None:
+    def _resized(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> ClusterChange | None:
         """Return the plan for other sizes; None for the same ones.
 
         A template that goes on wanting as many nodes as before leaves the cluster what has scaled it since, within its
@@ -241,7 +241,7 @@ class Clusters:
         plan = self._all.sizing.resize(tx, row, request)
         return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
 
-    def _mend(self, asking: Asking, id: str) -> None:
+    def _repair(self, asking: RequestScope, id: str) -> None:
         """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
         with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
@@ -260,14 +260,14 @@ class Clusters:
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)
         with self._context.db.write() as tx:
             there = self._service.get(tx, asking, id).id
             bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
             asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
-            keep(tx, Kept(there, there, asked))
+            keep(tx, ResourceRecord(there, there, asked))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)

@@ -11,9 +11,9 @@ from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
 from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import Plan, Planner
-from homeostat.api.services.clusters.requester import Asking, referring
-from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
+from homeostat.api.services.clusters.plans import ChangeBuilder, ClusterChange
+from homeostat.api.services.clusters.requester import RequestScope, referring
+from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.states import NodeStatus
 from homeostat.model.errors import Transient
 from homeostat.store import schema
@@ -42,7 +42,7 @@ class Nodes:
             found[each["id"]] = {**shown, "status": status, **fault}
         return found
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         body = {"name": PLACEHOLDER, **{name: spec[name] for name in nodes.NEW.keys() & spec.keys()}}
         given = read(body, nodes.NEW)
@@ -60,18 +60,18 @@ class Nodes:
         named = "name" in spec
         self._service.create(asking, given["name"], profile, cluster, given, checked, also, named=named)
 
-    def _kept(self, tx: Connection, id: str, cluster_id: str) -> Kept:
+    def _kept(self, tx: Connection, id: str, cluster_id: str) -> ResourceRecord:
         """Return what is kept of a node, of which the template wants that it is in this cluster; "" for none."""
         row = tx.execute(select(schema.node).where(schema.node.c.id == id)).one()
-        return Kept(id, row.stack_id if row.cluster_id is None else "", {"cluster_id": cluster_id})
+        return ResourceRecord(id, row.stack_id if row.cluster_id is None else "", {"cluster_id": cluster_id})
 
-    def _cluster(self, asking: Asking, named: str) -> Row[Any] | None:
+    def _cluster(self, asking: RequestScope, named: str) -> Row[Any] | None:
         if not named:
             return None
         with self._context.db.read() as tx, referring(f"The specified cluster '{named}'"):
             return self._all.clusters.get(tx, asking, named)
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Bring a node to a spec step by step: out of another cluster, to other values, into the one that it names.
 
         Raises:
@@ -115,7 +115,7 @@ class Nodes:
         if shown["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
             raise Transient(f"the node is {shown['status']}: it is moved once that is done")
 
-    def _leaving(self, tx: Connection, cluster: Row[Any], asking: Asking, id: str) -> Plan:
+    def _leaving(self, tx: Connection, cluster: Row[Any], asking: RequestScope, id: str) -> ClusterChange:
         """Return the plan by which a node leaves its cluster alive, whatever its policies say of nodes that go."""
         given = {"destroy_after_deletion": False}
         plan = self._all.sizing.del_nodes(tx, cluster, asking, [id], given)
@@ -123,10 +123,10 @@ class Nodes:
         inputs = {**plan.inputs, **given}
         return replace(plan, inputs=inputs, released=released, leaving=(), hook=None, hooked={}, at_once=False)
 
-    def _moved(self, asking: Asking, cluster_id: str, planner: Planner) -> None:
+    def _moved(self, asking: RequestScope, cluster_id: str, planner: ChangeBuilder) -> None:
         self._all.clusters.change(asking, cluster_id, planner, self._context.check_types(asking))
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:
             row = self._service.get(tx, self._context.asking(by), id)
             keep(tx, self._kept(tx, row.id, row.cluster_id or ""))

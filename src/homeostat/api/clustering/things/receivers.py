@@ -9,7 +9,7 @@ from homeostat.api.clustering import receivers, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
-from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
+from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 
 
 class Receivers:
@@ -23,22 +23,22 @@ class Receivers:
         shown = (views.receiver(row, self._context.base, acts=True) for row in rows)
         return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         given = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
         params, actor = (given.get(name, {}) for name in ("params", "actor"))
         asking, name, cluster = self._context.asking(by), given["name"], given["cluster_id"]
 
         def also(tx: Connection, id: str) -> None:
-            keep(tx, Kept(id))
+            keep(tx, ResourceRecord(id))
 
         self._service.create(asking, name, cluster, given["action"], params, actor, also)
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Leave it as it is: nothing of a receiver changes in place."""
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:
-            keep(tx, Kept(self._service.get(tx, self._context.asking(by), id).id))
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.asking(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)

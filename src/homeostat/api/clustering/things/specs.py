@@ -8,9 +8,9 @@ from sqlalchemy import Connection, select
 from homeostat.api.clustering import policies, profiles, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
-from homeostat.api.services.clusters.clusters import Begun
-from homeostat.api.services.clusters.requester import Asking, referring
-from homeostat.builtin.clustering.port import Fields, Keep, Kept, Requester
+from homeostat.api.services.clusters.clusters import StartedAction
+from homeostat.api.services.clusters.requester import RequestScope, referring
+from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.specs import spec_of_template
 from homeostat.clustering.states import ActionStatus
 from homeostat.model.errors import Rejected
@@ -46,7 +46,7 @@ class Profiles:
             found[row.id] = {**shown, **properties_of(row)}
         return found
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         body = {
             "name": spec["name"],
@@ -56,10 +56,10 @@ class Profiles:
         given = read(body, profiles.NEW)
         metadata = given.get("metadata", {})
         self._service.create(
-            asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, Kept(id)), metadata=metadata
+            asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id)), metadata=metadata
         )
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         given = read({name: spec[name] for name in ("name", "metadata") if name in spec}, profiles.CHANGED)
         with self._context.db.read() as tx:
@@ -67,9 +67,9 @@ class Profiles:
         if any(getattr(row, name) != value for name, value in given.items()):
             self._service.update(asking, id, given)
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:
-            keep(tx, Kept(self._service.get(tx, self._context.asking(by), id).id))
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.asking(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
@@ -100,13 +100,15 @@ class Policies:
             found[row.id] = {**shown, **properties_of(row), "bindings": there, "status": status}
         return found
 
-    def make(self, by: Requester, spec: Fields, keep: Keep) -> None:
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         given = read({"name": spec["name"], "spec": _asked(spec)}, policies.NEW)
         kept = {"bindings": self._wanted(asking, spec)}
-        self._service.create(asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, Kept(id, asked=kept)))
+        self._service.create(
+            asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id, asked=kept))
+        )
 
-    def _wanted(self, asking: Asking, spec: Fields) -> list[dict[str, Any]]:
+    def _wanted(self, asking: RequestScope, spec: Fields) -> list[dict[str, Any]]:
         """Return the bindings of a spec with the ids of their clusters.
 
         Raises:
@@ -120,7 +122,7 @@ class Policies:
                 found.append({"cluster_id": cluster.id, "enabled": each["enabled"]})
         return found
 
-    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: Keep) -> None:
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         given = read({"name": spec["name"]}, policies.CHANGED)
         wanted = self._wanted(asking, spec)
@@ -132,14 +134,14 @@ class Policies:
         self._detach(asking, id, [each for each in before.get("bindings") or () if each["cluster_id"] not in named])
         self._attach(asking, id, wanted)
         with self._context.db.write() as tx:
-            keep(tx, Kept(id, asked={"bindings": wanted}))
+            keep(tx, ResourceRecord(id, asked={"bindings": wanted}))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         if verb != ATTACH:
             raise unknown(verb)
         self._attach(self._context.asking(by), id, before.get("bindings") or ())
 
-    def _attach(self, asking: Asking, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
+    def _attach(self, asking: RequestScope, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
             bound = bindings.of_policies(tx, [id]).get(id, {})
         check_types = self._context.check_types(asking)
@@ -150,18 +152,18 @@ class Policies:
             elif bound[cluster] != enabled:
                 self._bindings.switch(asking, cluster, id, check_types, enabled=enabled)
 
-    def _detach(self, asking: Asking, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
+    def _detach(self, asking: RequestScope, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
             bound = bindings.of_policies(tx, [id]).get(id, {})
         for each in gone:
             if each["cluster_id"] in bound:
                 self._bindings.detach(asking, each["cluster_id"], id, self._context.check_types(asking))
 
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: Keep) -> None:
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         asking = self._context.asking(by)
         kept = {"bindings": self._wanted(asking, spec)}
         with self._context.db.write() as tx:
-            keep(tx, Kept(self._service.get(tx, asking, id).id, asked=kept))
+            keep(tx, ResourceRecord(self._service.get(tx, asking, id).id, asked=kept))
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
         asking = self._context.asking(by)
@@ -169,7 +171,7 @@ class Policies:
         self._service.delete(asking, id, also=lambda tx, _: forget(tx))
 
 
-def check_done(context: ThingContext, begun: Begun) -> None:
+def check_done(context: ThingContext, begun: StartedAction) -> None:
     """Check that an action that is carried out at once has not failed.
 
     Raises:

@@ -10,7 +10,7 @@ from homeostat.api.services.clusters import adopted_stacks
 from homeostat.api.services.clusters.moving import add_home
 from homeostat.api.services.clusters.nodes import request_of_node
 from homeostat.api.services.clusters.quotas import with_size
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.api.services.clusters.stack_requests import LEFT_ALONE
 from homeostat.api.services.pipeline.request import CheckTypes
@@ -66,7 +66,7 @@ class Adopter:
         self._stacks = stack_service
         self._profiles = profiles
 
-    def preview(self, asking: Asking, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def preview(self, asking: RequestScope, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the spec of the profile that the node would have: `{type, version, properties}`.
 
         Args:
@@ -81,7 +81,7 @@ class Adopter:
 
     def adopt(
         self,
-        asking: Asking,
+        asking: RequestScope,
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
         profile: Row[Any] | None = None,
@@ -136,7 +136,7 @@ class Adopter:
             accept(tx)
         return identity
 
-    def _looked(self, asking: Asking, given: Mapping[str, Any], profile: Row[Any] | None = None) -> Looked:
+    def _looked(self, asking: RequestScope, given: Mapping[str, Any], profile: Row[Any] | None = None) -> Looked:
         """Return what a server or a stack is like, and the spec of its profile: `profile`, or one made from it."""
         PROFILE_TYPES.find(given["type"])
         if given.get("snapshot"):
@@ -149,7 +149,7 @@ class Adopter:
         self._profiles.checked(asking, "prof", looked.spec)
         return looked
 
-    def _server(self, asking: Asking, identity: str, overrides: Mapping[str, Any]) -> Looked:
+    def _server(self, asking: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
         (seen,) = self._stacks.prerequisites.cloud(asking.project).observe(kind_of(SERVER), [identity])
         if seen.presence is not Presence.PRESENT:
             raise Rejected("ResourceNotFound", f"The server '{identity}' could not be found.")
@@ -157,12 +157,12 @@ class Adopter:
         known = {name: seen.properties[name] for name in ("name", "metadata") if name in seen.properties}
         return Looked(server_spec(seen.properties, overrides), identity, known)
 
-    def _stack(self, asking: Asking, identity: str, overrides: Mapping[str, Any]) -> Looked:
+    def _stack(self, asking: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
         with self._db.read() as tx:
             row = adopted_stacks.find(tx, asking.project, identity, self._stacks.quotas.depth_max)
             return Looked(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
 
-    def _store(self, tx: Connection, asking: Asking, home: PreparedStack, looked: Looked) -> None:
+    def _store(self, tx: Connection, asking: RequestScope, home: PreparedStack, looked: Looked) -> None:
         """Store the stack of the node, with the row of what it is in its group."""
         now = self._db.now_of(tx)
         place, desired = add_home(self._db, self._stacks, tx, home, asking.caller, now)

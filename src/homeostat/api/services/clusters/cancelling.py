@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.clustering.states import CANCELLED, ActionStatus
 from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import CANCELLABLE
@@ -23,7 +23,7 @@ class ActionService:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def cancel(self, asking: Asking, identity: str, *, force: bool) -> None:
+    def cancel(self, asking: RequestScope, identity: str, *, force: bool) -> None:
         """Cancel an action: its stack goes no further, what waits does not go on.
 
         Args:

@@ -11,16 +11,16 @@ from sqlalchemy import Connection, Row, func, insert, literal, or_, select, upda
 from homeostat.api.services.clusters import attached_policies, node_rows
 from homeostat.api.services.clusters.hook_waits import add_waiting
 from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_node
-from homeostat.api.services.clusters.plans import Begun, Outdated, Plan, Planner
+from homeostat.api.services.clusters.plans import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.api.services.clusters.quotas import check_room, with_size
-from homeostat.api.services.clusters.requester import Asking, With, nothing_with
+from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op
 from homeostat.api.services.clusters.stack_requests import INTERNAL, LEFT_ALONE, request_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.pipeline.storing import Also, nothing_more
 from homeostat.api.services.stacks import StackService
 from homeostat.clustering import arrangement, states
-from homeostat.clustering.attached import Attached, Beside
+from homeostat.clustering.attached import Attached, PolicyResources
 from homeostat.clustering.names import node_id, node_name
 from homeostat.clustering.placement import Placement
 from homeostat.clustering.policies import ONE_REGION
@@ -41,11 +41,11 @@ _node = schema.node
 __all__ = [
     "INTERNAL",
     "LEFT_ALONE",
-    "Begun",
+    "ChangeBuilder",
+    "ClusterChange",
     "ClusterService",
     "Outdated",
-    "Plan",
-    "Planner",
+    "StartedAction",
     "check_free",
     "request_of",
 ]
@@ -61,7 +61,7 @@ class ClusterService:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
         """Return a cluster by its id, name or the beginning of its id.
 
         Raises:
@@ -76,7 +76,7 @@ class ClusterService:
 
     def create(
         self,
-        asking: Asking,
+        asking: RequestScope,
         name: str,
         profile: Row[Any],
         sizes: Mapping[str, int],
@@ -84,9 +84,9 @@ class ClusterService:
         metadata: Mapping[str, Any],
         config: Mapping[str, Any],
         check_types: CheckTypes | None = None,
-        also: With = nothing_with,
+        also: InTransaction = no_op,
         policies: Sequence[Attached] = (),
-    ) -> Begun:
+    ) -> StartedAction:
         """Make a cluster.
 
         Args:
@@ -107,9 +107,9 @@ class ClusterService:
         """
         identity = self._stacks.entropy.stack_id()
         count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
-        spec, beside = check_profile(profile.spec), arrangement.beside(policies)
+        spec, beside = check_profile(profile.spec), arrangement.policy_resources(policies)
         _check_region(beside, [spec])
-        text = stack_text(ClusterFacts(identity, identity, form, spec, count, beside=beside))
+        text = stack_text(ClusterFacts(identity, identity, form, spec, count, policy_resources=beside))
         own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
         more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
         row = {"id": identity, **asking.owner, **own, **more}
@@ -128,9 +128,9 @@ class ClusterService:
             stack_id=identity,
             also=store,
         )
-        return Begun(identity, begun[-1])
+        return StartedAction(identity, begun[-1])
 
-    def _store_new(self, tx: Connection, asking: Asking, row: Mapping[str, Any]) -> str:
+    def _store_new(self, tx: Connection, asking: RequestScope, row: Mapping[str, Any]) -> str:
         """Store the rows of a new cluster; return the id of its action.
 
         Raises:
@@ -185,12 +185,12 @@ class ClusterService:
 
     def change(
         self,
-        asking: Asking,
+        asking: RequestScope,
         identity: str,
-        planner: Planner,
+        planner: ChangeBuilder,
         check_types: CheckTypes | None = None,
-        also: With = nothing_with,
-    ) -> Begun:
+        also: InTransaction = no_op,
+    ) -> StartedAction:
         """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
 
         Args:
@@ -211,12 +211,17 @@ class ClusterService:
                 continue
 
     def _try_change(
-        self, asking: Asking, identity: str, planner: Planner, check_types: CheckTypes | None, with_it: With
-    ) -> Begun:
+        self,
+        asking: RequestScope,
+        identity: str,
+        planner: ChangeBuilder,
+        check_types: CheckTypes | None,
+        with_it: InTransaction,
+    ) -> StartedAction:
         with self._db.read() as tx:
             cluster = self.get(tx, asking, identity)
             plan = planner(tx, cluster)
-            check_free(beside(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
+            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
         begun: list[str] = []
         target, moving = plan.target or cluster.id, None
@@ -227,7 +232,7 @@ class ClusterService:
                     stacks.for_update(self._db, tx, cluster.id)
                 begun.append(self._store(tx, asking, cluster, plan))
                 with_it(tx, target)
-            return Begun(target, begun[-1])
+            return StartedAction(target, begun[-1])
         request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
             accept: Also = nothing_more
@@ -242,9 +247,9 @@ class ClusterService:
                 with_it(tx, target)
 
             self._stacks.update(cluster.id, request, by=asking.caller, also=also, first=lock)
-        return Begun(target, begun[-1])
+        return StartedAction(target, begun[-1])
 
-    def _facts(self, tx: Connection, cluster: Row[Any], plan: Plan) -> ClusterFacts:
+    def _facts(self, tx: Connection, cluster: Row[Any], plan: ClusterChange) -> ClusterFacts:
         profile = plan.columns.get("profile_id", cluster.profile_id)
         spec = plan.spec or check_profile(_spec_of(tx, profile))
         mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
@@ -277,12 +282,14 @@ class ClusterService:
         leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
         removed = sorted({*gone, *tx.execute(leaving).scalars()})
         policies = attached_policies.of_cluster(tx, cluster.id) if plan.policies is None else plan.policies.after
-        beside = arrangement.beside(policies, leaving=bool(plan.leaving))
+        beside = arrangement.policy_resources(policies, leaving=bool(plan.leaving))
         _check_region(beside, [*known.values()])
         facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
-        return replace(facts, batches=plan.batches, beside=beside)
+        return replace(facts, batches=plan.batches, policy_resources=beside)
 
-    def _store(self, tx: Connection, asking: Asking, seen: Row[Any], plan: Plan, moving: Moving | None = None) -> str:
+    def _store(
+        self, tx: Connection, asking: RequestScope, seen: Row[Any], plan: ClusterChange, moving: Moving | None = None
+    ) -> str:
         """Store what a plan says beside the revision; return the id of the action.
 
         Raises:
@@ -292,7 +299,7 @@ class ClusterService:
         cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
         if cluster is None or cluster != seen:
             raise Outdated
-        check_free(beside(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
+        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
         now = self._db.now_of(tx)
         living.forget_gone(tx, cluster.project)
         if plan.policies is not None:
@@ -327,7 +334,7 @@ class ClusterService:
         )
         return add_waiting(tx, new, plan, asking.owner, now) if plan.hooked else actions.add(tx, new, asking.owner, now)
 
-    def delete(self, asking: Asking, identity: str, *, force: bool, also: With = nothing_with) -> Begun:
+    def delete(self, asking: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
         """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
 
         Raises:
@@ -349,12 +356,12 @@ class ClusterService:
 
         self._stacks.delete(cluster.id, asking.caller, also=store)
         if begun:
-            return Begun(cluster.id, begun[-1])
+            return StartedAction(cluster.id, begun[-1])
         with self._db.read() as tx:  # its deletion goes on already
             going_on = actions.going_on(tx, [cluster.id])
-        return Begun(cluster.id, going_on[-1].id if going_on else "")
+        return StartedAction(cluster.id, going_on[-1].id if going_on else "")
 
-    def check(self, asking: Asking, identity: str, inputs: Mapping[str, Any]) -> Begun:
+    def check(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Look at all nodes of a cluster, and tell which are not as they should be.
 
         Raises:
@@ -367,10 +374,12 @@ class ClusterService:
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.CHECK)
             now = self._db.now_of(tx)
             action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
-            return Begun(cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs))
+            return StartedAction(
+                cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs)
+            )
 
     def set_metadata(
-        self, asking: Asking, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+        self, asking: RequestScope, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> Mapping[str, Any]:
         """Change the metadata of a cluster, whatever goes on with it, and return them.
 
@@ -387,7 +396,9 @@ class ClusterService:
 
     # -- what plans are made of --------------------------------------------------------------------------------------
 
-    def update(self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None) -> Plan:
+    def update(
+        self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None
+    ) -> ClusterChange:
         """Return the plan of an update.
 
         Args:
@@ -413,7 +424,7 @@ class ClusterService:
         if profile is not None:
             inputs["new_profile_id"] = profile.id
         only = bool(given.get("profile_only"))
-        return Plan(
+        return ClusterChange(
             ClusterAction.UPDATE,
             states.action_name(ClusterAction.UPDATE, cluster.id),
             inputs,
@@ -436,7 +447,7 @@ def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
         raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
 
 
-def beside(going_on: Sequence[Row[Any]], plan: Plan) -> list[Row[Any]]:
+def conflicting_actions(going_on: Sequence[Row[Any]], plan: ClusterChange) -> list[Row[Any]]:
     """Return what goes on in a cluster besides that which a plan goes on with."""
     return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
 
@@ -455,7 +466,7 @@ def _check_idle(tx: Connection, cluster: Row[Any], identity: str) -> None:
 
 def _begin(
     tx: Connection,
-    asking: Asking,
+    asking: RequestScope,
     action: ClusterAction,
     cluster_id: str,
     timeout: int,
@@ -468,7 +479,7 @@ def _begin(
     return actions.add(tx, new, asking.owner, now)
 
 
-def _check_region(beside: Beside, profiles: Sequence[Spec]) -> None:
+def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:
     """Check that no node which is behind a load balancer is in another region.
 
     Raises:

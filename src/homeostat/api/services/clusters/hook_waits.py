@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Row, select
 
 from homeostat.api.access.auth import Caller
-from homeostat.api.services.clusters.plans import Begun, Plan, Planner
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.plans import ChangeBuilder, ClusterChange, StartedAction
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.clustering import hooks
 from homeostat.clustering.hooks import Next
 from homeostat.clustering.states import ActionStatus, NodeAction, action_name
@@ -36,12 +36,12 @@ _node = schema.node
 class Clusters(Protocol):
     """What is needed of the service for clusters."""
 
-    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]: ...
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]: ...
 
-    def change(self, asking: Asking, identity: str, planner: Planner) -> Begun: ...
+    def change(self, asking: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
 
 
-def add_waiting(tx: Connection, new: NewAction, plan: Plan, owner: Mapping[str, Any], now: float) -> str:
+def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
     """Store an action that waits for one action for each node that is to go; return its id."""
     parent = actions.new_id()
     ids = {node_id: actions.new_id() for node_id in plan.hooked}
@@ -66,7 +66,7 @@ def add_waiting(tx: Connection, new: NewAction, plan: Plan, owner: Mapping[str, 
     return parent
 
 
-class HookWaits:
+class LifecycleHooks:
     """Goes on with actions that wait before nodes go.
 
     Args:
@@ -78,7 +78,7 @@ class HookWaits:
         self._db = db
         self._clusters = clusters
 
-    def complete(self, asking: Asking, identity: str, token: str) -> Begun:
+    def complete(self, asking: RequestScope, identity: str, token: str) -> StartedAction:
         """Let a node go, since what has waited for that is done; an action that does not wait stays as it is.
 
         Args:
@@ -94,22 +94,22 @@ class HookWaits:
             row = listing.get(tx, schema.action, asking.reach, token, schema.action.c.cluster_id == cluster.id)
             if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
                 waiting_actions.make_ready(tx, row, self._db.now_of(tx))
-        return Begun(cluster.id, row.id)
+        return StartedAction(cluster.id, row.id)
 
-    def tidier(self, sinks: Sinks) -> "Tidier":
+    def tidier(self, sinks: Sinks) -> "HookWorker":
         """Return what does in a worker what is due; `sinks` send the messages."""
-        return Tidier(self._db, self, sinks)
+        return HookWorker(self._db, self, sinks)
 
-    def go(self, cluster_id: str, owner: Row[Any]) -> None:
+    def release_nodes(self, cluster_id: str, owner: Row[Any]) -> None:
         """Let all nodes of a cluster go that have waited long enough; `owner` is the action of one of them.
 
         Raises:
             Rejected: The cluster is gone, or something else goes on with it.
         """
         caller = Caller(user=owner.user, project=owner.project, user_id=owner.user, domain=owner.domain)
-        self._clusters.change(Asking(caller, owner.project), cluster_id, self._leaving)
+        self._clusters.change(RequestScope(caller, owner.project), cluster_id, self._leaving)
 
-    def _leaving(self, tx: Connection, cluster: Row[Any]) -> Plan:
+    def _leaving(self, tx: Connection, cluster: Row[Any]) -> ClusterChange:
         now = self._db.now_of(tx)
         ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
         mine = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
@@ -118,7 +118,7 @@ class HookWaits:
         if not ids:
             raise Rejected("ActionConflict", "nothing waits any more")
         name = action_name(NodeAction.DELETE, ids[0])
-        return Plan(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids)
+        return ClusterChange(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids)
 
 
 def _is_ready(row: Row[Any], now: float) -> bool:
@@ -127,10 +127,10 @@ def _is_ready(row: Row[Any], now: float) -> bool:
     return HOOK in row.data and hooks.next_step(row.data[HOOK], now).next is Next.GO
 
 
-class Tidier:
+class HookWorker:
     """Sends messages, and lets nodes go, as it is due. One thread calls it, about once a second."""
 
-    def __init__(self, db: Database, waits: HookWaits, sinks: Sinks) -> None:
+    def __init__(self, db: Database, waits: LifecycleHooks, sinks: Sinks) -> None:
         self._db = db
         self._waits = waits
         self._sinks = sinks
@@ -188,7 +188,7 @@ class Tidier:
     def _go(self, cluster_id: str, rows: Sequence[Row[Any]], now: float) -> None:
         ids = [row.id for row in rows]
         try:
-            self._waits.go(cluster_id, rows[0])
+            self._waits.release_nodes(cluster_id, rows[0])
         except Rejected as error:
             with self._db.write() as tx:
                 if error.fault == "ResourceNotFound":

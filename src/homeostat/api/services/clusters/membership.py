@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters.plans import Plan
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.plans import ClusterChange
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.clustering import sizes
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.states import ClusterAction, action_name
@@ -18,7 +18,7 @@ from homeostat.store.clusters import listing, living
 _node = schema.node
 
 
-def add_nodes(tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence[str]) -> Plan:
+def add_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> ClusterChange:
     """Return the plan to let nodes without a cluster be those of one.
 
     Raises:
@@ -29,10 +29,10 @@ def add_nodes(tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence
     _check_size(cluster, desired)
     inputs = {"nodes": [row.id for row in joining]}
     name = action_name(ClusterAction.ADD_NODES, cluster.id)
-    return Plan(ClusterAction.ADD_NODES, name, inputs, {"desired_capacity": desired}, joining=joining)
+    return ClusterChange(ClusterAction.ADD_NODES, name, inputs, {"desired_capacity": desired}, joining=joining)
 
 
-def replace_nodes(tx: Connection, cluster: Row[Any], asking: Asking, pairs: Mapping[str, str]) -> Plan:
+def replace_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
     """Return the plan to let nodes of a cluster leave it, and others without one take their places.
 
     Raises:
@@ -57,10 +57,10 @@ def replace_nodes(tx: Connection, cluster: Row[Any], asking: Asking, pairs: Mapp
     candidates = {old.id: new.id for old, new in zip(leaving, chosen, strict=True)}
     name = action_name(ClusterAction.REPLACE_NODES, cluster.id)
     inputs = {"candidates": candidates}
-    return Plan(ClusterAction.REPLACE_NODES, name, inputs, {}, joining=chosen, released=leaving)
+    return ClusterChange(ClusterAction.REPLACE_NODES, name, inputs, {}, joining=chosen, released=leaving)
 
 
-def members_named(tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence[str]) -> list[Row[Any]]:
+def members_named(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> list[Row[Any]]:
     """Return the rows of nodes of a cluster, in the order of their names.
 
     Raises:
@@ -77,7 +77,7 @@ def members_named(tx: Connection, cluster: Row[Any], asking: Asking, names: Sequ
     return _each_once({name: _row(row) for name, row in found.items()})
 
 
-def _orphans_named(tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence[str]) -> list[Row[Any]]:
+def _orphans_named(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> list[Row[Any]]:
     """Return the rows of nodes without a cluster that may join one, in the order of their names.
 
     Raises:
@@ -123,7 +123,7 @@ def _joining(tx: Connection, cluster: Row[Any], found: Mapping[str, Row[Any] | N
     )
 
 
-def _named(tx: Connection, asking: Asking, names: Sequence[str]) -> dict[str, Row[Any] | None]:
+def _named(tx: Connection, asking: RequestScope, names: Sequence[str]) -> dict[str, Row[Any] | None]:
     """Return nodes by what the user calls them; None for those that are not there, or of which there are several."""
     mine = (_node.c.leaving.is_(False), living.is_living_node())
     found: dict[str, Row[Any] | None] = {}

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService
 from homeostat.model.errors import Rejected, stack_not_found
@@ -61,7 +61,7 @@ class MessageReceivers:
         self._stacks = stack_service
 
     def create(
-        self, asking: Asking, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
+        self, asking: RequestScope, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
     ) -> Row[Any]:
         """Store a receiver, and the stack of its queue and subscription; return its row.
 
@@ -120,7 +120,7 @@ class MessageReceivers:
         with self._db.read() as tx:
             return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()
 
-    def delete_stack(self, asking: Asking, row: Row[Any], also: Any) -> None:
+    def delete_stack(self, asking: RequestScope, row: Row[Any], also: Any) -> None:
         """Delete the stack of a receiver, and store `also` with that, or alone where the stack is gone already."""
         try:
             self._stacks.delete(row.channel[STACK], asking.caller, also=also)

@@ -13,8 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from homeostat.api.access.auth import Caller
-from homeostat.api.services.clusters.plans import Outdated, Plan
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.plans import ClusterChange, Outdated
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, OwnNode, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes
@@ -124,7 +124,7 @@ class Mover:
         self._stacks = stack_service
 
     def prepare(
-        self, asking: Asking, cluster: Row[Any], plan: Plan, form: str, check_types: CheckTypes | None
+        self, asking: RequestScope, cluster: Row[Any], plan: ClusterChange, form: str, check_types: CheckTypes | None
     ) -> Moving:
         """Return what a plan moves, and check the stacks that the nodes get which leave.
 
@@ -154,7 +154,7 @@ class Mover:
         homes = [(each, self._home(asking, each, specs[each.row.profile_id], check_types)) for each in released]
         return Moving(cluster.id, of.group_id, cluster.next_index - 1, joining, homes)
 
-    def _home(self, asking: Asking, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
+    def _home(self, asking: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
         """Return the stack of its own that a node gets which leaves its cluster."""
         row, identity = member.row, self._stacks.entropy.stack_id()
         own = own_node(0, {**row._mapping, **member.columns}, spec)
@@ -165,7 +165,7 @@ class Mover:
         return self._stacks.prepare(new, request_of(text, TIMEOUT_S, check_types))
 
     @contextmanager
-    def entrusted(self, asking: Asking, moving: Moving) -> Iterator[Also]:
+    def entrusted(self, asking: RequestScope, moving: Moving) -> Iterator[Also]:
         """Hold the trusts that the stacks of nodes that leave need; gives what makes the trusts theirs.
 
         Raises:
@@ -182,7 +182,7 @@ class Mover:
 
             yield accept
 
-    def move(self, tx: Connection, asking: Asking, moving: Moving) -> None:
+    def move(self, tx: Connection, asking: RequestScope, moving: Moving) -> None:
         """Move the nodes. The new revision of the cluster's stack is stored already, and everything is locked.
 
         Raises:
@@ -218,7 +218,7 @@ class Mover:
         locks.check_unlocked(_stack(tx, member.row.stack_id))
 
     def _release(
-        self, tx: Connection, asking: Asking, member: Member, before: Place, home: PreparedStack, now: float
+        self, tx: Connection, asking: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
     ) -> None:
         """Give a node a stack of its own, with a group whose only member it is."""
         place, _ = add_home(self._db, self._stacks, tx, home, asking.caller, now)

@@ -2,14 +2,14 @@
 
 from sqlalchemy import Connection, select, update
 
-from homeostat.api.services.clusters.plans import Plan
+from homeostat.api.services.clusters.plans import ClusterChange
 from homeostat.api.services.clusters.quotas import with_size
 from homeostat.store import schema
 
 _node = schema.node
 
 
-def store_changes(tx: Connection, cluster_id: str, plan: Plan, now: float) -> None:
+def store_changes(tx: Connection, cluster_id: str, plan: ClusterChange, now: float) -> None:
     """Store what a plan says of nodes that are there."""
     if plan.leaving:
         going = (_node.c.cluster_id == cluster_id, _node.c.number.in_(plan.leaving))

@@ -7,16 +7,16 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from homeostat.api.services.clusters.clusters import (
     LEFT_ALONE,
-    Begun,
+    ClusterChange,
     ClusterService,
     Outdated,
-    Plan,
+    StartedAction,
     check_free,
     request_of,
 )
 from homeostat.api.services.clusters.moving import own_node
 from homeostat.api.services.clusters.quotas import with_size
-from homeostat.api.services.clusters.requester import Asking, With, nothing_with
+from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op
 from homeostat.api.services.clusters.sizing import facts_of, placements, sizes_of
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
@@ -44,7 +44,7 @@ class NodeService:
         self._stacks = stack_service
         self._clusters = clusters
 
-    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
         """Return a node by its id, name or the beginning of its id.
 
         Raises:
@@ -56,16 +56,16 @@ class NodeService:
 
     def create(
         self,
-        asking: Asking,
+        asking: RequestScope,
         name: str,
         profile: Row[Any],
         cluster: Row[Any] | None,
         given: Mapping[str, Any],
         check_types: CheckTypes | None = None,
-        also: With = nothing_with,
+        also: InTransaction = no_op,
         *,
         named: bool = False,
-    ) -> Begun:
+    ) -> StartedAction:
         """Make a node; in a cluster it gets the name that follows from its index, unless it is to be `named`.
 
         Args:
@@ -86,7 +86,7 @@ class NodeService:
             return self._create_alone(asking, name, profile, given, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
-        def planner(tx: Connection, row: Row[Any]) -> Plan:
+        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
             return self._joining(tx, row, profile, given, own)
 
         return self._clusters.change(asking, cluster.id, planner, check_types, also)
@@ -98,7 +98,7 @@ class NodeService:
         profile: Row[Any],
         given: Mapping[str, Any],
         own: Mapping[str, Any],
-    ) -> Plan:
+    ) -> ClusterChange:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_type_of_node(tx.execute(kind).scalar_one(), profile.type)
         nodes = facts_of(tx, cluster)
@@ -111,17 +111,17 @@ class NodeService:
         columns = {"desired_capacity": there + 1}
         name = states.action_name(NodeAction.CREATE, target)
         places = placements(tx, cluster, nodes, 1)
-        return Plan(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
+        return ClusterChange(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
 
     def _create_alone(
         self,
-        asking: Asking,
+        asking: RequestScope,
         name: str,
         profile: Row[Any],
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
-        with_it: With,
-    ) -> Begun:
+        with_it: InTransaction,
+    ) -> StartedAction:
         stack_id = self._stacks.entropy.stack_id()
         identity = node_id(stack_id, 1)
         begun: list[str] = []
@@ -161,18 +161,18 @@ class NodeService:
             stack_id=stack_id,
             also=also,
         )
-        return Begun(identity, begun[-1])
+        return StartedAction(identity, begun[-1])
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
     def update(
         self,
-        asking: Asking,
+        asking: RequestScope,
         identity: str,
         given: Mapping[str, Any],
         profile: Row[Any] | None,
         check_types: CheckTypes | None = None,
-    ) -> Begun:
+    ) -> StartedAction:
         """Change a node: name and profile by a revision of its stack, role, metadata and taint at once.
 
         Raises:
@@ -183,7 +183,7 @@ class NodeService:
             cluster_id = self.get(tx, asking, identity).cluster_id
         if cluster_id is not None:
 
-            def planner(tx: Connection, cluster: Row[Any]) -> Plan:
+            def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
                 row = self.get(tx, asking, identity)
                 return _change(row, self._changes(tx, row, given, profile))
 
@@ -212,8 +212,8 @@ class NodeService:
         return changes | ({"own": True} if "name" in changes else {})
 
     def _update_alone(
-        self, asking: Asking, row: Row[Any], changes: Mapping[str, Any], check_types: CheckTypes | None
-    ) -> Begun:
+        self, asking: RequestScope, row: Row[Any], changes: Mapping[str, Any], check_types: CheckTypes | None
+    ) -> StartedAction:
         begun: list[str] = []
 
         def also(tx: Connection) -> None:
@@ -231,26 +231,26 @@ class NodeService:
         if _is_at_once(changes):
             with self._db.write() as tx:
                 also(tx)
-            return Begun(row.id, begun[-1])
+            return StartedAction(row.id, begun[-1])
         with self._db.read() as tx:
             check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
         request = request_of_node(check_profile(wanted), {**row._mapping, **changes}, check_types)
         self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
-        return Begun(row.id, begun[-1])
+        return StartedAction(row.id, begun[-1])
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 
     def delete(
         self,
-        asking: Asking,
+        asking: RequestScope,
         identity: str,
         *,
         force: bool,
         check_types: CheckTypes | None = None,
-        also: With = nothing_with,
-    ) -> Begun:
+        also: InTransaction = no_op,
+    ) -> StartedAction:
         """Delete a node, and store `also` with that, where its deletion does not go on already.
 
         Raises:
@@ -277,7 +277,7 @@ class NodeService:
             also(tx, row.id)
 
         self._stacks.delete(row.stack_id, asking.caller, also=store)
-        return Begun(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
+        return StartedAction(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
 
 
 def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
@@ -287,19 +287,19 @@ def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: Check
     return request_of(text, TIMEOUT_S, check_types)
 
 
-def _change(row: Row[Any], changes: Mapping[str, Any]) -> Plan:
+def _change(row: Row[Any], changes: Mapping[str, Any]) -> ClusterChange:
     inputs = {name: value for name, value in changes.items() if name != "own"}
     name = states.action_name(NodeAction.UPDATE, row.id)
-    return Plan(NodeAction.UPDATE, name, inputs, {}, at_once=_is_at_once(changes), target=row.id, one=changes)
+    return ClusterChange(NodeAction.UPDATE, name, inputs, {}, at_once=_is_at_once(changes), target=row.id, one=changes)
 
 
-def _leaving(tx: Connection, cluster: Row[Any], row: Row[Any]) -> Plan:
+def _leaving(tx: Connection, cluster: Row[Any], row: Row[Any]) -> ClusterChange:
     there = {each.id for each in facts_of(tx, cluster)}
     if row.id not in there:
         raise Rejected("ActionInProgress", f"The node '{row.name}' is in status DELETING.")
     columns = {"desired_capacity": max(cluster.desired_capacity - 1, 0)}
     name = states.action_name(NodeAction.DELETE, row.id)
-    return Plan(NodeAction.DELETE, name, {}, columns, leaving=(row.number,), target=row.id)
+    return ClusterChange(NodeAction.DELETE, name, {}, columns, leaving=(row.number,), target=row.id)
 
 
 def _is_at_once(changes: Mapping[str, Any]) -> bool:
@@ -309,7 +309,7 @@ def _is_at_once(changes: Mapping[str, Any]) -> bool:
 
 def _add(
     tx: Connection,
-    asking: Asking,
+    asking: RequestScope,
     action: NodeAction,
     row: Mapping[str, Any],
     now: float,

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters.clusters import Begun, ClusterService, check_free
+from homeostat.api.services.clusters.clusters import ClusterService, StartedAction, check_free
 from homeostat.api.services.clusters.nodes import NodeService
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.requests import RequestService
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
 from homeostat.api.services.stacks import StackService
@@ -48,7 +48,7 @@ class OperationService:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def operate_node(self, asking: Asking, identity: str, operation: str, parameters: Any) -> Begun:
+    def operate_node(self, asking: RequestScope, identity: str, operation: str, parameters: Any) -> StartedAction:
         """Have an operation carried out on a node.
 
         Raises:
@@ -60,7 +60,7 @@ class OperationService:
             inputs = {"operation": operation, "params": parameters or {}}
             return self._ask_node(tx, asking, row, NodeAction.OPERATION, ask, inputs)
 
-    def check_node(self, asking: Asking, identity: str, inputs: Mapping[str, Any]) -> Begun:
+    def check_node(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Have a node looked at.
 
         Raises:
@@ -70,7 +70,7 @@ class OperationService:
             row = self._nodes.get(tx, asking, identity)
             return self._ask_node(tx, asking, row, NodeAction.CHECK, CHECKED, inputs)
 
-    def recover_node(self, asking: Asking, identity: str, inputs: Mapping[str, Any]) -> Begun:
+    def recover_node(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Have a node recovered.
 
         Raises:
@@ -85,13 +85,13 @@ class OperationService:
     def _ask_node(
         self,
         tx: Connection,
-        asking: Asking,
+        asking: RequestScope,
         row: Row[Any],
         action: NodeAction,
         ask: Ask,
         inputs: Mapping[str, Any],
         data: Mapping[str, Any] = {},
-    ) -> Begun:
+    ) -> StartedAction:
         if row.leaving:
             raise Rejected("ActionInProgress", f"The node '{row.name}' is in status {NodeStatus.DELETING}.")
         if action not in states.NEVER_REFUSED:
@@ -110,8 +110,8 @@ class OperationService:
     # -- clusters ----------------------------------------------------------------------------------------------------
 
     def operate_cluster(
-        self, asking: Asking, identity: str, operation: str, given: Mapping[str, Any], statuses: StatusesOf
-    ) -> Begun:
+        self, asking: RequestScope, identity: str, operation: str, given: Mapping[str, Any], statuses: StatusesOf
+    ) -> StartedAction:
         """Have an operation carried out on the nodes of a cluster that fit some filters.
 
         Args:
@@ -136,7 +136,9 @@ class OperationService:
             inputs = {"operation": operation, "params": parameters, "filters": dict(filters)}
             return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.OPERATION, ask, inputs)
 
-    def recover_cluster(self, asking: Asking, identity: str, inputs: Mapping[str, Any], statuses: StatusesOf) -> Begun:
+    def recover_cluster(
+        self, asking: RequestScope, identity: str, inputs: Mapping[str, Any], statuses: StatusesOf
+    ) -> StartedAction:
         """Have the nodes of a cluster recovered that are not well.
 
         With `check` every node is looked at; without, those that are known not to be ACTIVE are recovered. With
@@ -159,14 +161,14 @@ class OperationService:
     def _ask_cluster(
         self,
         tx: Connection,
-        asking: Asking,
+        asking: RequestScope,
         cluster: Row[Any],
         nodes: Sequence[Row[Any]],
         action: ClusterAction,
         ask: Ask,
         inputs: Mapping[str, Any],
         data: Mapping[str, Any] = {},
-    ) -> Begun:
+    ) -> StartedAction:
         operation = ask.operation if action == ClusterAction.OPERATION else ""
         name = asking.action_name or states.action_name(action, cluster.id, operation)
         new = NewAction(action, name, cluster.id, cluster.id, shown(inputs), cluster.timeout)
@@ -175,12 +177,12 @@ class OperationService:
     def _ask(
         self,
         tx: Connection,
-        asking: Asking,
+        asking: RequestScope,
         nodes: Sequence[Row[Any]],
         ask: Ask,
         new: NewAction,
         shows: Mapping[str, Any],
-    ) -> Begun:
+    ) -> StartedAction:
         """Write a request into the rows of nodes, and its action.
 
         Where nodes were never begun that are to be made, the stack is converged, and the action is that of the stack.
@@ -196,7 +198,7 @@ class OperationService:
             action_begin.converge(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             data = dict(shows)
         whole = replace(new, stack_id=root, id=identity, data=data)
-        return Begun(new.target, actions.add(tx, whole, asking.owner, now))
+        return StartedAction(new.target, actions.add(tx, whole, asking.owner, now))
 
 
 def shown(given: Any) -> Any:

@@ -16,7 +16,7 @@ class Outdated(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedAction:
     """What a request has begun."""
 
     target: str
@@ -45,7 +45,7 @@ class PolicyChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClusterChange:
     """A change of a cluster.
 
     Attributes:
@@ -100,5 +100,5 @@ class Plan:
         return bool(self.joining or self.released)
 
 
-Planner = Callable[[Connection, Row[Any]], Plan]
+ChangeBuilder = Callable[[Connection, Row[Any]], ClusterChange]
 """Return what to do with a cluster, whose row is given; raise Rejected."""

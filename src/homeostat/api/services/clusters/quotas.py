@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import METADATA_OF_PROJECT
 from homeostat.store import schema
@@ -17,7 +17,7 @@ CLUSTERS_MAX = 100
 """Clusters of one project."""
 
 
-def check_room(tx: Connection, asking: Asking) -> None:
+def check_room(tx: Connection, asking: RequestScope) -> None:
     """Check that a project may have one more cluster. Admins may always.
 
     Raises:

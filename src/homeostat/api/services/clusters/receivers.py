@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, and_, delete, func, insert, select, upda
 
 from homeostat.api.services.clusters.clusters import ClusterService
 from homeostat.api.services.clusters.message_receivers import MessageReceivers, check_size
-from homeostat.api.services.clusters.requester import Asking, With, nothing_with, referring
+from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op, referring
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import MESSAGE_RECEIVERS, RECEIVERS, RECEIVERS_MAX
 from homeostat.store import schema
@@ -35,13 +35,13 @@ class ReceiverService:
 
     def create(
         self,
-        asking: Asking,
+        asking: RequestScope,
         name: str,
         cluster: str,
         action: str,
         params: Mapping[str, Any],
         actor: Mapping[str, Any] = MappingProxyType({}),
-        also: With = nothing_with,
+        also: InTransaction = no_op,
     ) -> Row[Any]:
         """Store a receiver, and return its row.
 
@@ -82,7 +82,7 @@ class ReceiverService:
             also(tx, identity)
             return self._row(tx, identity)
 
-    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
         """Return a receiver by its id, name or the beginning of its id.
 
         Raises:
@@ -93,7 +93,7 @@ class ReceiverService:
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
         return listing.page(tx, _receiver, wanted, living.is_living_receiver())
 
-    def update(self, asking: Asking, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
         """Change a receiver, and return its row.
 
         Raises:
@@ -112,7 +112,7 @@ class ReceiverService:
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
+    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
         """Delete a receiver, and store `also` with that.
 
         Raises:

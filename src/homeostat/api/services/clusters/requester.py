@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class RequestScope:
     """The caller of a request.
 
     Attributes:
@@ -36,11 +36,11 @@ class Asking:
         return {"project": self.project, "user": self.caller.user_id or self.caller.user, "domain": self.caller.domain}
 
 
-With = Callable[[Connection, str], None]
+InTransaction = Callable[[Connection, str], None]
 """Store something in the transaction that makes or changes the thing of this id. What it raises undoes both."""
 
 
-def nothing_with(tx: Connection, identity: str) -> None:
+def no_op(tx: Connection, identity: str) -> None:
     """Store nothing besides."""
 
 

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import attached_policies, outside
 from homeostat.api.services.clusters.asked_urls import unaskable_url
-from homeostat.api.services.clusters.clusters import Begun, ClusterService
+from homeostat.api.services.clusters.clusters import ClusterService, StartedAction
 from homeostat.api.services.clusters.outside import Found
-from homeostat.api.services.clusters.plans import Outdated, Plan, PolicyChange
-from homeostat.api.services.clusters.requester import Asking, referring
+from homeostat.api.services.clusters.plans import ClusterChange, Outdated, PolicyChange
+from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.api.services.pipeline.request import CheckTypes
@@ -57,13 +57,13 @@ class Bindings:
 
     def attach(
         self,
-        asking: Asking,
+        asking: RequestScope,
         identity: str,
         policy: str,
         check_types: CheckTypes | None = None,
         *,
         enabled: bool,
-    ) -> Begun:
+    ) -> StartedAction:
         """Attach a policy; one that does not fit makes an action that has failed, as in Senlin.
 
         Raises:
@@ -80,14 +80,14 @@ class Bindings:
         # A policy never changes, and what it names is looked up again when its things are made.
         found = outside.look_up(self._cloud(cluster.project), spec, profile)
 
-        def planner(tx: Connection, row: Row[Any]) -> Plan:
+        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
             self._policy(tx, asking, wanted.id)
             return _attaching(tx, self._db.now_of(tx), row, wanted, spec, found, enabled=enabled)
 
         return self._clusters.change(asking, cluster.id, planner, check_types)
 
     def first(
-        self, asking: Asking, name: str, profile: Spec, policies: Mapping[str, bool], count: int
+        self, asking: RequestScope, name: str, profile: Spec, policies: Mapping[str, bool], count: int
     ) -> list[Attached]:
         """Return policies as they are to be attached to a cluster that is about to be made.
 
@@ -121,7 +121,7 @@ class Bindings:
         if unaskable is not None:
             raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {unaskable[0]}")
 
-    def attach_first(self, tx: Connection, asking: Asking, cluster_id: str, policies: Sequence[Attached]) -> None:
+    def attach_first(self, tx: Connection, asking: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
         """Attach policies in the transaction that makes a cluster.
 
         Args:
@@ -145,14 +145,16 @@ class Bindings:
             new = NewAction(ClusterAction.ATTACH_POLICY, name, cluster_id, cluster_id, inputs, cluster.timeout)
             actions.add(tx, new, asking.owner, now)
 
-    def detach(self, asking: Asking, identity: str, policy: str, check_types: CheckTypes | None = None) -> Begun:
+    def detach(
+        self, asking: RequestScope, identity: str, policy: str, check_types: CheckTypes | None = None
+    ) -> StartedAction:
         """Detach a policy; what it has made goes.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest: it is not attached; ActionConflict.
         """
 
-        def planner(tx: Connection, cluster: Row[Any]) -> Plan:
+        def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
             row = self._bound(tx, asking, cluster, identity, policy)
             after = [each for each in attached_policies.of_cluster(tx, cluster.id) if each.id != row.policy_id]
             kind = attached_policies.of_row(row).type
@@ -165,20 +167,20 @@ class Bindings:
 
     def switch(
         self,
-        asking: Asking,
+        asking: RequestScope,
         identity: str,
         policy: str,
         check_types: CheckTypes | None = None,
         *,
         enabled: bool | None,
-    ) -> Begun:
+    ) -> StartedAction:
         """Switch a policy on or off; None leaves it as it is.
 
         Raises:
             Rejected: As `detach`.
         """
 
-        def planner(tx: Connection, cluster: Row[Any]) -> Plan:
+        def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
             row = self._bound(tx, asking, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
@@ -202,7 +204,7 @@ class Bindings:
         except LookupError:
             return None
 
-    def _bound(self, tx: Connection, asking: Asking, cluster: Row[Any], identity: str, policy: str) -> Row[Any]:
+    def _bound(self, tx: Connection, asking: RequestScope, cluster: Row[Any], identity: str, policy: str) -> Row[Any]:
         wanted = self._policy(tx, asking, policy)
         for row in bindings.of_cluster(tx, cluster.id):
             if row.policy_id == wanted.id:
@@ -210,14 +212,14 @@ class Bindings:
         message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
         raise Rejected("BadRequest", message)
 
-    def _policy(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+    def _policy(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
         with referring(f"The specified policy '{identity}'"):
             return self._policies.get(tx, asking, identity)
 
 
 def _attaching(
     tx: Connection, now: float, cluster: Row[Any], wanted: Row[Any], spec: Spec, found: Found, *, enabled: bool
-) -> Plan:
+) -> ClusterChange:
     """Return the plan to attach a policy, or that of an action that has failed."""
     bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
     if any(row.policy_id == wanted.id for row in bound):
@@ -281,10 +283,10 @@ def _plan(
     change: PolicyChange | None,
     in_stack: bool,
     failure: str = "",
-) -> Plan:
+) -> ClusterChange:
     """Return the plan of an action on a policy; `in_stack` says whether the stack of the cluster changes with it."""
     name = states.action_name(action, cluster.id)
-    return Plan(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
+    return ClusterChange(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
 
 
 def _profile(tx: Connection, cluster: Row[Any]) -> Spec:

@@ -10,12 +10,12 @@ from homeostat.api.services.clusters.adopting import Adopter
 from homeostat.api.services.clusters.asked_urls import unaskable_url
 from homeostat.api.services.clusters.cancelling import ActionService
 from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
-from homeostat.api.services.clusters.hook_waits import HookWaits
+from homeostat.api.services.clusters.hook_waits import LifecycleHooks
 from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.nodes import NodeService
 from homeostat.api.services.clusters.operations import OperationService
 from homeostat.api.services.clusters.receivers import ReceiverService
-from homeostat.api.services.clusters.requester import Asking, referring
+from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.rules import Bindings
 from homeostat.api.services.clusters.sizing import Sizing
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
@@ -56,7 +56,7 @@ class Clustering:
         self.sizing = Sizing(db)
         self.nodes = NodeService(db, stack_service, self.clusters)
         self.adopter = Adopter(db, stack_service, self.profiles)
-        self.hook_waits = HookWaits(db, self.clusters)
+        self.hook_waits = LifecycleHooks(db, self.clusters)
         self.actions = ActionService(db)
         self.receivers = ReceiverService(db, self.clusters, MessageReceivers(db, stack_service))
         self.bindings = Bindings(db, self.clusters, self.policies, stack_service.prerequisites, stack_service.outbound)
@@ -95,7 +95,7 @@ class Clustering:
             raise invalid_spec(problem, "properties", *path)
         return checked
 
-    def profile(self, asking: Asking, identity: str) -> Row[Any]:
+    def profile(self, asking: RequestScope, identity: str) -> Row[Any]:
         """Return the row of a profile that a request refers to.
 
         Raises:

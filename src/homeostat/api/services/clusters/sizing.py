@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import attached_policies, membership
-from homeostat.api.services.clusters.plans import Plan
-from homeostat.api.services.clusters.requester import Asking
+from homeostat.api.services.clusters.plans import ClusterChange
+from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.clustering import choices, placement, sizes
 from homeostat.clustering.attached import of_type
 from homeostat.clustering.choices import DeletionRule, NodeFacts
@@ -43,7 +43,7 @@ class Sizing:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def resize(self, tx: Connection, cluster: Row[Any], request: Resize) -> Plan:
+    def resize(self, tx: Connection, cluster: Row[Any], request: Resize) -> ClusterChange:
         """Return the plan of a resize.
 
         Raises:
@@ -55,7 +55,7 @@ class Sizing:
         columns = {"min_size": after.min_size, "max_size": after.max_size}
         return self._sized(tx, cluster, ClusterAction.RESIZE, nodes, after.desired, inputs, columns)
 
-    def scale(self, tx: Connection, cluster: Row[Any], direction: Direction, count: int | None) -> Plan:
+    def scale(self, tx: Connection, cluster: Row[Any], direction: Direction, count: int | None) -> ClusterChange:
         """Return the plan for more or fewer nodes: as many as the request, or a scaling policy, says.
 
         Where limits do not allow that, it is the plan of an action that has failed, as in Senlin.
@@ -72,14 +72,14 @@ class Sizing:
         if after.failure:
             policy = rule.policy if rule is not None else strict
             failure = refused_by_policy(policy, after.failure) if policy else after.failure
-            plan = Plan(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
+            plan = ClusterChange(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
         else:
             plan = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
         return replace(plan, cooled=tuple(ids))
 
     def del_nodes(
-        self, tx: Connection, cluster: Row[Any], asking: Asking, names: Sequence[str], given: Mapping[str, Any]
-    ) -> Plan:
+        self, tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str], given: Mapping[str, Any]
+    ) -> ClusterChange:
         """Return the plan to take nodes that are named out of a cluster: to delete them, or to keep them without one.
 
         Raises:
@@ -96,7 +96,7 @@ class Sizing:
         columns = {"desired_capacity": desired} if rule is None or rule.reduce_desired else {}
         ids = [row.id for row in leaving]
         inputs = {"candidates": ids, "count": len(leaving), "destroy_after_deletion": destroy}
-        plan = Plan(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
+        plan = ClusterChange(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
         if not destroy:
             return replace(plan, released=leaving)
         if rule is not None and rule.hooks is not None:
@@ -104,7 +104,7 @@ class Sizing:
             return _waiting(plan, rule.hooks, facts)
         return replace(plan, leaving=tuple(row.number for row in leaving))
 
-    def batches(self, tx: Connection, cluster: Row[Any], plan: Plan) -> Plan:
+    def batches(self, tx: Connection, cluster: Row[Any], plan: ClusterChange) -> ClusterChange:
         """Return the plan of an update, in batches where a policy says so."""
         policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
         if policy is None or plan.spec is None:
@@ -125,11 +125,11 @@ class Sizing:
         desired: int,
         inputs: Mapping[str, Any],
         columns: Mapping[str, Any],
-    ) -> Plan:
+    ) -> ClusterChange:
         """Return the plan by which a cluster gets so many nodes."""
         policies = attached_policies.of_cluster(tx, cluster.id)
         places, more = placement.rules(policies), desired - len(nodes)
-        plan = Plan(action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired})
+        plan = ClusterChange(action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired})
         if more >= 0:
             return replace(plan, added=more, placements=placement.placements(nodes, places, more))
         rule = placement.deletion_rule(policies) or DeletionRule()
@@ -188,7 +188,7 @@ def resize_asked(given: Mapping[str, Any]) -> Resize:
     return request
 
 
-def _waiting(plan: Plan, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> Plan:
+def _waiting(plan: ClusterChange, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> ClusterChange:
     """Return a plan after which nodes go once others have been notified; those that are not active go at once."""
     active = {each.id: each.status == NodeStatus.ACTIVE and each.created_at is not None for each in gone}
     return replace(plan, hook=hook, hooked=active, at_once=True)

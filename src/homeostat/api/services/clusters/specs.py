@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from homeostat.api.services.clusters.requester import Asking, With, nothing_with
+from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.specs import Spec
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
@@ -51,7 +51,9 @@ class SpecService:
         """What one is called in messages."""
         return self._table.name
 
-    def create(self, asking: Asking, name: str, spec: Any, also: With = nothing_with, **columns: Any) -> Row[Any]:
+    def create(
+        self, asking: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any
+    ) -> Row[Any]:
         """Store a spec, and return its row.
 
         Args:
@@ -71,11 +73,11 @@ class SpecService:
             also(tx, identity)
             return self._row(tx, identity)
 
-    def checked(self, asking: Asking, name: str, spec: Any) -> Spec:
+    def checked(self, asking: RequestScope, name: str, spec: Any) -> Spec:
         """Check a spec. Raises like `create`, but for quotas."""
         return self._check(name, spec, asking.project)
 
-    def add(self, tx: Connection, asking: Asking, name: str, checked: Spec, **columns: Any) -> str:
+    def add(self, tx: Connection, asking: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
         """Store a checked spec, and return its id.
 
         Raises:
@@ -100,13 +102,13 @@ class SpecService:
         tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
         return identity
 
-    def _check_room(self, tx: Connection, asking: Asking, added: int, instead: int = 0) -> None:
+    def _check_room(self, tx: Connection, asking: RequestScope, added: int, instead: int = 0) -> None:
         """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
         size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
-    def get(self, tx: Connection, asking: Asking, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
         """Return one by its id, name or the beginning of its id.
 
         Raises:
@@ -117,7 +119,7 @@ class SpecService:
     def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
         return listing.page(tx, self._table, wanted)
 
-    def update(self, asking: Asking, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
         """Change the name, or other columns, and return the row.
 
         Raises:
@@ -135,7 +137,7 @@ class SpecService:
             tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: Asking, identity: str, also: With = nothing_with) -> None:
+    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
         """Delete one that nothing uses, and store `also` with that.
 
         Raises:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeostat.clustering.attached import Beside
+from homeostat.clustering.attached import PolicyResources
 from homeostat.clustering.names import IDENTITY, INDEX, NAME
 from homeostat.clustering.origins import Origin
 from homeostat.clustering.profiles import Terms, define, node_metadata
@@ -56,7 +56,7 @@ class ClusterFacts:
         removed: Numbers of nodes that leave with this revision.
         own: Nodes that differ from the others.
         batches: How nodes are changed, `{max_batch_size, min_in_service, pause_time}`; None for all at once.
-        beside: What the policies of the cluster put into its stack.
+        policy_resources: Resources that the policies of the cluster put into its stack.
     """
 
     seed: str
@@ -67,7 +67,7 @@ class ClusterFacts:
     removed: Sequence[int] = ()
     own: Sequence[OwnNode] = ()
     batches: Mapping[str, Any] | None = None
-    beside: Beside = field(default_factory=Beside)
+    policy_resources: PolicyResources = field(default_factory=PolicyResources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ def stack_text(facts: ClusterFacts) -> StackText:
         "removal_policies": [{"resource_list": [str(number) for number in facts.removed]}],
         "nodes": {"seed": facts.seed, "format": facts.form},
         "own": own,
-        **({"beside": list(facts.beside.nodes)} if facts.beside.nodes else {}),
+        **({"beside": list(facts.policy_resources.nodes)} if facts.policy_resources.nodes else {}),
     }
     group: dict[str, Any] = {"type": NodeGroup.name, "properties": properties}
     rolling = {"rolling_update": dict(facts.batches)} if facts.batches is not None else {}
-    drained = {DRAIN_TIME: facts.beside.drain_s} if facts.beside.drain_s else {}
+    drained = {DRAIN_TIME: facts.policy_resources.drain_s} if facts.policy_resources.drain_s else {}
     if rolling or drained:
         group["update_policy"] = {**rolling, **drained}
-    resources = {**facts.beside.resources, GROUP: group}
+    resources = {**facts.policy_resources.resources, GROUP: group}
     return StackText({"heat_template_version": HOT, "resources": resources}, files, environment)
 
 
@@ -129,7 +129,7 @@ def _terms(facts: ClusterFacts, own: OwnNode | None) -> Terms:
     metadata = {key: index if key == "cluster_node_index" else value for key, value in found.items()}
     if own is None:
         return Terms(NAME, metadata)
-    group = facts.beside.server_group if own.grouped else None
+    group = facts.policy_resources.server_group if own.grouped else None
     return Terms(own.name or NAME, metadata, zone=own.zone, server_group=group, region=own.region)
 
 

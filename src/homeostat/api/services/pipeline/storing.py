@@ -12,7 +12,7 @@ from homeostat.desired.implied import graph_of
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action
-from homeostat.model.world import Resource, Spares
+from homeostat.model.world import KeepPolicy, Resource
 from homeostat.store.database import Database
 from homeostat.store.stacks import action_begin, deletion, locks, stacks
 from homeostat.store.stacks.action_begin import NewStack
@@ -130,5 +130,5 @@ def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
 
 def check_not_abandoned(stack: Row[Any]) -> None:
     """Raise Rejected (NotSupported) for a stack that is being abandoned."""
-    if stack.spares == Spares.ALL:
+    if stack.spares == KeepPolicy.ALL:
         raise Rejected("NotSupported", f"Updating stack {stack.name} is not supported: it is being abandoned.")
