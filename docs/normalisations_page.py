@@ -25,7 +25,7 @@ HEAD = """\
 
 Services store some values otherwise than templates write them: in another case, without a range, in another
 order. None of that is drift, and nothing is sent again for it ([ADR
-0097](../adr/0097-what-an-answer-shows-is-what-the-service-makes-of-a-value.md)). Each value here was set with a
+0097](../adr/0097-values-rewritten-by-services.md)). Each value here was set with a
 creation on a real OpenStack; where the property can change in place, it was then taken out of the template and set
 again by an update. `$name` stands for the id or the name of another thing.
 

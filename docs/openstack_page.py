@@ -34,7 +34,7 @@ OpenStack](../howto/openstack.md).
 Each was seen working with the real service; a template with a type of any other kind is refused, and the error names
 it. The services know no idempotency tokens. So each thing carries its token in a place that the service stores with
 the creation and shows in its lists: by it, what a lost answer has made is found
-([ADR 0060](../adr/0060-an-openstack-is-collections.md)).
+([ADR 0060](../adr/0060-openstack-adapter.md)).
 """.splitlines()
 LOOKS_HEAD = """\
 ## What a look costs
