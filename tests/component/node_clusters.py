@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import views
 from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.clusters import StartedAction
+from homeostat.api.services.clusters.plans import StartedAction
 from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.services import Clustering
 from homeostat.clustering.sizes import Adjustment, Direction, Resize

@@ -4,10 +4,12 @@ From the outside in:
 
 - `server`, `app`: the process, and the application with its routes
 - `middleware`, `errors`: what happens around every route; responses to failed requests
+- `hidden_addresses`: redaction for readers; `answer_limit`: the size limit of answers
+- `dashboard`: the files of the dashboard
 - `cloudformation`: the CloudFormation API
-- `orchestration`: the Orchestration API v1
+- `orchestration`: the Orchestration API v1; `clustering`: the Clustering API v1
 - `context`: what a route handler works with
 - `services`: what requests do, independent of the wire format; `services.stacks` is the single write path
-- `access`: authentication and authorization
+- `access`: authentication and authorization; `policy_text`: the rules as text
 - `http`: connections, bodies, limits, responses
 """

@@ -5,7 +5,8 @@
 - `clustering`: clusters, nodes, profiles, policies and receivers of templates
 - `sessions`: transactions on records, their ids, keys and signed addresses
 - `addresses`: access keys and ARNs
-- `signals`: signals from servers and users; `reports`: those that rollouts wait for
+- `signals`: signals from servers and users; `inbox`: signals for handles and deployments; `signal_queues`: signals from
+  queues of Zaqar; `reports`, `member_reports`: reports that rollouts and batches wait for
 - `group_metadata`: metadata of groups as their members have them
 - `server_agents`: what a server needs to fetch its metadata and to signal
 - `access_keys`: access keys that the service issues

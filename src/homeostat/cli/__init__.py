@@ -2,10 +2,18 @@
 
 Each module with commands declares their flags at its end, with the parts in `flags`.
 
-- `stack_commands`, `stack_actions`, `rollouts`, `plan`, `history`: commands that talk to a service, by `client`
-- `operator_commands`: commands on the database, by `doctor`, `reports`, `maintenance`, `key_commands`, `registration`
-- `settings`, `service_flags`: the settings of a service, and their flags
-- `service`, `supervisor`, `state_directory`: the processes of a service and their files
-- `follow`, `views`, `explain`, `tree`, `pictures`, `rollout_pictures`, `output`: what is shown
-- `demo`, `demo_rollout`: the demonstrations, on their common base `demonstration`
+- `running`: execution of a command; `errors`: exceptions that end it; `confirmation`: questions before data is lost
+- `stack_commands`, `stack_actions`, `rollouts`, `plan`, `history`, `graph`, `health`: commands on stacks, by way of a
+  service; `client`, `connection`: the client of the service
+- `stack_files`, `parameter_resets`: the input of `homeostat up`; `adoption_plan`: plans of adoptions
+- `cluster_import`, `cluster_import_plan`: the import of clusters from Senlin
+- `operator_commands`: commands on the database; `doctor`, `reports`, `maintenance`, `key_commands`, `registration`:
+  their parts; `openstack_checks`, `openstack_project`: checks of an OpenStack
+- `settings`, `settings_file`, `service_flags`: the settings of a service, their file, and their flags; `flags`: parts
+  of flags
+- `shared_environments`: the operator's environments
+- `service`, `supervisor`, `state_directory`, `logs`: the processes of a service, their files and log formats
+- `follow`, `views`, `explain`, `tree`, `plan_tree`, `pictures`, `graph_pictures`, `rollout_pictures`, `output`: output
+- `completion`: completion scripts for shells
+- `demo`, `demo_rollout`, `demo_cluster`: the demonstrations; `demonstration`: their common base
 """

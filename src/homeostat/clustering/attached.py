@@ -1,4 +1,4 @@
-"""Policies that are attached to a cluster, and what they put into its stack beside its nodes. Pure."""
+"""Policies attached to a cluster, and the resources that they add to its stack. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ class Attached:
     Attributes:
         id: Of the policy.
         spec: Checked.
-        state: What the service keeps of it (`cluster_policy.state`):
-            `name`: what the names of its things are made of: the name that the cluster had, or that of a server group;
-            `below`: only nodes with numbers below this one take part, since it is switched off;
-            `group`: id of the server group that is taken;
-            `home`: regions of the policy that this service itself is.
+        state: Its stored state (`cluster_policy.state`):
+            `name`: base of the names of its things: the cluster's name when attached, or a server group's;
+            `below`: only nodes with lower numbers take part, since the policy was disabled;
+            `group`: id of an existing server group in use;
+            `home`: regions of the policy that are this service itself.
     """
 
     id: str
@@ -42,13 +42,13 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResources:
-    """What the policies of a cluster put into its stack.
+    """Resources that the policies of a cluster add to its stack.
 
     Attributes:
         resources: Resources beside the group of nodes, by name.
-        nodes: Entries of what stands beside nodes in their stack (`resources.groups`).
-        server_group: Reference of the server group of nodes that were placed in one; None where there is none.
-        drain_s: Seconds for which nodes stay once they have left what stands beside them.
+        nodes: Entries for the companion resources of each node (`resources.groups`).
+        server_group: Reference of the server group of the nodes; None without one.
+        drain_s: Seconds for which nodes stay after the deletion of their companion resources.
     """
 
     resources: Mapping[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class PolicyResources:
 
 
 def of_type(policies: Iterable[Attached], type_name: str, *, enabled: bool = True) -> Attached | None:
-    """Return the policy of a type; None where there is none, or where it is switched off and that counts."""
+    """Return the policy of a type; None if missing, or if `enabled` is set and it is disabled."""
     found = (each for each in policies if each.type == type_name and (each.enabled or not enabled))
     return next(found, None)
 
@@ -69,7 +69,7 @@ def resource(type_name: str, **properties: Any) -> dict[str, Any]:
 
 
 def taken(type_name: str, handle: str) -> dict[str, Any]:
-    """Return a resource of a template that stands for a thing that exists, and that is left as it is."""
+    """Return a resource of a template for an existing thing, which is left unchanged."""
     return {"type": type_name, "external_id": handle}
 
 
@@ -78,5 +78,5 @@ def reference(name: str) -> dict[str, str]:
 
 
 def refused(message: str) -> Rejected:
-    """Return the error for a request that a policy does not let pass."""
+    """Return the error for a request that a policy forbids."""
     return Rejected("BadRequest", message)

@@ -128,12 +128,6 @@ _NODE_STARTS = {
     NodeAction.RECOVER: (NodeStatus.RECOVERING, "Recovery in progress"),
     NodeAction.OPERATION: (NodeStatus.OPERATING, "Operation '{operation}' in progress"),
 }
-_NODE_ENDS = {
-    NodeAction.CREATE: "Creation succeeded",
-    NodeAction.UPDATE: "Update succeeded",
-    NodeAction.RECOVER: "Recovery succeeded",
-    NodeAction.OPERATION: "Operation '{operation}' succeeded",
-}
 INITIALIZING = "Initializing"
 RECOVERY_FAILED = "Recovery failed"
 DONE = "Action completed successfully."
@@ -169,11 +163,6 @@ def node_at_start(action: str, operation: str = "") -> tuple[NodeStatus, str] | 
     """
     found = _NODE_STARTS.get(NodeAction(action))
     return None if found is None else (found[0], found[1].format(operation=operation))
-
-
-def node_at_end(action: str, operation: str = "") -> str:
-    """Return the reason of a node after an action that succeeded; "" if it keeps the one that it has."""
-    return _NODE_ENDS.get(NodeAction(action), "").format(operation=operation)
 
 
 def evaluated(action: str, node_states: Iterable[str], sizes: Sizes) -> tuple[ClusterStatus, str]:
@@ -240,21 +229,6 @@ def action_name(action: str, target: str, operation: str = "") -> str:
 def webhook_action_name(receiver: str) -> str:
     """Return the name of an action that a webhook begins."""
     return f"webhook_{receiver[:ID_SHOWN]}"
-
-
-def receiver_action_name(receiver: str, action: str) -> str:
-    """Return the name of an action that a message begins; both are ids."""
-    return f"receiver_{receiver[:ID_SHOWN]}_{action[:ID_SHOWN]}"
-
-
-def child_ended(action: str, action_id: str, how: str) -> str:
-    """Return the reason of an action that ends as one of its children did.
-
-    Args:
-        action: The child, and `action_id` its id.
-        how: `timeout`, `failed` or `cancelled`.
-    """
-    return f"{action} [{action_id[:ID_SHOWN]}] {how}"
 
 
 def refused_by_policy(policy: str, why: str) -> str:

@@ -1,19 +1,22 @@
-"""The reconciliation loop, and the only package with threads of its own. Read `reconciler` first.
+"""The reconciliation loop and its threads. Read `reconciler` first.
 
-- `reconciler`: runs a pass over a shard: its `stages` one after the other
-- `ownership`: who may act in the name of a shard; `redactor`: hides secrets in what a pass stores
-- `executor`: turns steps into calls of a cloud
-- `nested_stacks`: nested stacks as the things behind resources
-- `observer`: looks at the clouds in bulk
-- `rolling_update`: updates groups in batches; `metadata_rollouts`: gives new metadata to the members of groups
-- `scaling`: resizes groups by signals; `model_servers`: looks up the server that members are to be like
-- `healing_brake`: the facts that hold healing back
-- `explainer`: explains why a stack does not move; `supposed_worlds`: loads shards as they would be, for previews
-- `engine`: puts these parts together; `limits`: time limits and sizes
-- `jobs`: which worker works on which shard; `lost_shards`: shards whose owner lost sight of the database
-- `periodic`: work beside the passes; `snapshot_end` and `snapshot_gc` complete and delete snapshots
-- `fair_turns`: a few threads, of which each project has a share at most
-- `worker`: all of it in one process
+- `reconciler`: a pass over a shard; `stages`: the stages of a pass
+- `ownership`: the right to act for a shard; `redactor`: redaction of secrets in stored text
+- `executor`: execution of steps as calls of a cloud; `encrypted_operations`: operations with secret arguments;
+  `recovery_calls`: workflows and webhooks of recoveries
+- `nested_stacks`: nested stacks as the things behind resources; `inside_stacks`: unhealthy things inside them
+- `observer`: observation of the clouds in bulk; `look_interval`: intervals between looks
+- `health_checks`: rounds of health checks; `health_facts`: health policies and their facts for the planner
+- `rolling_update`: updates of groups in batches
+- `metadata_rollouts`, `definition_rollouts`: rollouts to the members of groups; `rollout_moves`: their stored moves
+- `scaling`: resizes of groups by signals; `model_servers`: lookup of model servers for groups
+- `healing_brake`, `absences`, `draining`: facts for limits: healing elsewhere, absent members, drain times
+- `explainer`: explanations of stacks at a standstill; `supposed_worlds`: hypothetical shards for previews
+- `engine`: assembly of these parts; `limits`: time limits and sizes
+- `jobs`: distribution of shards to workers; `lost_shards`: shards with an uncertain lease
+- `periodic`: threads for periodic tasks; `snapshot_end`, `snapshot_gc`: completion and deletion of snapshots
+- `fair_turns`: threads shared fairly by projects
+- `worker`: the worker process
 """
 
 import warnings

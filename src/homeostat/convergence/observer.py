@@ -29,9 +29,9 @@ LOG = logging.getLogger(__name__)
 SNAPSHOTS = frozenset(map(snapshots_of, KINDS))
 """Kinds of which a thing is a snapshot of another one."""
 Shard = tuple[str, int]
-Unseen = tuple[WatchedThing, str]
-"""A thing that could not be looked at, and why."""
 """Id of a stack and number of one of its shards."""
+Unseen = tuple[WatchedThing, str]
+"""A thing that could not be looked at, and the reason."""
 SHARDS_MAX = 50
 """Shards observed in one round: at most about 50,000 things."""
 TOKENS_MAX = 500

@@ -1,7 +1,7 @@
-"""Workflows and webhooks as actions of recoveries, called until they have ended or their time is over (ADR 0079).
+"""Workflows and webhooks as recovery actions, called until they end or time out (ADR 0079).
 
-What they are called with is read from the health policy at each call. A call has a token: who is called again after a
-crash, or after an answer that was lost, knows by it that it is the same one.
+The arguments are read from the health policy at each call. A call has a token, by which the receiver recognizes a
+repetition after a crash or a lost answer.
 """
 
 import json
@@ -26,12 +26,11 @@ from homeostat.model.world import World
 CALLED = {each.lower(): each for each in (ActionType.WORKFLOW, ActionType.WEBHOOK)}
 """Operation -> type of the action."""
 LOOK_PART, LOOK_S_MIN, LOOK_S_MAX = 0.2, 0.2, 5.0
-"""Pause until what is called is looked at again: a part of the time that it has taken so far, and its bounds."""
+"""Pause between two looks at a running call: a part of the time that it has taken so far, and its bounds."""
 CALLS_MAX = 10_000
-"""Webhooks of which this process remembers that it calls them."""
+"""Webhook calls in flight in this process, at most."""
 ANSWER_S_MAX = 30.0
-"""Seconds in which one request has to be answered: what hangs must not keep the others of its project, and those of
-other projects, from their turn for longer."""
+"""Time limit of one request in seconds: a request that hangs must not delay the turns of others for longer."""
 LATER = frozenset({0, 408, 425, 429})
 """Status codes after which a webhook is called again, besides those of the server's own failures; 0 for no answer."""
 SAID_MAX = 200
@@ -77,9 +76,9 @@ class RecoveryCalls:
         self._pending: LRUCache[str, _Pending] = LRUCache(CALLS_MAX)
 
     def answers(self, world: World, cloud: Cloud, kind: str, steps: Sequence[Step]) -> dict[str, Answer]:
-        """Call what steps name; return row key -> the answer, for those of the steps that are calls.
+        """Make the calls of steps; return row key -> the answer, for the steps that are calls.
 
-        It is a look at the thing once the call has succeeded, Transient while it runs, and Terminal if it has failed.
+        The answer is a look at the thing after success, Transient while the call runs, and Terminal after a failure.
         """
         found: dict[str, Answer] = {}
         ended: list[Step] = []

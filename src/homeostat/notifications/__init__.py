@@ -2,4 +2,5 @@
 
 - `sinks`: the kinds of event sinks
 - `delivery`: delivers at least once, in order
+- `stack_notifications`: notifications on OpenStack's message bus
 """

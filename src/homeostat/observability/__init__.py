@@ -2,6 +2,6 @@
 
 - `metrics`: the counters; `prometheus`: shows them
 - `tracing`: OpenTelemetry spans
-- `log_context`: what a log line is about
+- `log_context`: what a log line is about; `outage_lines`: one log line a minute for each silent server
 - `memory`: returns freed memory to the system
 """

@@ -60,7 +60,7 @@ class Decider:
         return self._context.healing
 
     def decide(self, definition: Definition, now: float) -> Decision:
-        """Decide about a resource that should exist, and whose requirements are all done."""
+        """Apply the function `decide` of this module to the shard."""
         return decide(self._context, definition, now)
 
     def decide_leftover(self, row: Resource, now: float) -> Step | Waiting:

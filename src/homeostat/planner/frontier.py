@@ -260,16 +260,16 @@ class Frontier:
     # -- wholes and their parts (ADR 0070) ---------------------------------------------------------------------------
 
     def _look_at_wholes(self) -> None:
-        """Have wholes that wait examined where nested stacks, which may have parts of them, are being deleted."""
+        """Examine waiting wholes again if nested stacks, which may have parts of them, are being deleted."""
         if self._wholes and any(cascade.is_deleted_stack(row) for row in self.leftovers.values()):
             nodes = (leftover_node(key) for key in self._wholes if key in self.leftovers)
             self._graph.ready.extend(node for node in nodes if self._graph.blocked[node] > 0)
 
     def _gather(self, node: Node, now: float) -> None:
-        """Turn the order around where a thing is deleted together with its parts: it comes first, then they.
+        """Reverse the order of a thing and the parts deleted together with it: the thing first, then its parts.
 
-        The thing then waits for everything else that uses it or one of these parts, except that one in ERROR waits no
-        longer for nested stacks than until their deletion has begun: parts that they have of it cannot go before it.
+        The thing then waits for all other users of it or of these parts. A load balancer in ERROR waits only until its
+        nested stacks have started deleting: their parts of it can be removed only with it.
         """
         row = self.leftovers.get(node[1:])
         if row is None:
@@ -295,7 +295,7 @@ class Frontier:
                 self._graph.release(leftover_node(stack.key), {leftover_node(whole.key)})
 
     def _going(self, whole: Resource, together: set[str]) -> list[Resource] | None:
-        """Return the parts that go with a whole, beyond those known to; None where it is deleted after its parts."""
+        """Return further parts to delete with a whole; None if the whole is deleted after its parts."""
         if cascade.is_refused(self.world, whole) or self._decider.deletion_of(whole) is not Fate.GOES:
             return None
         parts = cascade.parts_of(self.world, self._users, whole)
@@ -306,7 +306,7 @@ class Frontier:
         return [part for part in going if part.key not in together]
 
     def _turn(self, whole: Resource, parts: Sequence[Resource]) -> bool:
-        """Have parts wait for their whole, and it for whatever else they waited for; not if that were a circle."""
+        """Let parts wait for their whole, and the whole for their other waits; return False for a cycle."""
         first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
         known = {first, *nodes, *map(leftover_node, self._together.get(whole.key, ()))}
         holders = {each for part in parts for each in self._holders(part)} - known - self._graph.settled

@@ -1,6 +1,6 @@
-"""What becomes of requests of users for single things (`model.requested`): how each ends, and what answers mean. Pure.
+"""Outcomes of users' requests for single resources (`model.requested`), and the meaning of answers. Pure.
 
-A request that fails is an event, and nothing more: the row is what it was before, so nothing is replaced for it.
+A failed request only leaves an event: the row returns to its former state, so nothing is replaced for it.
 """
 
 from dataclasses import replace
@@ -33,12 +33,12 @@ WAKES = frozenset({"start", "unpause", "resume", "reboot", "rebuild", "unrescue"
 
 
 def first_of(row: Resource) -> Request | None:
-    """Return what was asked of a row, and has not ended; the oldest request of several."""
+    """Return the oldest open request of a row; None if there is none."""
     return row.marks.requested[0] if row.marks is not None and row.marks.requested else None
 
 
 def is_operating(row: Resource) -> bool:
-    """Return whether an operation that a user has asked for goes on."""
+    """Return whether a requested operation is in progress."""
     if row.marks is None or not row.marks.requested or not row.busy:
         return False
     return row.marks.requested[0].phase in OPERATING
@@ -57,7 +57,7 @@ def keep(row: Resource, status: str) -> None:
 
 
 def as_before(row: Resource) -> Before:
-    """Return what a row is, so that it can be so again."""
+    """Snapshot the row's state, to restore it later."""
     stored = None if row.intent is None else intent.dump(row.intent)
     kept = row.marks.kept if row.marks is not None else ""
     return Before(row.action, row.status, row.reason, stored, row.acted_at, kept)
@@ -93,7 +93,7 @@ def _still_kept(row: Resource, request: Request) -> str:
 
 
 def fail(world: World, row: Resource, request: Request, why: str, now: float) -> list[Event]:
-    """End a request that has failed; return its events. The row is again what it was before."""
+    """End a request that has failed; return its events. The row returns to its former state."""
     text = requested.signed(request, requested.failure(request, outcome.cut(why)))
     _take_off(row, now)
     before = request.before
@@ -159,7 +159,7 @@ def _fail_as_before(row: Resource, before: Before) -> list[Event]:
 
 
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
-    """Change the row of an operation that a user has asked for by the answer, and return what is to be stored."""
+    """Apply the answer to the row of a requested operation, and return the outcome to store."""
     row, request = step.row, first_of(step.row)
     assert request is not None, f"nothing was asked of {row.name}"
     row.updated_at = now
@@ -201,7 +201,7 @@ def _fenced(row: Resource, request: Request, fenced: object, answer: Observation
 
 
 def advance(world: World, row: Resource, request: Request, now: float) -> list[Event] | None:
-    """End an operation that is over by what was seen last; return the events, None where it goes on."""
+    """End an operation that the last observation shows as finished; return the events, None while it is in progress."""
     if row.acted_at is None or request.phase is not Phase.OPERATING:
         return None
     kind = type_of(row.type)

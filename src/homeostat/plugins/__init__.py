@@ -7,5 +7,6 @@ ADR 0021.
 - `loading`: finds plug-ins; `imports`: the names of Heat's modules
 - `types`: the classes as resource types, for the planner
 - `cloud`, `handlers`, `things`: run the methods, with each thing a record in the database
-- `resource` and the others: the modules that plug-ins import
+- `resource`, `properties`, `attributes`, `constraints`, `support`, `translation`, `exception`, `i18n`, `scheduler`,
+  `clients`, `neutron`, `stack_types`: the modules that plug-ins import
 """

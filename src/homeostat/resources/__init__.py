@@ -7,7 +7,9 @@
 - `support`: support status of types; `secrets`: which stacks hold secrets
 - `attribute_paths`: JSON paths into the nodes of clusters
 - `rollout_policy`, `scaling_adjustments`: what templates say of rollouts, and of signals that resize groups
-- `nested`, `composite`, `groups`: types that are implemented by a stack of their own
-- `user_data`, `mime`, `signals`, `signing`: what servers receive and send
+- `nested`, `composite`, `groups`: types that are implemented by a stack of their own; `listed_members`: groups as lists
+  of their members; `group_limits`: limits on absent members
+- `user_data`, `mime`, `signals`, `signing`: what servers receive and send; `instance_signals`: signals in
+  CloudFormation's policies
 - `families`: the types
 """

@@ -291,6 +291,6 @@ def test_a_token_that_is_refused_is_replaced_once() -> None:
 def test_without_a_trust_of_the_owner_everything_waits(tokens: tuple[str, ...]) -> None:
     there = Admits(Owners(*tokens))
     for method in ("POST", "PUT", "DELETE"):
-        with pytest.raises(Transient, match=r"network cannot be asked .*: the service has no valid trust"):
+        with pytest.raises(Transient, match=r"network: no credentials .*: the service has no valid trust"):
             there.service.request(method, "/networks", {}, of="token-1")
     assert len(there.sent) == len(tokens)

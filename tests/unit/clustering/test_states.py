@@ -10,13 +10,10 @@ from homeostat.clustering.states import (
     NodeAction,
     action_name,
     checked,
-    child_ended,
     cluster_at_start,
     evaluated,
-    node_at_end,
     node_at_start,
     of_node,
-    receiver_action_name,
     refused_by_policy,
     webhook_action_name,
 )
@@ -64,7 +61,6 @@ def test_names_of_actions(action: str, operation: str, name: str) -> None:
 
 def test_names_of_actions_of_receivers() -> None:
     assert webhook_action_name(TARGET) == "webhook_5bbac2f7"
-    assert receiver_action_name(TARGET, "abcdefghij") == "receiver_5bbac2f7_abcdefgh"
     assert len(FOR_RECEIVERS) == len(ClusterAction) - 1
     assert "CLUSTER_CREATE" not in FOR_RECEIVERS
 
@@ -83,18 +79,17 @@ def test_a_cluster_when_an_action_starts(action: str, status: str, reason: str) 
 
 
 @pytest.mark.parametrize(
-    ("action", "start", "end"),
+    ("action", "start"),
     [
-        ("NODE_CREATE", ("CREATING", "Creation in progress"), "Creation succeeded"),
-        ("NODE_RECOVER", ("RECOVERING", "Recovery in progress"), "Recovery succeeded"),
-        ("NODE_OPERATION", ("OPERATING", "Operation 'reboot' in progress"), "Operation 'reboot' succeeded"),
-        ("NODE_DELETE", ("DELETING", "Deletion in progress"), ""),
-        ("NODE_JOIN", None, ""),
+        ("NODE_CREATE", ("CREATING", "Creation in progress")),
+        ("NODE_RECOVER", ("RECOVERING", "Recovery in progress")),
+        ("NODE_OPERATION", ("OPERATING", "Operation 'reboot' in progress")),
+        ("NODE_DELETE", ("DELETING", "Deletion in progress")),
+        ("NODE_JOIN", None),
     ],
 )
-def test_a_node_when_an_action_starts_and_ends(action: str, start: tuple[str, str] | None, end: str) -> None:
+def test_a_node_when_an_action_starts(action: str, start: tuple[str, str] | None) -> None:
     assert node_at_start(action, "reboot") == start
-    assert node_at_end(action, "reboot") == end
 
 
 @pytest.mark.parametrize("action", [each for each in ClusterAction if "POLICY" in each or "NODES" in each])
@@ -133,5 +128,4 @@ def test_which_states_of_actions_conflict() -> None:
 
 def test_reasons_of_others() -> None:
     assert of_node("n", "Creation succeeded") == "Node n: Creation succeeded"
-    assert child_ended("NODE_CREATE", TARGET, "failed") == "NODE_CREATE [5bbac2f7] failed"
     assert refused_by_policy("p", "no") == "Policy check failure: Failed policy 'p': no"

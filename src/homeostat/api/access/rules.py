@@ -132,8 +132,8 @@ CLUSTERING = (
             "create": "Make a cluster.",
             "update": "Change a cluster.",
             "delete": "Delete a cluster.",
-            "action": "Have a cluster do something, such as change its size.",
-            "operation": "Have an operation carried out on the nodes of a cluster.",
+            "action": "Perform a cluster action, such as a resize.",
+            "operation": "Perform an operation on the nodes of a cluster.",
         },
     ),
     RuleFamily(
@@ -150,7 +150,7 @@ CLUSTERING = (
             "adopt": "Let a server be a node.",
             "adopt_preview": "Preview the profile of a server that would be a node.",
             "action": "Check or recover a node.",
-            "operation": "Have an operation carried out on a node.",
+            "operation": "Perform an operation on a node.",
         },
     ),
     RuleFamily(

@@ -3,8 +3,8 @@
 - `context`: the caller, the project and the microversion of a request
 - `lists`: filters, order and pages of lists
 - `bodies`: what requests carry; `views`: what answers show
-- `types`, `profiles`, `policies`, `clusters`, `cluster_actions`, `bindings`, `nodes`, `receivers`, `actions`, `events`,
-  `about`: the routes, by subject
-- `routers`: all of them
+- `types`, `profiles`, `policies`, `clusters`, `cluster_actions`, `operations`, `metadata`, `bindings`, `nodes`,
+  `receivers`, `actions`, `events`, `about`: the routes, by subject
+- `routes`: their common definitions; `routers`: all of them
 - `things`: what is done for resources of templates
 """

@@ -1,4 +1,4 @@
-"""The route for what a cluster is to do: another size, fewer nodes, a look at them."""
+"""The route for the actions of clusters, such as resizes, removals of nodes and checks."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -147,13 +147,13 @@ FIELDS: Mapping[str, Collection[str]] = {
     "policy_update": POLICY,
     "complete_lifecycle": COMPLETED,
 }
-"""What each of them takes."""
+"""Action -> its fields."""
 
 
 @ROUTER.post(
     "/clusters/{cluster_id}/actions",
     dependencies=[may("clusters:action"), HEAVY],
-    summary="Have a cluster do something",
+    summary="Perform a cluster action",
     openapi_extra=takes_one(
         {
             name: bodies.schema(fields) if isinstance(fields, Mapping) else {"type": "object"}
@@ -164,9 +164,9 @@ FIELDS: Mapping[str, Collection[str]] = {
     responses=accepted(dict[str, Any]),
 )
 def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
-    """Begin what the only key of the body names.
+    """Begin the action that is the only key of the body.
 
-    There is `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `recover`,
+    The actions are `resize`, `scale_out`, `scale_in`, `add_nodes`, `del_nodes`, `replace_nodes`, `check`, `recover`,
     `policy_attach`, `policy_detach`, `policy_update` and `complete_lifecycle`.
     """
     if len(body) != 1:
@@ -174,7 +174,7 @@ def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     ((name, data),) = body.items()
     begin = ACTIONS.get(name)
     if begin is None:
-        raise wrong(f"Unrecognized action '{name}' specified", f"there is {', '.join(sorted(ACTIONS))}")
+        raise wrong(f"Unrecognized action '{name}' specified", f"the actions are {', '.join(sorted(ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
     begun = begin(context, cluster_id, data)

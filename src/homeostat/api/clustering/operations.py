@@ -11,7 +11,7 @@ from homeostat.api.clustering.bodies import wrong
 from homeostat.api.clustering.context import ClusteringContext, Context, since
 from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters.clusters import StartedAction
+from homeostat.api.services.clusters.plans import StartedAction
 from homeostat.store.clusters import node_views
 
 ROUTER = router("nodes")
@@ -55,7 +55,7 @@ def single(body: Mapping[str, Any], what: str, end: str = "") -> tuple[str, Any]
     responses=accepted(dict[str, Any]),
 )
 def act_on_node(context: Context, node_id: str, body: Body) -> Response:
-    """Begin what the only key of the body names: `check` or `recover`.
+    """Begin the action that is the only key of the body: `check` or `recover`.
 
     A recovery takes `operation` (REBOOT, REBUILD or RECREATE, which is the default), `operation_params`, `check` (do
     nothing if the node is well), `delete_timeout` and `force_recreate`.
@@ -63,7 +63,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
     name, data = single(body, "action", ".")
     begin = NODE_ACTIONS.get(name)
     if begin is None:
-        raise wrong(f"Unrecognized action '{name}' specified", f"there is {', '.join(sorted(NODE_ACTIONS))}")
+        raise wrong(f"Unrecognized action '{name}' specified", f"the actions are {', '.join(sorted(NODE_ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The params provided is not a map.")
     begun = begin(context, node_id, data)
@@ -73,7 +73,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
 @ROUTER.post(
     "/nodes/{node_id}/ops",
     dependencies=[may("nodes:operation"), since(1, 4)],
-    summary="Have an operation carried out on a node",
+    summary="Perform an operation on a node",
     openapi_extra=takes_one({}),
     status_code=202,
     responses=accepted(dict[str, Any]),
@@ -88,7 +88,7 @@ def operate_node(context: Context, node_id: str, body: Body) -> Response:
 @ROUTER.post(
     "/clusters/{cluster_id}/ops",
     dependencies=[may("clusters:operation"), since(1, 4)],
-    summary="Have an operation carried out on the nodes of a cluster",
+    summary="Perform an operation on the nodes of a cluster",
     openapi_extra=takes_one({}),
     status_code=202,
     responses=accepted(dict[str, Any]),

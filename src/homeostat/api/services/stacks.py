@@ -201,7 +201,7 @@ class StackService:
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.
 
-        It is empty where the service needs no trust, or cannot get one: the caller sent no token, or acts in another
+        It is empty if the service needs no trust, or cannot get one: the caller sent no token, or acts in another
         project.
 
         Raises:
@@ -353,9 +353,9 @@ class StackService:
     def preview_adoption(
         self, project: str, name: str, request: StackRequest, document: adoption.Document, cloud: Cloud
     ) -> AdoptionPreview:
-        """Preview a creation that adopts existing things, which are looked at. Raises like `create`.
+        """Preview a creation that adopts existing things, after a look at them. Raises like `create`.
 
-        What only the cloud or another stack is against is told in the preview.
+        Conflicts with the cloud or with other stacks are reported in the preview, not raised.
 
         Args:
             document: The document that names the things.

@@ -3,7 +3,7 @@
 - `cloud`: the port; each kind is served by a `Family`
 - `family`: what all families share
 - `servers`, `storage`, `networks`, `floating_ips`, `load_balancers`, `flavors`, `snapshots`: the families
-- `server_ports`, `server_boot`, `server_status`: parts of servers
+- `server_ports`, `server_boot`, `server_status`, `server_fencing`: parts of servers; `hypervisors`: this host
 - `tree`, `tree_snapshot`, `files`: the state on disk, a view of it for one batch, and its files
 - `processes`, `guest`, `landlock`: the processes of servers
 - `forwarder`, `forwarder_files`: the processes of load balancers and floating IPs

@@ -1,4 +1,4 @@
-"""Networking: networks, subnets and ports; what the collections of this service have in common."""
+"""Networking: networks, subnets and ports, and the base class of all collections of this service."""
 
 import logging
 import re
@@ -47,7 +47,7 @@ class NetworkCollection(Collection):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        """Yield all things that fit the filters; none where the cloud lacks the extension."""
+        """Yield all things that match the filters; none if the cloud lacks the extension."""
         try:
             yield from super().list(**filters)
         except Missing:
@@ -82,7 +82,7 @@ class NetworkCollection(Collection):
             return self.handle_of(own[0])
 
     def named(self, kind: str, name: Any) -> Any:
-        """Return the id of a thing of another kind, by name or id; the name where this cloud has no such kind."""
+        """Return the id of a thing of another kind, by name or id; the name if this cloud has no such kind."""
         collection = self.cloud.collections.get(kind)
         return name if collection is None else collection.id_of(name)
 
@@ -116,7 +116,7 @@ class NetworkCollection(Collection):
         """Set what a creation could not.
 
         Raises:
-            Uncertain: That failed. What was made is found by its token, and what it lacks is seen then.
+            Uncertain: That failed. The incomplete thing is found by its token later.
         """
         handle = self.handle_of(made)
         try:
@@ -136,7 +136,7 @@ class NetworkCollection(Collection):
             return self.set_apart(handle, found, apart) if apart else found
         except Missing as error:
             named = _ID.findall(str(error))
-            # What is missing may be what the change names.
+            # The 404 may concern an object that the update refers to.
             if named and not any(each in handle for each in named):
                 raise Terminal(str(error)) from error
             raise
@@ -188,16 +188,16 @@ class NetworkCollection(Collection):
 
 
 class Aspect(NetworkCollection):
-    """Things that are no things of the service, but an aspect of another one, and idempotent by what they join.
+    """Kinds that Neutron has no object for: each is a view on part of another object. Creating one twice has no effect.
 
-    Their handle is `<id of that>:<what else makes them out>`.
+    The handle is `<id of the other object>:<identity within it>`.
     """
 
     token = Joined()
     separate = ()
 
     def view(self, of: Wire, rest: str) -> Wire | None:
-        """Return the thing as an aspect of another; None where that does not have it.
+        """Return the view on another thing; None if that thing has no such part.
 
         Args:
             of: The other thing, as the service shows it.
@@ -244,7 +244,7 @@ class Subnets(NetworkCollection):
     cleared = {"tags": (), "host_routes": [], "dns_nameservers": []}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change a subnet; a gateway or pools that are wanted no more become those of a new subnet.
+        """Change a subnet; a gateway or pools no longer specified return to the defaults of a new subnet.
 
         The pools of a new one are all its addresses but the gateway's, so they follow it where none are wanted.
         """
@@ -272,7 +272,7 @@ def gateway_of(cidr: str) -> str:
 
 
 def pools_of(cidr: str, gateway: str | None) -> list[dict[str, str]]:
-    """Return the addresses that Networking hands out where nothing is said: all but the gateway's."""
+    """Return the default allocation pools of Networking: all addresses but the gateway's."""
     network = ip_network(cidr)
     first, last = int(network.network_address), int(network.broadcast_address)
     if first != last:
@@ -310,7 +310,7 @@ class Ports(NetworkCollection):
         return {**fixed, "subnet_id": self.named("subnet", fixed["subnet_id"])} if fixed.get("subnet_id") else {**fixed}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        """Make a port; without a network it lies on that of its first subnet."""
+        """Make a port; its default network is that of its first subnet."""
         if not spec.get("network_id"):
             spec = {**spec, "network_id": self._network_of(spec)}
         return super().create(token, spec)

@@ -96,7 +96,7 @@ class Servers(Collection):
         return self._completed([found])[0]
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> server, for those that exist; also for those of which only ports are left."""
+        """Return handle -> server, including deleted servers that have ports left."""
         left = {each.removeprefix(LEFT) for each in handles if each.startswith(LEFT)}
         wanted = {each for each in handles if not each.startswith(LEFT)}
         known = self._looks.things(partial(self._changes.ages, wanted)) if len(wanted) > 1 else {}
@@ -122,9 +122,9 @@ class Servers(Collection):
         return there, self._ports.tagged(missing)
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        """Return token -> server, for those that exist; also for those of which only ports are left.
+        """Return token -> server, including deleted servers that have ports left.
 
-        Ports that no server ever got are deleted: the creation was interrupted, and begins anew with others.
+        Ports of an interrupted creation, which no server ever got, are deleted: the next attempt makes new ones.
 
         Raises:
             Transient: A port does not have the tag of its server yet.
@@ -210,18 +210,18 @@ class Servers(Collection):
         try:
             return post()
         except Terminal as error:
-            # Who names no network does not insist on one.
+            # Without `networks` the user accepts a server without a network.
             if spec.get("networks") or NO_NETWORK not in str(error):
                 raise
         body["server"]["networks"] = "none"
         return post()
 
     def delete(self, handle: str) -> Wire | None:
-        """Begin to delete a server, and what belongs to it.
+        """Begin to delete a server and its dependent objects.
 
         Raises:
             Missing: It does not exist.
-            Transient: It has to be deleted once more: to delete its ports, or what Nova keeps for a while.
+            Transient: Another deletion is needed: for its ports, or while Nova still keeps the server.
         """
         if handle.startswith(LEFT):
             return self._delete_remains(handle)
@@ -270,7 +270,7 @@ class Servers(Collection):
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change a server in place, and return it; what it is already is not requested again.
+        """Change a server in place, and return it; values that it already has are not requested.
 
         A resize takes several requests: until it is confirmed the answer is that the update has to be repeated.
 

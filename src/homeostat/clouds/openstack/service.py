@@ -1,4 +1,4 @@
-"""One service of an OpenStack as one project sees it: requests, with errors as the port knows them."""
+"""HTTP client of one OpenStack service for one project; failures become the errors of the port."""
 
 import html
 import logging
@@ -83,7 +83,7 @@ class Service:
 
     @property
     def has_owners(self) -> bool:
-        """Whether requests are sent for the owners of stacks, who may see different things."""
+        """Whether requests are sent with the credentials of the stacks' owners, whose views may differ."""
         return self._credentials is not None
 
     def endpoint(self) -> str:
@@ -194,7 +194,7 @@ class Service:
         try:
             return credentials.token(self._project, of)
         except Terminal as error:
-            raise Transient(f"{self.type} cannot be asked for the stack's owner: {error}") from error
+            raise Transient(f"{self.type}: no credentials for the stack's owner: {error}") from error
 
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
         looks = method in READS
@@ -304,9 +304,9 @@ def _not_sent(error: BaseException) -> bool:
 
 
 def _exception_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that led to it, the outermost first.
+    """Yield an error and its causes, the outermost first.
 
-    What an earlier request came to, while whose error this one was sent, did not lead to it.
+    Stop at our own errors: they belong to an earlier request.
     """
     seen: set[int] = set()
     queue: deque[Any] = deque([error])
@@ -319,7 +319,7 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _endpoint_in(error: BaseException) -> str:
-    """Return where it should have answered, as far as an error says so."""
+    """Return the endpoint that an error names; "" if it names none."""
     found = re.search(r"https?://[^/\s'\"]+", str(error))
     return f" at {found[0]}" if found else ""
 

@@ -1,4 +1,4 @@
-"""Attachments of volumes to servers: Compute makes them, Block Storage tells how far they are."""
+"""Attachments of volumes to servers: made by Compute, with progress read from Block Storage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,17 +11,17 @@ from homeostat.clouds.openstack.tokens import Joined
 from homeostat.model.errors import Transient
 
 UNDER_WAY: Mapping[str, str] = {"available": "detaching", "in-use": "attaching"}
-"""Status of a volume that does not list an attachment which Compute knows -> status of the attachment."""
+"""Status of a volume that does not list an attachment of Compute -> status of the attachment."""
 BEGINNING = ("reserved", "attaching")
-"""Status of an attachment, as Block Storage has it, that is not made yet."""
+"""Status, in Block Storage, of an attachment in creation."""
 
 
 class VolumeAttachments(Collection):
-    """Attachments, known as `server/volume`; a volume is attached to a server once at most.
+    """Attachments with handles `server/volume`; a volume is attached to a server at most once.
 
-    So one that is there already is the one that is wanted. The tag of the device would have room for a token, but not
-    every hypervisor has tags, some keep a volume that has one from being detached, and only each server by itself tells
-    them. An attachment that is to be changed is detached; then it is gone, and is made again as it is wanted by now.
+    An existing attachment of this pair is therefore ours. The device tag could hold a token, but not every hypervisor
+    supports tags, some refuse to detach a tagged volume, and tags are shown only server by server. To change an
+    attachment it is detached, and made again from the newest specification.
     """
 
     kind = "volume_attachment"
@@ -46,9 +46,9 @@ class VolumeAttachments(Collection):
         return found
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return what the volumes list; of those that begin, what Block Storage lists; Compute is asked about the rest.
+        """Return attachments as the volumes list them; those in creation from Block Storage, the rest from Compute.
 
-        A few that begin are asked for one by one, more are looked up in the list.
+        A few attachments in creation are requested one by one, more are looked up in the list.
         """
         volumes = self.cloud.collections["volume"].observe(sorted({each.rpartition("/")[2] for each in handles}))
         found: dict[str, Wire] = {}

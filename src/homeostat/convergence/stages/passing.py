@@ -1,4 +1,4 @@
-"""One pass over one shard: what all of its stages share."""
+"""State of one pass over one shard, shared by its stages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from homeostat.store.shards.shard_state import Writes
 
 @dataclass(slots=True)
 class Pass:
-    """State of a pass: its world, its frontier, and what the next transaction will store.
+    """State of a pass: its world, its frontier, and the writes of the next transaction.
 
     Attributes:
         db: The database.
@@ -97,12 +97,12 @@ class Pass:
             self.failure = outcome.stack_failure(self.world, row)
 
     def note_failures(self) -> None:
-        """Fail the stack where a worker died after it stored a failed row, and before it failed the stack."""
+        """Fail the stack if a worker died between storing a failed row and failing the stack."""
         for row in self.world.rows.values():
             self.note_failure(row)
 
     def note_effects(self, row: Resource, events: Iterable[Event], before: Mapping[str, Any], *, removed: bool) -> None:
-        """Note what a row has changed of other things, where it has come to its end.
+        """Note the effects of a row on other things, once its act has ended.
 
         Args:
             row: The row.
@@ -122,12 +122,12 @@ class Pass:
             self.writes.properties.append((row, properties))
 
     def seen_of(self, row: Resource) -> Mapping[str, Any]:
-        """Return what was last seen of the thing of a row."""
+        """Return the properties in the last observation of a row's thing."""
         seen = self.world.seen.get(row.key)
         return seen.observation.properties if seen is not None else {}
 
     def orphans_of(self, row: Resource, token: str) -> list[Orphan]:
-        """Return the orphan to watch for a token that was given up; none for what lives in the database alone."""
+        """Return the orphan to watch for an abandoned token; none for types that live in the database alone."""
         return [Orphan(token, kind_of(row.type), self.world.stack.project)] if is_outside(row.type) else []
 
     @property
@@ -137,10 +137,10 @@ class Pass:
 
     @property
     def heals_more(self) -> bool:
-        """Whether it is, where that matters to others."""
+        """Whether healing has increased and other shards depend on the count."""
         return self.counts_healing and self.begins_healing
 
     @property
     def counts_healing(self) -> bool:
-        """Whether the row of the shard has the number of resources that it heals: others depend on it."""
+        """Whether the count of resources being healed is stored in the shard's row, for other shards."""
         return self.world.stack.shards > 1 or self.world.brake.limit.binds

@@ -1,4 +1,4 @@
-"""The stage that stores: intents and outcomes, in one transaction that checks the ownership of the shard."""
+"""The storing stage: intents and outcomes, in one transaction that checks the ownership of the shard."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from homeostat.store.stacks import locks, rollouts, snapshots, stacks
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a transaction of a pass found out.
+    """Results of a transaction of a pass.
 
     Attributes:
         abandoned: Whether the stack has been abandoned since it was loaded: then nothing of it may be touched any more.
@@ -83,7 +83,7 @@ def encode(current: Pass, now: float) -> EncodedWrites:
 
 
 def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: bool = True) -> None:
-    """Write what was encoded, within a transaction.
+    """Write the encoded changes, within a transaction.
 
     Args:
         current: The pass.
@@ -132,7 +132,7 @@ def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> 
 
 
 def _is_to_be_checked(row: Resource) -> bool:
-    """Return whether the health of a row is looked at at once: an action of its policy has ended, or it was made."""
+    """Return whether to check the row's health now: it was just created, or a recovery action ended."""
     recovered = row.marks is not None and row.marks.recovery is not None and not row.busy
     return recovered or (row.action == Action.CREATE and row.status == Status.COMPLETE)
 

@@ -1,11 +1,17 @@
 """Lifecycle of one resource: a module for each subject that decides about it.
 
-- `create`, `update`, `replace`, `heal`, `delete`, `adopt`: when each of these begins, and how it is intended
+- `create`, `update`, `replace`, `heal`, `delete`, `adopt`: the beginning of each of these acts, and its intent
+- `deletion_policy`: deletion policies; `cascade`: deletion together with parts; `deleted_around`: resources of a nested
+  stack below a deletion
+- `handover`: transfer of exclusive resources to a replacement
 - `in_progress`: an act in progress: its end, its repetition, and its redirection by a newer revision
 - `failure`, `marked`, `at_rest`: resources that have failed, are marked unhealthy, or are complete
-- `metadata_updates`: groups whose members get new metadata in a rollout; `rollout_gates`: what that listens to
-- `external`: resources that stand for things not managed here
-- `hooks`: places where a resource stops until a hook is cleared
-- `intents`: how a decision is stored before anything acts on it
+- `recovery`, `recovery_state`: recovery by health policies, and its state in rows
+- `requested`: users' operations, checks and recoveries
+- `metadata_updates`, `definition_rollouts`: groups during rollouts of metadata and definitions; `rollout_gates`: the
+  handles of these rollouts
+- `external`: resources for things not managed here
+- `hooks`: stops of a resource until a hook is cleared
+- `intents`: storage of decisions before any action
 - `names`: names and tokens for the cloud
 """

@@ -1,4 +1,4 @@
-"""A new definition that the members of a group get in a rollout: how the group's row waits for it. Pure.
+"""Rollouts of a new definition to the members of a group: how the group's row waits for their end. Pure.
 
 The stack of such a group is staged (`policies.definition_rollout`), which the observation of it shows. The row begins
 the rollout as soon as that stack is at rest, waits whatever becomes of that stack in the meantime, and is judged by it
@@ -15,14 +15,14 @@ from homeostat.planner.lifecycle import metadata_updates
 
 
 def decide(context: Context, row: Resource, verdict: Verdict, now: float, *, begins: bool = True) -> Decision | None:
-    """Decide about a group in progress; None where its members get no new definition, or it is judged as any other.
+    """Decide about a group in progress; None without a rollout of a definition, or if the usual judgement applies.
 
     Args:
         context: The shard.
         row: Row of the group.
         verdict: The judgement of its stack.
         now: The time.
-        begins: Whether a rollout may begin; where not, none is waited for that does not come to its end by itself.
+        begins: Whether a rollout may start. If not, only rollouts that end unaided are waited for.
     """
     subject, rollout = metadata_updates.subject_of(context, row), context.world.rollouts.get(row.key)
     about = rollout.subject if rollout is not None else None

@@ -1,7 +1,13 @@
-"""Limits on decisions.
+"""Limits on decisions, and the rules behind rollouts and health verdicts.
 
 - `healing`, `healing_policy`: the brake on healing, doubt about looks, and the users' consent
-- `rolling_update`: the batches of a group; `member_reports`: what members say of them
-- `metadata_rollout`: the steps in which members get new metadata
-- `unhealthy`: marks that override what was observed
+- `budget`: the budget of absent members of a group
+- `rolling_update`: the batches of a group; `member_reports`: members' reports on a batch
+- `metadata_rollout`, `definition_rollout`: the steps of rollouts of metadata and definitions
+- `draining`: the drain time of leaving servers
+- `unhealthy`: marks that override observations
+- `detection`: verdicts from the looks of a health policy; `verdicts`: verdicts from single answers; `vantage`: verdicts
+  from looks at URLs from several places; `reported`: verdicts from users' marks
+- `health_brake`: the brake on recoveries; `incidents`: common failures of members; `fences`: hosts of fenced servers
+- `unkept`: values that the cloud does not keep
 """

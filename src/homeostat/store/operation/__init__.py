@@ -4,4 +4,5 @@
 - `periodic`: when periodic work is due; `purge`: deletes what is no longer needed
 - `request_turns`, `changed_servers`: what workers share of how they use a cloud
 - `cloud_identities`: which cloud the handles belong to
+- `message_bus`: progress of notifications
 """

@@ -6,7 +6,9 @@
 - `cancellation`, `deletion`, `locks`, `snapshots`: requests that change a stack
 - `scaling`, `rollouts`: groups that are resized by signals, and members that get new metadata; `rollout_members`:
   which of them come next; `rollout_reports`: what they say of it
+- `member_reports`: members' reports between batches; `member_health`: the health of members, for users
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
+- `below`: the shards of nested stacks
 - `former_members`: whose ids things have that are gone
 - `views`, `progress`: the queries of the APIs
 """

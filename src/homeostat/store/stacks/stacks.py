@@ -23,9 +23,9 @@ def tree_of(stack_id: str) -> Any:
 
 
 def owned_tree_of(stack_id: str) -> Any:
-    """Select the ids of a stack and of all live stacks that are nested in it still.
+    """Select the ids of a stack and of the live stacks nested in it.
 
-    One that was retained when its resource went is not among them, nor what is nested in that one.
+    Excludes stacks retained after the deletion of their resource, and the descendants of those.
     """
     table, resource = schema.stack, schema.resource
     tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True, nesting=True)
@@ -74,7 +74,7 @@ def _by_id(stack_id: str) -> Select[Any]:
 
 
 def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
-    """Return the minutes that an action may take, as set for the root stack; None if they were not set."""
+    """Return the time limit of an action in minutes, as set for the root stack; None if not set."""
     if stack.parent_id is None:
         return int(stack.timeout_mins) if stack.timeout_mins is not None else None
     return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()

@@ -10,7 +10,8 @@ from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import check_done, unknown
-from homeostat.api.services.clusters.clusters import ClusterChange, check_free
+from homeostat.api.services.clusters.clusters import check_free
+from homeostat.api.services.clusters.plans import ClusterChange
 from homeostat.api.services.clusters.quotas import check_room
 from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.sizing import sizes_of
@@ -32,18 +33,18 @@ OF_A_CLUSTER = ("name", "metadata", "timeout", "config")
 
 
 class NoChange(Exception):
-    """A cluster is as it should be."""
+    """The cluster already matches its spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a template wants of a cluster, read and looked up.
+    """The spec of a cluster in a template, parsed and with its references resolved.
 
     Attributes:
-        given: `OF_A_CLUSTER`, as far as the template says them.
+        given: The fields of `OF_A_CLUSTER` that the template sets.
         profile: Row of the profile.
         sizes: Its sizes.
-        policies: Ids of policies, and whether each is to act.
+        policies: Id of a policy -> whether it is enabled.
     """
 
     given: Mapping[str, Any]
@@ -53,7 +54,7 @@ class Wanted:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What is kept of it: what the cluster itself does not tell."""
+        """The part of the spec that is stored, since the cluster itself does not show it."""
         return {"desired_capacity": self.sizes.desired, "policies": list(self.policies)}
 
 
@@ -124,7 +125,7 @@ class Clusters:
         )
 
     def _wanted(self, asking: RequestScope, spec: Fields) -> Wanted:
-        """Return what a spec wants, checked as the body of a request is.
+        """Return a spec, checked like the body of a request.
 
         Raises:
             Rejected: BadRequest.
@@ -146,13 +147,13 @@ class Clusters:
     # -- changing ----------------------------------------------------------------------------------------------------
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        """Bring a cluster to a spec: its policies first, at once, then the rest with one revision of its stack.
+        """Change a cluster to match a spec: its policies at once, then the rest with one revision of its stack.
 
-        Nodes of which others are notified before they go do so after that. What is in error although it is as it should
-        be is converged.
+        Nodes with a lifecycle hook are removed after the hook. A cluster in ERROR that already matches its spec is
+        converged.
 
         Raises:
-            Transient: Nodes go next, once this is done.
+            Transient: Nodes are removed in a second step, after this one.
         """
         asking = self._context.asking(by)
         wanted = self._wanted(asking, spec)

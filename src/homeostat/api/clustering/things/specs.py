@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from homeostat.api.clustering import policies, profiles, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
-from homeostat.api.services.clusters.clusters import StartedAction
+from homeostat.api.services.clusters.plans import StartedAction
 from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.specs import spec_of_template

@@ -1,5 +1,7 @@
 """Schemas of responses, for the OpenAPI document. Responses are built as plain data, not from these classes.
 
-One module for each subject: `stacks`, `resources`, `explanations`, `convergence`, `events`,
-`previews`, `templates`, `about`, `configs`.
+One module for each subject:
+
+- `stacks`, `resources`, `graphs`, `explanations`, `convergence`, `events`, `health`, `previews`, `rollouts`,
+  `templates`, `about`, `configs`
 """

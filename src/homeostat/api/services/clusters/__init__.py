@@ -1,9 +1,16 @@
-"""What the Clustering API does: each request becomes rows, and the revision of a stack, in one transaction.
+"""Services of the Clustering API: each request becomes rows, and the revision of a stack, in one transaction.
 
-- `requester`: who asks, and in which project
+- `requester`: the caller and the project; `quotas`: limits on clusters and metadata
 - `specs`: profiles and policies
-- `clusters`, `nodes`: what there is to be; `stack_texts`: the templates of their stacks
-- `sizing`: plans for the sizes of clusters; `rules`: the policies attached to them
-- `receivers`: addresses that begin an action of a cluster
-- `services`: all of them together
+- `clusters`, `nodes`: clusters and nodes; `node_rows`: rows of existing nodes
+- `plans`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
+- `moving`: nodes that change owner
+- `stack_texts`: the templates of clusters and nodes; `stack_requests`: the revisions made from them
+- `rules`, `attached_policies`: the policies attached to clusters; `outside`: server groups and regions in policies;
+  `asked_urls`: checks of URLs in health policies
+- `operations`: operations, checks and recoveries of nodes; `requests`: the requests in the rows of nodes
+- `adopting`, `adopted_stacks`: existing servers and stacks as nodes
+- `receivers`, `message_receivers`: webhooks and message queues that trigger actions
+- `hook_waits`: lifecycle hooks; `cancelling`: cancellation of actions
+- `services`: all services together
 """

@@ -14,7 +14,7 @@ from homeostat.api.services.clusters.moving import Mover, Moving, moved, own_nod
 from homeostat.api.services.clusters.plans import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.api.services.clusters.quotas import check_room, with_size
 from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op
-from homeostat.api.services.clusters.stack_requests import INTERNAL, LEFT_ALONE, request_of
+from homeostat.api.services.clusters.stack_requests import LEFT_ALONE, request_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.pipeline.storing import Also, nothing_more
@@ -38,17 +38,6 @@ NAME_FORMAT = "node.name.format"
 """Key, in the config of a cluster, of the format of the names of its nodes."""
 _cluster = schema.cluster
 _node = schema.node
-__all__ = [
-    "INTERNAL",
-    "LEFT_ALONE",
-    "ChangeBuilder",
-    "ClusterChange",
-    "ClusterService",
-    "Outdated",
-    "StartedAction",
-    "check_free",
-    "request_of",
-]
 
 
 class ClusterService:

@@ -1,6 +1,6 @@
-"""Nodes that go once others have been notified, and have answered, or the time for that is over (ADR 0075).
+"""Lifecycle hooks: removal of nodes after a notification and its answer or timeout (ADR 0075).
 
-What is next is in rows: a worker that dies is followed by another one, which goes on from there.
+The progress is in rows, so another worker continues after a crash.
 """
 
 import logging
@@ -26,15 +26,15 @@ from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
 TAKEN_S = 30.0
-"""Time for which a worker has an action whose message it sends: longer than that may take."""
+"""Time for which a worker owns an action while sending its message: longer than a send may take."""
 DUE_MAX = 100
-"""Actions that one round looks at."""
+"""Actions of one round, at most."""
 CAUSE = "Derived Action with Lifecycle Hook"
 _node = schema.node
 
 
 class Clusters(Protocol):
-    """What is needed of the service for clusters."""
+    """The operations of the service for clusters that hooks use."""
 
     def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]: ...
 
@@ -42,7 +42,7 @@ class Clusters(Protocol):
 
 
 def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
-    """Store an action that waits for one action for each node that is to go; return its id."""
+    """Store a waiting action with a child action for each node to remove; return its id."""
     parent = actions.new_id()
     ids = {node_id: actions.new_id() for node_id in plan.hooked}
     waits = replace(new, id=parent, status=ActionStatus.WAITING, data={WAITS_FOR: list(ids.values())})
@@ -67,7 +67,7 @@ def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapp
 
 
 class LifecycleHooks:
-    """Goes on with actions that wait before nodes go.
+    """Continues actions that wait for lifecycle hooks.
 
     Args:
         db: The database.
@@ -79,7 +79,7 @@ class LifecycleHooks:
         self._clusters = clusters
 
     def complete(self, asking: RequestScope, identity: str, token: str) -> StartedAction:
-        """Let a node go, since what has waited for that is done; an action that does not wait stays as it is.
+        """Release a node whose hook is complete; an action that does not wait stays unchanged.
 
         Args:
             asking: Who asks.
@@ -97,14 +97,14 @@ class LifecycleHooks:
         return StartedAction(cluster.id, row.id)
 
     def tidier(self, sinks: Sinks) -> "HookWorker":
-        """Return what does in a worker what is due; `sinks` send the messages."""
+        """Return the background task that runs due hooks; `sinks` send the messages."""
         return HookWorker(self._db, self, sinks)
 
     def release_nodes(self, cluster_id: str, owner: Row[Any]) -> None:
-        """Let all nodes of a cluster go that have waited long enough; `owner` is the action of one of them.
+        """Remove all nodes of a cluster whose hook has ended; `owner` is the action of one of them.
 
         Raises:
-            Rejected: The cluster is gone, or something else goes on with it.
+            Rejected: The cluster does not exist, or has a conflicting action.
         """
         caller = Caller(user=owner.user, project=owner.project, user_id=owner.user, domain=owner.domain)
         self._clusters.change(RequestScope(caller, owner.project), cluster_id, self._leaving)
@@ -128,7 +128,7 @@ def _is_ready(row: Row[Any], now: float) -> bool:
 
 
 class HookWorker:
-    """Sends messages, and lets nodes go, as it is due. One thread calls it, about once a second."""
+    """Sends due messages and removes due nodes. One thread calls it, about once a second."""
 
     def __init__(self, db: Database, waits: LifecycleHooks, sinks: Sinks) -> None:
         self._db = db
@@ -136,7 +136,7 @@ class HookWorker:
         self._sinks = sinks
 
     def tidy(self) -> int:
-        """Do what is due; return for how many actions that was.
+        """Process the due actions, and return their number.
 
         Raises:
             Transient: The database does not answer.

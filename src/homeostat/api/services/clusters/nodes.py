@@ -5,20 +5,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from homeostat.api.services.clusters.clusters import (
-    LEFT_ALONE,
-    ClusterChange,
-    ClusterService,
-    Outdated,
-    StartedAction,
-    check_free,
-    request_of,
-)
+from homeostat.api.services.clusters.clusters import ClusterService, check_free
 from homeostat.api.services.clusters.moving import own_node
+from homeostat.api.services.clusters.plans import ClusterChange, Outdated, StartedAction
 from homeostat.api.services.clusters.quotas import with_size
 from homeostat.api.services.clusters.requester import InTransaction, RequestScope, no_op
 from homeostat.api.services.clusters.sizing import facts_of, placements, sizes_of
-from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
+from homeostat.api.services.clusters.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.api.services.stacks import StackService

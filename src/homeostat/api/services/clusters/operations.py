@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from homeostat.api.services.clusters.clusters import ClusterService, StartedAction, check_free
+from homeostat.api.services.clusters.clusters import ClusterService, check_free
 from homeostat.api.services.clusters.nodes import NodeService
+from homeostat.api.services.clusters.plans import StartedAction
 from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.api.services.clusters.requests import RequestService
 from homeostat.api.services.clusters.stack_requests import TIMEOUT_S
@@ -49,7 +50,7 @@ class OperationService:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def operate_node(self, asking: RequestScope, identity: str, operation: str, parameters: Any) -> StartedAction:
-        """Have an operation carried out on a node.
+        """Perform an operation on a node.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest: there is no such operation; StackLocked; ActionConflict.
@@ -112,7 +113,7 @@ class OperationService:
     def operate_cluster(
         self, asking: RequestScope, identity: str, operation: str, given: Mapping[str, Any], statuses: StatusesOf
     ) -> StartedAction:
-        """Have an operation carried out on the nodes of a cluster that fit some filters.
+        """Perform an operation on the nodes of a cluster that fit some filters.
 
         Args:
             asking: Who asks.

@@ -1,4 +1,4 @@
-"""What a request makes of a cluster: a plan, which is made from what is stored, and stored together with a revision."""
+"""Plans: changes of a cluster, computed from its stored state and stored together with a revision."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from homeostat.clustering.specs import Spec
 
 
 class Outdated(Exception):
-    """The cluster has changed since it was read: it is read again."""
+    """The cluster has changed since it was read, and has to be read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedAction:
-    """What a request has begun."""
+    """An action that a request has begun, and its target."""
 
     target: str
     action: str
@@ -28,12 +28,12 @@ class PolicyChange:
     """A change of the policies that are attached to a cluster.
 
     Attributes:
-        seen: Ids of the bindings that there are, and whether each is switched on: the change is made from these.
-        after: The policies that are attached then.
+        seen: Id of an existing binding -> whether it is enabled: the state that the change was computed from.
+        after: The policies attached after the change.
         added: Columns of a new binding; None for none.
-        removed: Id of the binding that goes; "" for none.
-        changed: Id of a binding -> columns that change.
-        forgotten: Keys of the placements of nodes that have lost their meaning.
+        removed: Id of the removed binding; "" for none.
+        changed: Id of a binding -> changed columns.
+        forgotten: Keys of obsolete placements of nodes.
     """
 
     seen: Mapping[str, bool]
@@ -49,27 +49,27 @@ class ClusterChange:
     """A change of a cluster.
 
     Attributes:
-        action: What is done.
+        action: The type of the action.
         name: The name of the action.
-        inputs: What was asked for.
+        inputs: The inputs of the request.
         columns: New values of columns of the cluster.
-        added: How many nodes are added.
-        leaving: Numbers of the nodes that leave.
-        spec: Another profile for all nodes; None for no other.
+        added: Number of added nodes.
+        leaving: Numbers of the leaving nodes.
+        spec: New profile for all nodes, or None.
         at_once: The stack stays as it is.
-        batches: How nodes are changed; None for all at once.
+        batches: Settings of the batches of changed nodes; None for all at once.
         nodes: Columns of all nodes.
-        placements: Where the nodes that are added go; () where no policy chooses it.
+        placements: Placements of the added nodes; () if no policy chooses them.
         cooled: Policies whose cooldown begins.
-        policies: Another policy, or one less; None where they stay.
-        failure: Why it is not done: its action has failed; "" where it is done.
-        joining: Rows of the nodes without a cluster that become its nodes.
-        released: Rows of the nodes that leave it and stay, each in a stack of its own.
-        hook: Who is notified before the nodes `hooked` go, see `clustering.hooks`; None where none are.
-        hooked: Ids of nodes that go later -> whether others are notified before.
-        awaited: Ids of actions that have waited, and go on with this.
-        target: The node that it is about; "" for the cluster as a whole.
-        one: Columns of the node that it is about, or that is added.
+        policies: Change of the attached policies, or None.
+        failure: Reason of an action that failed without any change; "" for none.
+        joining: Rows of the nodes without a cluster that join it.
+        released: Rows of the nodes that leave it and continue, each in its own stack.
+        hook: Lifecycle hook of the nodes in `hooked` (`clustering.hooks`); None without one.
+        hooked: Id of a node to be removed later -> whether the hook applies to it.
+        awaited: Ids of waiting actions that continue with this change.
+        target: Id of the node to change; "" for the whole cluster.
+        one: Columns of the changed or added node.
     """
 
     action: str
@@ -96,9 +96,9 @@ class ClusterChange:
 
     @property
     def moves(self) -> bool:
-        """Whether nodes join or leave that stay."""
+        """Whether existing nodes join, or leave without being deleted."""
         return bool(self.joining or self.released)
 
 
 ChangeBuilder = Callable[[Connection, Row[Any]], ClusterChange]
-"""Return what to do with a cluster, whose row is given; raise Rejected."""
+"""Return the change of a cluster, from its row; raise Rejected."""

@@ -1,4 +1,4 @@
-"""Who asks for something, in which project, and what is said of what they refer to."""
+"""The caller of a clustering request, and errors for unknown references."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +16,9 @@ class RequestScope:
     """The caller of a request.
 
     Attributes:
-        caller: Who it is.
-        project: The project in which something is made.
-        action_name: What the action is called that begins; "" for its usual name.
+        caller: The authenticated user.
+        project: The project of new objects.
+        action_name: Name of the new action; "" for its usual name.
     """
 
     caller: Caller
@@ -27,17 +27,17 @@ class RequestScope:
 
     @property
     def reach(self) -> str | None:
-        """Project that lookups are limited to; None for an admin, who reaches all."""
+        """Project that lookups are limited to; None for an admin, who has access to all."""
         return None if self.caller.is_admin else self.project
 
     @property
     def owner(self) -> dict[str, Any]:
-        """Columns that say to whom something belongs."""
+        """Columns for the owner of a new row."""
         return {"project": self.project, "user": self.caller.user_id or self.caller.user, "domain": self.caller.domain}
 
 
 InTransaction = Callable[[Connection, str], None]
-"""Store something in the transaction that makes or changes the thing of this id. What it raises undoes both."""
+"""Store further rows in the transaction that makes or changes the object of this id. An error undoes both."""
 
 
 def no_op(tx: Connection, identity: str) -> None:
@@ -46,10 +46,10 @@ def no_op(tx: Connection, identity: str) -> None:
 
 @contextmanager
 def referring(subject: str) -> Iterator[None]:
-    """Look up what a request refers to: where that is not found the request is wrong, and its address is not.
+    """Look up a reference of a request: an unknown one makes the request invalid (400), not its address (404).
 
     Args:
-        subject: What is looked up, such as `The specified policy 'p'`.
+        subject: The reference, such as `The specified policy 'p'`.
 
     Raises:
         Rejected: BadRequest in the place of ResourceNotFound.

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Row, select
 
 from homeostat.api.services.clusters import attached_policies, outside
 from homeostat.api.services.clusters.asked_urls import unaskable_url
-from homeostat.api.services.clusters.clusters import ClusterService, StartedAction
+from homeostat.api.services.clusters.clusters import ClusterService
 from homeostat.api.services.clusters.outside import Found
-from homeostat.api.services.clusters.plans import ClusterChange, Outdated, PolicyChange
+from homeostat.api.services.clusters.plans import ClusterChange, Outdated, PolicyChange, StartedAction
 from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.specs import SpecService
 from homeostat.api.services.pipeline.prerequisites import Prerequisites

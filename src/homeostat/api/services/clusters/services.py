@@ -9,7 +9,7 @@ from homeostat.api.services.clusters import specs
 from homeostat.api.services.clusters.adopting import Adopter
 from homeostat.api.services.clusters.asked_urls import unaskable_url
 from homeostat.api.services.clusters.cancelling import ActionService
-from homeostat.api.services.clusters.clusters import INTERNAL, ClusterService
+from homeostat.api.services.clusters.clusters import ClusterService
 from homeostat.api.services.clusters.hook_waits import LifecycleHooks
 from homeostat.api.services.clusters.message_receivers import MessageReceivers
 from homeostat.api.services.clusters.nodes import NodeService
@@ -18,6 +18,7 @@ from homeostat.api.services.clusters.receivers import ReceiverService
 from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.api.services.clusters.rules import Bindings
 from homeostat.api.services.clusters.sizing import Sizing
+from homeostat.api.services.clusters.stack_requests import INTERNAL
 from homeostat.api.services.clusters.stack_texts import ClusterFacts, stack_text
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService

@@ -4,8 +4,8 @@
     request     StackRequest: what a user sends
     merging     -> Desired: with what is stored, the operator's environment, and templates fetched by URL (`fetching`)
     (compiling) -> Compiled: `desired.compiling`
-    checking    -> Checked: every resource of the tree (`expansion`), and what it needs from outside (`requirements`)
-    prerequisites, regions: what it needs, looked up in the clouds
+    checking    -> Requirements (`requirements`): every resource of the tree (`expansion`), and its needs from outside
+    prerequisites, regions: these needs, looked up in the clouds; the result of all is Checked
     storing     -> the revision's number
 
 Stages that come later may import the values of earlier ones.

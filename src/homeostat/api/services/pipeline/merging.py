@@ -53,7 +53,7 @@ class Merger:
 
 
 def checked_size(desired: Desired) -> Desired:
-    """Return a desired state whose parts are not too many: a PATCH adds to what is there, a URL brings more.
+    """Return the desired state if its parts are within the limits: a PATCH or a URL adds to those of the request.
 
     Raises:
         Rejected: RequestLimitExceeded.
@@ -64,7 +64,7 @@ def checked_size(desired: Desired) -> Desired:
 
 
 def _patched(before: Desired, request: StackRequest) -> Desired:
-    """Return `before` with `request` applied on top; stored parameters that the new template lacks are dropped."""
+    """Merge as `Merger.patch` does, without completing the result."""
     template = before.template if request.template is None else request.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
     stored = _values(before.environment, before.parameters)
