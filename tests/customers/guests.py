@@ -4,6 +4,7 @@ import base64
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -131,8 +132,23 @@ class Scripts:
     def _started(self, id: str, script: bytes) -> subprocess.Popen[bytes]:
         path = self.place / id
         path.write_bytes(script)
+        # A script that listens again and again would keep a processor busy where there is nothing to listen with.
+        environment = (
+            os.environ if shutil.which("nc") else {**os.environ, "PATH": f"{self._idle()}:{os.environ['PATH']}"}
+        )
         with (self.place / f"{id}.out").open("wb") as out:
-            return subprocess.Popen(["sh", path], stdout=out, stderr=out, cwd=self.place, start_new_session=True)
+            return subprocess.Popen(
+                ["sh", path], stdout=out, stderr=out, cwd=self.place, env=environment, start_new_session=True
+            )
+
+    def _idle(self) -> Path:
+        """Return a directory with an `nc` that listens to nothing."""
+        program = self.place / "bin" / "nc"
+        if not program.exists():
+            program.parent.mkdir()
+            program.write_text("#!/bin/sh\nexec sleep 3600\n")
+            program.chmod(0o755)
+        return program.parent
 
 
 def _script_of(user_data: str) -> bytes:
