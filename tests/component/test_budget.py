@@ -16,6 +16,7 @@ from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.store.shards import shards
 from homeostat.store.stacks import revisions, stacks
 from tests.component.running import Service, double, group, server
@@ -55,7 +56,7 @@ def away(service: Service, child: str) -> dict[str, Absence]:
         stack = stacks.get(tx, child)
         assert stack is not None
         group = revisions.group_of(tx, stack.id, stack.revision)
-        return absences(tx, stacks.facts(stack), group or {})
+        return absences(tx, stacks.facts(stack), group or GroupDefinition({}, None, 0))
 
 
 def until(service: Service, holds: Callable[[], bool], within_s: float = LOST_S) -> None:

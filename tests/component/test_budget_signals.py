@@ -9,6 +9,7 @@ from homeostat.convergence.absences import absences
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
+from homeostat.model.group import GroupDefinition
 from homeostat.store.stacks import revisions, stacks
 from tests.component.fleets import HEAT, Fleet
 
@@ -20,7 +21,9 @@ def away(fleet: Fleet) -> dict[str, Absence]:
     with fleet.db.read() as tx:
         stack = stacks.get(tx, fleet.child().id)
         assert stack is not None
-        return absences(tx, stacks.facts(stack), revisions.group_of(tx, stack.id, stack.revision) or {})
+        return absences(
+            tx, stacks.facts(stack), revisions.group_of(tx, stack.id, stack.revision) or GroupDefinition({}, None, 0)
+        )
 
 
 def explained(fleet: Fleet, stack_id: str, name: str) -> tuple[str, str] | None:

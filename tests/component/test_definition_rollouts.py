@@ -112,7 +112,7 @@ class Fleet(Service):
         with self.db.read() as tx:
             found = revisions.group_of(tx, child.id, child.revision)
         assert found is not None
-        return dict(found)
+        return found.encoded()
 
     @property
     def group_row(self) -> Any:

@@ -18,6 +18,7 @@ from homeostat.desired.implied import with_implied
 from homeostat.desired.members import MEMBERS_PER_SHARD, group_desired
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
+from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action, Status
 from homeostat.planner import outcome
 from homeostat.store.shards import leases, shards
@@ -32,7 +33,7 @@ MEMBER = {"type": "OS::Nova::Server", "properties": {"name": "m%index%"}}
 
 
 def group(count: int, skip: Sequence[str] = ()) -> Desired:
-    return group_desired({"resource_def": MEMBER, "index_var": "%index%", "count": count, "skip": list(skip)})
+    return group_desired(GroupDefinition(MEMBER, "%index%", count, tuple(skip)))
 
 
 def test_graphs_are_compiled_once() -> None:

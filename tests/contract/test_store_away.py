@@ -10,6 +10,7 @@ from tests.contract.test_store_series import awake, group, rolling
 from homeostat.convergence import rolling_update
 from homeostat.convergence.absences import absences
 from homeostat.model.budget import Absence
+from homeostat.model.group import GroupDefinition
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
@@ -41,7 +42,7 @@ def shard(db: Database, stack_id: str, number: int = 0, **values: Any) -> None:
 
 def found(db: Database, stack_id: str) -> dict[str, Absence]:
     with db.read() as tx:
-        return absences(tx, stacks.facts(stack_row(db, stack_id)), {})
+        return absences(tx, stacks.facts(stack_row(db, stack_id)), GroupDefinition({}, None, 0))
 
 
 def test_who_is_away(database: Database) -> None:
@@ -108,7 +109,7 @@ def test_how_a_group_stands(database: Database) -> None:
         plain = revisions.standing_of(tx, add_stack_id(database), 1)
         seen = [revisions.standing_of(tx, stack_id, 2, number) for number in (0, 1)]
     assert plain is None
-    assert [each and (each.intent, each.unrest, each.group["count"]) for each in seen] == [
+    assert [each and (each.intent, each.unrest, each.group.count) for each in seen] == [
         ("i", Unrest(3, 0), 2500),
         ("i", Unrest(0, 0), 2500),
     ]

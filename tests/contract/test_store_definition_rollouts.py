@@ -1,13 +1,13 @@
 """Rollouts of a new definition on SQLite and on PostgreSQL: a step, its members, and the way back."""
 
 from dataclasses import replace
-from typing import Any
 
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
 from homeostat.convergence.metadata_rollouts import MetadataRollouts
 from homeostat.desired.members import group_desired
+from homeostat.model.group import GroupDefinition, RangedDefinition
 from homeostat.model.rollout import AppliesTo, Rollout, RolloutBegin, RolloutSettings, RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies import definition_rollout
@@ -17,7 +17,7 @@ from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import action_begin, rollout_members, rollouts, stacks
 
 SETTINGS = RolloutSettings("canary", ("1", "100%"), approval=True, applies_to=AppliesTo.DEFINITION)
-OLD: dict[str, Any] = {"resource_def": {"type": "a"}, "index_var": None, "count": 3, "skip": []}
+OLD = GroupDefinition({"type": "a"}, None, 3)
 
 
 def staged(database: Database) -> tuple[str, str]:
@@ -32,7 +32,7 @@ def staged(database: Database) -> tuple[str, str]:
         row = stacks.for_update(database, tx, members)
         assert row is not None
         subject = int(row.revision) + 1
-        group = definition_rollout.begin(OLD, {**OLD, "resource_def": {"type": "b"}}, subject)
+        group = definition_rollout.begin(OLD, replace(OLD, resource_def={"type": "b"}), subject)
         action_begin.revise(database, tx, row, Action.UPDATE, replace(group_desired(group), size=3), NOW, 60.0)
         begun = Rollout("grp", top, 0, "grp", members, RolloutState.RUNNING, SETTINGS, due_at=NOW, subject=subject)
         rollouts.apply(tx, [top], [RolloutBegin(begun)], NOW, 60.0)
@@ -46,11 +46,12 @@ def rest(database: Database, stack_id: str) -> None:
         tx.execute(update(table).where(table.c.id == stack_id).values(status=Status.COMPLETE))
 
 
-def group_of(database: Database, stack_id: str) -> dict[str, Any]:
+def group_of(database: Database, stack_id: str) -> GroupDefinition:
     revision = schema.revision
     chosen = select(revision.c.template).where(revision.c.stack_id == stack_id)
     with database.read() as tx:
-        return dict(tx.execute(chosen.order_by(revision.c.number.desc()).limit(1)).scalar_one())
+        stored = tx.execute(chosen.order_by(revision.c.number.desc()).limit(1)).scalar_one()
+    return GroupDefinition.decoded(stored)
 
 
 def rollout(database: Database) -> Rollout:
@@ -71,7 +72,7 @@ def test_a_step_is_a_revision_of_the_members_and_so_is_the_way_back(database: Da
     going.advance("grp")
     first = rollout(database)
     assert (first.step, first.active, first.giving) == (1, 1, stack_row(database, members).revision)
-    assert group_of(database, members)["earlier"] == [{"resource_def": {"type": "a"}, "numbers": [[1, 3]]}]
+    assert group_of(database, members).earlier == (RangedDefinition({"type": "a"}, ((1, 3),)),)
     assert stack_row(database, members).status == Status.IN_PROGRESS
     rest(database, members)
     going.advance("grp")
@@ -79,7 +80,7 @@ def test_a_step_is_a_revision_of_the_members_and_so_is_the_way_back(database: Da
     assert (given.giving, given.reason, handles(database)) == (None, "step 1 is done and waits for approval", {"h0"})
     going.approve("grp", step=1)
     going.advance("grp")
-    assert (rollout(database).active, "earlier" in group_of(database, members)) == (3, False)
+    assert (rollout(database).active, bool(group_of(database, members).earlier)) == (3, False)
     assert going.roll_back("grp").state == RolloutState.ROLLED_BACK
     assert group_of(database, members) == OLD
 
@@ -110,7 +111,7 @@ def test_a_cancelled_rollout_is_carried_out_by_what_takes_it_up(database: Databa
     with database.write() as tx:
         shards.wake(tx, top, NOW, shards.USER)
         rollouts.take_back(tx, [top], "ended", NOW)
-    assert "staged" in group_of(database, members)
+    assert group_of(database, members).staged is not None
     going.advance("grp")
     assert group_of(database, members) == OLD
     assert (rollout(database).state, rollout(database).due_at) == (RolloutState.ROLLED_BACK, None)

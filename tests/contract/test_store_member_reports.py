@@ -9,6 +9,7 @@ from tests.contract.store_cases import NOW, add_stack, at_once, resource
 
 from homeostat.builtin.member_reports import MemberReport, MemberReports
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.planner.policies.member_reports import Tally
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -23,7 +24,15 @@ BATCH = [[0, 2], [4, MEMBERS]]
 
 def group_of(since: float = NOW, **asked: Any) -> dict[str, Any]:
     usual = {"timeout": 60.0, "percent": 100.0, "count": None, "succeeded": 0, "lost": 0, "number": 1, "total": 9}
-    rollout = {"target": MEMBERS, "batch": BATCH, "reports": {**usual, "since": since, **asked}}
+    rollout: dict[str, Any] = {
+        "target": MEMBERS,
+        "max_batch_size": MEMBERS,
+        "min_in_service": 0,
+        "pause_time": 0.0,
+        "batch": BATCH,
+    }
+    rollout["batch"] = BATCH
+    rollout["reports"] = {**usual, "since": since, **asked}
     return {"resource_def": {}, "index_var": None, "count": MEMBERS, "skip": [], "rollout": rollout}
 
 
@@ -65,8 +74,11 @@ def store(database: Database, member: str, at: float, *, failed: bool = False, s
 
 
 def tally(database: Database, stack_id: str, **asked: Any) -> Tally:
+    series = GroupDefinition.decoded(group_of(**asked)).series
+    assert series is not None
+    assert series.reports is not None
     with database.read() as tx:
-        return member_reports.tally(tx, stacks.get(tx, stack_id), group_of(**asked), [0])
+        return member_reports.tally(tx, stacks.get(tx, stack_id), series, series.reports, [0])
 
 
 def woken(database: Database, stack_id: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import RolloutSettings, RolloutState, load
 from homeostat.resources import groups
 from tests.simulation.rollout_laws import Member, Rolling, RolloutLaws, reachable
@@ -206,6 +207,7 @@ def _loaded(template: str) -> Mapping[str, Any]:
     return found
 
 
-def definitions(group: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def definitions(stored: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Definitions of the members of a group, by their names."""
-    return dict(groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])))
+    group = GroupDefinition.decoded(stored)
+    return dict(groups.definitions_between(group, 0, groups.end_of(group)))

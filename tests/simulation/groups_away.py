@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
+from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 
 PREPARED_WITHIN = 100
@@ -24,6 +25,6 @@ def away_now(db: Any) -> dict[str, set[str]]:
     return away
 
 
-def members_of(group: groups.Group) -> dict[str, Any]:
+def members_of(group: GroupDefinition) -> dict[str, Any]:
     """Return the definition of each member of a group by its name."""
-    return dict(groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])))
+    return dict(groups.definitions_between(group, 0, groups.end_of(group)))

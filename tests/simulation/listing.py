@@ -1,6 +1,7 @@
 """Users who update the own stacks of groups with templates that list their members."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from homeostat.api.services.pipeline.request import StackRequest
@@ -23,7 +24,7 @@ def list_members(rng: random.Random, service: StackService, stack_id: str) -> bo
         group = revisions.group_of(tx, stack_id, row.revision) if row is not None else None
     if group is None or not groups.size_of(group):
         return False
-    whole = {**group, "count": groups.size_of(group)}
+    whole = replace(group, count=groups.size_of(group))
     resources: dict[str, Any] = dict(group_text(whole))
     names = sorted(resources, key=int)
     name = rng.choice(names)
@@ -32,7 +33,7 @@ def list_members(rng: random.Random, service: StackService, stack_id: str) -> bo
     resources[name] = {**one, "properties": {**one["properties"], changed: f"listed-{rng.randint(0, 1)}"}}
     if rng.random() < 0.3:
         gone = rng.choice(names)
-        next_name = str(groups.names_end(whole["count"] + 1, whole["skip"]) - 1)
+        next_name = str(groups.names_end(whole.count + 1, whole.skip) - 1)
         resources[next_name] = resources.pop(gone)
     service.update(stack_id, StackRequest({**GENERATED, "resources": resources}), patch=rng.random() < 0.7)
     return True

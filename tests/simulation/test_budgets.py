@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from homeostat.model.budget import Limit
+from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Status
-from homeostat.resources import groups
 from homeostat.store.stacks import revisions
 from tests.simulation.groups_away import PREPARED_WITHIN, RELEASED_WITHIN, away_now, members_of
 from tests.simulation.playing import play_until, replay, with_story
@@ -99,7 +99,7 @@ class _Standing(NamedTuple):
 
     revision: int
     updated_at: float | None
-    group: groups.Group | None
+    group: GroupDefinition | None
 
 
 class BudgetWorld(ScalingWorld):
@@ -158,17 +158,18 @@ class BudgetWorld(ScalingWorld):
             with self.db.read() as tx:
                 group = revisions.group_of(tx, stack_id, revision)
             self._stood[stack_id] = _Standing(revision, updated_at, group)
-            if before is not None and before.group and group and "rollout" in group:
+            if before is not None and before.group and group and group.series is not None:
                 # A revision that comes with no action of its own is one that a batch has come to rest for.
                 first = before.updated_at != updated_at
                 self._judge_batch(stack_id, before.group, group, away[stack_id], first=first)
         self._recent = [*self._recent[1 - PREPARED_WITHIN :], away]
 
     def _judge_batch(
-        self, stack_id: str, before: groups.Group, after: groups.Group, away: set[str], *, first: bool
+        self, stack_id: str, before: GroupDefinition, after: GroupDefinition, away: set[str], *, first: bool
     ) -> None:
-        plan, old, new = after["rollout"], members_of(before), members_of(after)
-        limit = Limit(plan["min_in_service"], plan.get("max_unavailable") or "")
+        plan, old, new = after.series, members_of(before), members_of(after)
+        assert plan is not None
+        limit = Limit(plan.min_in_service, plan.max_unavailable)
         there = old.keys() & new.keys()
         changed = {name for name in there if old[name] != new[name]}
         away, taken = away & there, changed - away
@@ -176,14 +177,14 @@ class BudgetWorld(ScalingWorld):
         recent = [each.get(stack_id, set()) for each in self._recent[0 if first else -RELEASED_WITHIN :]]
         taken = taken.difference(*recent)
         away = away.intersection(*recent)
-        kept = min(limit.min_in_service, plan["target"], before["count"])
-        most = min(len(there) - kept, limit.unavailable_max(plan["target"]))
+        kept = min(limit.min_in_service, plan.target, before.count)
+        most = min(len(there) - kept, limit.unavailable_max(plan.target))
         if not limit.binds or not taken:
             return
         self.first += first
         self.later += not first
         self.full += len(away) + len(taken) == most
-        self.spared += bool(away) and len(changed) < plan["max_batch_size"]
+        self.spared += bool(away) and len(changed) < plan.max_batch_size
         if len(away) + len(taken) > most:
             self.watcher.wrong.append(
                 f"{sorted(away)} are away, and {sorted(taken)} are changed: at most {most} may be ({first=}, {plan})"

@@ -17,6 +17,7 @@ from homeostat.api.services.stacks import StackService
 from homeostat.builtin.member_reports import MemberReport
 from homeostat.model.budget import Limit
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Status
 from homeostat.resources import groups
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
@@ -169,7 +170,7 @@ class SignalledWorld(TroubledWorld):
 
     def _judge_limit(self, stack_id: str, before: Waiting, after: Waiting, away: set[str]) -> None:
         """No more members are away than may be, those included that have to report."""
-        plan, old, new = after.group["rollout"], members_of(before.group), members_of(after.group)
+        plan, old, new = after.group["rollout"], _members_of(before), _members_of(after)
         there = old.keys() & new.keys()
         # One that has no row yet serves nobody.
         changed = {name for name in there & before.members.keys() if old[name] != new[name]}
@@ -338,3 +339,7 @@ def test_groups_that_wait_for_signals_converge_and_no_law_is_broken(seed: int) -
 
 def test_batches_follow_one_another_in_these_worlds() -> None:
     play_until(played, range(36), {"reported": 21, "batches": 5, "heard": 5, "limited": 4})
+
+
+def _members_of(waiting: Waiting) -> dict[str, Any]:
+    return members_of(GroupDefinition.decoded(waiting.group))

@@ -160,14 +160,14 @@ def _may_decide(tx: Connection, key: str, waiting: Row[Any], said: MemberReport,
 
     That is so after the first failure of a member, and once as many members have reported as the batch has.
     """
-    group: Mapping[str, Any] = revisions.group_of(tx, waiting.id, waiting.revision) or {}
-    asked = (group.get("rollout") or {}).get("reports")
-    if waiting.status != Status.IN_PROGRESS or asked is None:
+    group = revisions.group_of(tx, waiting.id, waiting.revision)
+    asked = group.series.reports if group is not None and group.series is not None else None
+    if group is None or asked is None or waiting.status != Status.IN_PROGRESS:
         return False
     if said.failed:
-        return failed_before is None or failed_before < asked["since"]
-    expected = member_reports.expected(group)
-    return member_reports.count(tx, key, expected, asked["since"]) >= expected
+        return failed_before is None or failed_before < asked.since
+    expected = member_reports.expected(group, asked)
+    return member_reports.count(tx, key, expected, asked.since) >= expected
 
 
 def _check_id(member: str) -> None:

@@ -6,17 +6,17 @@ from sqlalchemy import Connection
 
 from homeostat.desired.members import batch_shards, leaves_alone, shards_between
 from homeostat.model.budget import Absence
+from homeostat.model.group import GroupDefinition, Reports
 from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.budget import absence_of
-from homeostat.resources.groups import Group
 from homeostat.store.shards import away
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.stacks import member_reports
 
 
-def absences(tx: Connection, stack: StackFacts, group: Group) -> dict[str, Absence]:
+def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[str, Absence]:
     """Return the members of a group that are away, by name.
 
     Args:
@@ -29,7 +29,7 @@ def absences(tx: Connection, stack: StackFacts, group: Group) -> dict[str, Absen
 
 
 def beside(
-    mine: Mapping[str, Absence], tx: Connection, stack: StackFacts, number: int, unrest: Unrest, group: Group
+    mine: Mapping[str, Absence], tx: Connection, stack: StackFacts, number: int, unrest: Unrest, group: GroupDefinition
 ) -> dict[str, Absence]:
     """Return the members of a group that are away, where those in one of its shards are known.
 
@@ -55,12 +55,12 @@ def beside(
     return dict.fromkeys(_unheard(tx, stack, group), Absence.AWAITED) | found
 
 
-def awaited(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+def awaited(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members that an update has changed or made, and that have yet to report success.
 
     Once an update is over it waits for no one. Where it was refused, those that did not report success stay away.
     """
-    return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _waits_for_reports(stack, group) else []
+    return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _awaited_reports(stack, group) else []
 
 
 def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence]) -> set[str]:
@@ -77,20 +77,23 @@ def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence
     return found
 
 
-def _waits_for_reports(stack: StackFacts, group: Group) -> bool:
-    asked = (group.get("rollout") or {}).get("reports")
-    return asked is not None and asked["count"] is None and stack.complete_revision != stack.revision
+def _awaited_reports(stack: StackFacts, group: GroupDefinition) -> Reports | None:
+    """Return the reports that an update waits for; None if it waits for none, or is over."""
+    asked = rolling_update.reports_of(group)
+    waits = asked is not None and asked.count is None and stack.complete_revision != stack.revision
+    return asked if waits else None
 
 
-def _late(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members of the batch under way that have yet to report success."""
-    if not _waits_for_reports(stack, group):
+    asked = _awaited_reports(stack, group)
+    if asked is None:
         return []
-    rollout = group["rollout"]
-    return member_reports.unreported(tx, stack, rollout["batch"], rollout["reports"]["since"], batch_shards(group))
+    batch, shards = rolling_update.batch_of(group), batch_shards(group, asked)
+    return member_reports.unreported(tx, stack, batch, asked.since, shards)
 
 
-def _unheard(tx: Connection, stack: StackFacts, group: Group) -> list[str]:
+def _unheard(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members that had not reported when the update began, have not done so since, and come first in it."""
     found: list[str] = []
     left = rolling_update.unheard(group)

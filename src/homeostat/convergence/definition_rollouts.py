@@ -11,12 +11,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, update
 
 from homeostat.desired.members import group_desired, reached_shards, touched_shards
+from homeostat.model.group import GroupDefinition
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies import definition_rollout
 from homeostat.planner.policies.definition_rollout import Unreached
-from homeostat.resources import groups
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
@@ -24,12 +24,11 @@ from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, revisions, rollout_members, rollout_reports, rollouts, stacks
-from homeostat.store.stacks.revisions import Desired
 from homeostat.store.stacks.rollout_reports import Gate, Report
 
 TIMEOUT_S = 3600.0
 """Seconds in which the members of a step get their definition, where neither the rollout nor the stack says more."""
-ENDS: Mapping[str, Callable[[groups.Group], dict[str, Any]]] = {
+ENDS: Mapping[str, Callable[[GroupDefinition], GroupDefinition]] = {
     RolloutState.SUCCEEDED: definition_rollout.finished,
     RolloutState.ROLLED_BACK: definition_rollout.taken_back,
     RolloutState.ABORTED: definition_rollout.stopped,
@@ -52,7 +51,7 @@ class Staged:
     """
 
     stack: Row[Any]
-    group: groups.Group
+    group: GroupDefinition
     locked: bool
 
 
@@ -150,7 +149,7 @@ def end(db: Database, tx: Connection, rollout: Rollout, found: Staged, now: floa
 
 
 def _revise(
-    db: Database, tx: Connection, rollout: Rollout, found: Staged, after: groups.Group, now: float, timeout_s: float
+    db: Database, tx: Connection, rollout: Rollout, found: Staged, after: GroupDefinition, now: float, timeout_s: float
 ) -> int:
     if not found.locked:
         raise MembersNotLocked
@@ -158,7 +157,7 @@ def _revise(
     intent = revisions.intent_of(tx, stack.id, stack.revision)
     # To the group it is the same act; environment and files are copied from the revision before.
     desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
-    touched = touched_shards(Desired("group", found.group), desired)
+    touched = touched_shards(group_desired(found.group), desired)
     within_s = _time_s(tx, rollout, timeout_s)
     number = action_begin.revise(db, tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
     _forget(tx, rollout, stack)

@@ -16,6 +16,7 @@ from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.members import numbers_of, shard_of
 from homeostat.model.budget import Absence
+from homeostat.model.group import GroupDefinition
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
@@ -23,7 +24,6 @@ from homeostat.model.world import HEAL_SHARE
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.report.estimate import Chain, Durations, Estimate, critical_path, medians, time_left
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
-from homeostat.resources.groups import Group
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store.shards.away import NO_SHARD, unrest_of
@@ -316,12 +316,12 @@ class Explainer:
 
     def _away(self, stack: Row[Any]) -> str:
         """Return for which of its members the update of a group waits; "" if for none."""
-        group = {} if stack.action in NON_CHANGING_ACTIONS else self._group(stack)
-        if not group or rolling_update.is_over(group):
+        group = None if stack.action in NON_CHANGING_ACTIONS else self._group(stack)
+        if group is None or rolling_update.is_over(group):
             return ""
         facts = stacks.facts(stack)
-        asked = group["rollout"].get("reports")
-        pauses = asked is None or asked["count"] is not None or bool(awaited(self._tx, facts, group))
+        asked = rolling_update.reports_of(group)
+        pauses = asked is None or asked.count is not None or bool(awaited(self._tx, facts, group))
         if pauses and stack.step_at is not None and stack.step_at > self._now:
             return ""
         away = beside({}, self._tx, facts, NO_SHARD, unrest_of(self._tx, stack.id), group)
@@ -343,17 +343,17 @@ class Explainer:
         changed = made = 0
         for each in (stack, *known):
             group = self._group(each)
-            if "rollout" not in group:
+            if group is None or group.series is None:
                 continue
             later, new = rolling_update.remaining(group)
             changed += later - self._already_counted(each.id, group)
             made += new
             # Of the stack itself `progress_of` knows from `wanted` how many members there should be.
             if each is not stack:
-                made += max(0, group["count"] - progress.counted(self._tx, [each.id]).planned)
+                made += max(0, group.count - progress.counted(self._tx, [each.id]).planned)
         return changed, made
 
-    def _already_counted(self, stack_id: str, group: Group) -> int:
+    def _already_counted(self, stack_id: str, group: GroupDefinition) -> int:
         """Count the members of later batches that the counts of their shards contain already.
 
         That is so before the first pass over a new revision, when nothing counts as done.
@@ -365,24 +365,24 @@ class Explainer:
 
     def _asks(self, stack: Row[Any]) -> bool:
         """Return whether the members of a group in progress have to report before it goes on."""
-        return stack.step_at is not None and bool((self._group(stack).get("rollout") or {}).get("reports"))
+        return stack.step_at is not None and rolling_update.reports_of(self._group(stack)) is not None
 
     def _pauses_s(self, stack: Row[Any]) -> float:
         """Return the seconds that the remaining pauses between batches take at least; reports may take no time."""
         group = self._group(stack)
-        if not group.get("rollout") or group["rollout"].get("reports"):
+        if group is None or group.series is None or group.series.reports is not None:
             return 0.0
-        pause_s = float(group["rollout"]["pause_time"])
-        batches = -(-sum(rolling_update.remaining(group)) // int(group["rollout"]["max_batch_size"]))
+        pause_s = float(group.series.pause_time)
+        batches = -(-sum(rolling_update.remaining(group)) // group.series.max_batch_size)
         if stack.step_at is None:
             return batches * pause_s
         return max(0.0, float(stack.step_at) - self._now) + max(0, batches - 1) * pause_s
 
-    def _group(self, stack: Row[Any]) -> Group:
-        """Return what the newest revision of a group in progress says; {} for any other stack."""
+    def _group(self, stack: Row[Any]) -> GroupDefinition | None:
+        """Return the newest revision of a group in progress; None for any other stack."""
         if stack.parent_id is None or stack.status != Status.IN_PROGRESS:
-            return {}
-        return revisions.group_of(self._tx, stack.id, stack.revision) or {}
+            return None
+        return revisions.group_of(self._tx, stack.id, stack.revision)
 
     # -- how long ----------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from homeostat.convergence.absences import awaited, beside
 from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.budget import Absence, Limit
+from homeostat.model.group import GroupDefinition, Range
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
@@ -71,7 +72,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     return brake
 
 
-def _members(tx: Connection, stack: StackFacts, group: groups.Group) -> int:
+def _members(tx: Connection, stack: StackFacts, group: GroupDefinition) -> int:
     """Return how many members a group of several shards has; those that it is about to get are none yet."""
     size = groups.size_of(group)
     if stack.complete_revision in (None, stack.revision):
@@ -84,14 +85,14 @@ def _is_pending(stack: StackFacts) -> bool:
     return stack.status == Status.IN_PROGRESS and stack.complete_revision != stack.revision
 
 
-def _moving(group: groups.Group) -> Sequence[tuple[int, int]] | None:
+def _moving(group: GroupDefinition) -> Sequence[Range] | None:
     """Return the members that a rolling update is changing which has suspended the healing of the others, else None."""
     if not leaves_alone(group):
         return None
-    return [(low, high) for low, high in group["rollout"]["batch"]]
+    return rolling_update.batch_of(group)
 
 
-def _waits_for_lost(tx: Connection, world: World, group: groups.Group, limit: Limit) -> bool:
+def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit: Limit) -> bool:
     """Return whether a rolling update waits for members that no one brings back as long as it keeps them from healing.
 
     It would wait until its time is over: these are healed all the same.

@@ -21,12 +21,12 @@ from homeostat.convergence import snapshot_end
 from homeostat.convergence.absences import beside
 from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_shards
 from homeostat.model.budget import Absence
+from homeostat.model.group import GroupDefinition, Reports
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import member_reports as reporting
 from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.member_reports import Refuse, Rest, Tally
-from homeostat.resources.groups import Group
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
 from homeostat.store.shards import shards
@@ -54,7 +54,7 @@ class Batch:
         waits: For whom the next revision waits.
     """
 
-    group: Group
+    group: GroupDefinition
     pause_s: float = 0.0
     desired: Desired | None = None
     touched: Mapping[int, ShardChange] | None = None
@@ -88,18 +88,19 @@ def next_batch(
     if stack.parent_id is None or stack.action in NON_CHANGING_ACTIONS:
         return None
     standing = revisions.standing_of(tx, stack.id, stack.revision, number)
-    if standing is None or "rollout" not in standing.group:
+    series = standing.group.series if standing is not None else None
+    if standing is None or series is None:
         return None
     group = going = standing.group
-    batch, now = Batch(group, group["rollout"]["pause_time"], number=number), 0.0
-    if asks(group) and stack.complete_revision != stack.revision:
+    batch, now = Batch(group, series.pause_time, number=number), 0.0
+    asked = asked_of(group)
+    if asked is not None and stack.complete_revision != stack.revision:
         if stack.shards > 1 and action_end.others_unsettled(tx, stack, number):
             return replace(batch, tally=UNREAD)
-        asked = group["rollout"]["reports"]
-        tally = member_reports.tally(tx, stack, group, batch_shards(group))
+        tally = member_reports.tally(tx, stack, series, asked, batch_shards(group, asked))
         refusal = reporting.refusal(asked, tally)
-        batch, now = replace(batch, pause_s=asked["timeout"], tally=tally, refusal=refusal), db.now_of(tx)
-        going = {**group, "rollout": {**group["rollout"], "reports": reporting.after(asked, tally)}}
+        batch, now = replace(batch, pause_s=asked.timeout, tally=tally, refusal=refusal), db.now_of(tx)
+        going = group.with_series(replace(series, reports=reporting.after(asked, tally)))
     if rolling_update.is_over(group):
         return batch if batch.tally is not None or leaves_alone(group) else None
     if rolling_update.limit(group).binds:
@@ -111,17 +112,17 @@ def next_batch(
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
     # and the files from the revision before instead of storing them once more.
     after = replace(group_desired(following), intent=standing.intent, copied_from=stack.revision)
-    touched = touched_shards(Desired("group", group), after)
+    touched = touched_shards(group_desired(group), after)
     return replace(batch, desired=revisions.encode(db, after), touched=touched)
 
 
-def asks(group: Group) -> bool:
-    """Return whether members have to report once this revision of a group is at rest.
+def asked_of(group: GroupDefinition) -> Reports | None:
+    """Return the reports that members have to send once this revision of a group is at rest.
 
     Those of a group that is being made do so once all are there.
     """
-    asked = (group.get("rollout") or {}).get("reports")
-    return asked is not None and (asked["count"] is None or rolling_update.is_over(group))
+    asked = rolling_update.reports_of(group)
+    return asked if asked is not None and (asked.count is None or rolling_update.is_over(group)) else None
 
 
 def settle(
@@ -231,10 +232,12 @@ def _paused(tx: Connection, row: Row[Any], batch: Batch, now: float) -> _Stays |
 
 def _reported(db: Database, tx: Connection, row: Row[Any], batch: Batch, tally: Tally, now: float) -> _Stays | None:
     """Decide about a batch whose members have to report; None where it may be followed by what comes next."""
+    series, asked = batch.group.series, rolling_update.reports_of(batch.group)
+    assert series is not None, "a batch is one of a series"
+    assert asked is not None, "reports were counted"
     # What comes next was prepared for what had been reported by then.
-    if member_reports.tally(tx, row, batch.group, batch_shards(batch.group)) != tally:
+    if member_reports.tally(tx, row, series, asked, batch_shards(batch.group, asked)) != tally:
         return _Stays(now)
-    asked = batch.group["rollout"]["reports"]
     due_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     match reporting.verdict(asked, tally, due_at, now):
         case Rest(until):

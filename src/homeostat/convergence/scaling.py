@@ -19,6 +19,7 @@ from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, first_to_leave, is_pending
 from homeostat.desired.members import group_desired, touched_shards
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
@@ -182,26 +183,28 @@ class Scaling:
             raise Rejected("NotSupported", message)
         values = kind.complete(row.properties)
         before = revisions.desired_of(tx, nested.id, nested.revision)
-        if is_pending(nested) and ALARMS in (before.template.get("rollout") or {}).get("suspended", ()):
+        standing = before.group
+        if standing is None:
+            raise LookupError(f"stack {nested.id} has no group")
+        if is_pending(nested) and standing.series is not None and ALARMS in standing.series.suspended:
             return replace(plan, ignored="a rolling update has suspended AlarmNotification")
-        away = away_members(tx, nested, before.template)
+        away = away_members(tx, nested, standing)
         failed = failed_of(away)
-        standing = groups.size_of(before.template)
-        healthy = standing - sum(groups.is_member(name, before.template) for name in failed)
+        healthy = groups.size_of(standing) - sum(groups.is_member(name, standing) for name in failed)
         size = adjusted(healthy, adjustment, *bounds)
         if size == healthy:
             return plan
         leaving = {*failed, *first_to_leave(tx, nested, away)}
-        sized = groups.resized(before.template, before.template["resource_def"], size, leaving)
-        wanted = listed_members.kept_own(before.template, sized)
+        sized = groups.resized(standing, standing.resource_def, size, leaving)
+        wanted = listed_members.kept_own(standing, sized)
         new = nested.complete_revision is None
-        if definition_rollout.STAGED in before.template:
-            group: groups.Group = definition_rollout.resized(before.template, wanted)
-        elif _is_refused(nested, before.template):
-            group = rolling_update.resized(before.template, wanted)
+        if standing.staged is not None:
+            group = definition_rollout.resized(standing, standing.staged, wanted)
+        elif _is_refused(nested, standing):
+            group = rolling_update.resized(standing, wanted)
         else:
             pending, batches = is_pending(nested), kind.batches(values)
-            group = rolling_update.begin(before.template, wanted, batches, failed, new, away, pending=pending, now=now)
+            group = rolling_update.begin(standing, wanted, batches, failed, new, away, pending=pending, now=now)
         # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
         desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)
@@ -263,10 +266,10 @@ def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
     return records.owners(tx, [key]).get(key) if key else None
 
 
-def _is_refused(nested: Row[Any], group: groups.Group) -> bool:
+def _is_refused(nested: Row[Any], group: GroupDefinition) -> bool:
     """Return whether a rolling update has stopped for what its members reported: an alarm must not carry it on."""
     stopped = nested.status == Status.FAILED and nested.complete_revision != nested.revision
-    return stopped and "reports" in (group.get("rollout") or {})
+    return stopped and rolling_update.reports_of(group) is not None
 
 
 def _action(nested: Row[Any]) -> str:

@@ -32,8 +32,9 @@ def compile_graph(desired: Desired, identity: Identity, shard: int) -> Definitio
     Raises:
         Rejected: The stored template does not compile any more.
     """
-    if desired.kind == "group":
-        return group_members(desired.template, shard, registry_of(desired.environment), desired.files)
+    group = desired.group
+    if group is not None:
+        return group_members(group, shard, registry_of(desired.environment), desired.files)
     if desired.kind == "empty" or shard > 0:
         return {}
     if desired.kind == "chain":

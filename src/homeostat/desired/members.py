@@ -8,6 +8,7 @@ from homeostat.clustering.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
+from homeostat.model.group import Companion, GroupDefinition, Reports
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
@@ -43,58 +44,45 @@ def shards_between(low: int, high: int) -> range:
     return range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD))
 
 
-def group_desired(group: groups.Group) -> Desired:
+def group_desired(group: GroupDefinition) -> Desired:
     """Return the revision of a group's stack: one definition and a count, never N copies of text (CV15)."""
-    shards = -(-groups.names_end(group["count"], group["skip"]) // MEMBERS_PER_SHARD)
-    names = (
-        "resource_def",
-        "index_var",
-        "count",
-        "skip",
-        "earlier",
-        "rollout",
-        "staged",
-        "own",
-        "nodes",
-        "beside",
-        "left",
-    )
-    return Desired("group", {name: group[name] for name in names if name in group}, shards=max(shards, 1))
+    shards = -(-groups.end_of(group) // MEMBERS_PER_SHARD)
+    return Desired("group", group.encoded(), shards=max(shards, 1))
 
 
-def group_members(template: groups.Group, shard: int, registry: Registry, files: Mapping[str, str]) -> Definitions:
+def group_members(group: GroupDefinition, shard: int, registry: Registry, files: Mapping[str, str]) -> Definitions:
     """Return the definitions of the members in one shard; only these are built."""
     low = shard * MEMBERS_PER_SHARD
     found = {}
     numbered: dict[int, bool] = {}
-    for name, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+    for name, one in groups.definitions_between(group, low, low + MEMBERS_PER_SHARD):
         if id(one) not in numbered:
-            numbered[id(one)] = groups.is_numbered(one, template["index_var"])
-        member = member_of(template, one, name, numbered=numbered[id(one)])
+            numbered[id(one)] = groups.is_numbered(one, group.index_var)
+        member = member_of(group, one, name, numbered=numbered[id(one)])
         further = {section: member[section] for section in groups.FURTHER_SECTIONS if section in member}
         definition = Definition(name, member["type"], member.get("properties") or {}, static=True, **further)
         found[name] = with_policy(_member(registry.applied(definition), files))
         if member["type"] == BalancedServer.name:
             found[name] = _balanced(found[name], registry, files)
-        for place, entry in groups.beside_of(template, name):
-            found[place] = _beside(place, name, entry)
+        for place, companion in groups.companions_of(group, name):
+            found[place] = _companion(place, name, companion)
     return found
 
 
-def group_weight(template: groups.Group, shard: int, most: int, *, written: bool) -> int:
+def group_weight(group: GroupDefinition, shard: int, most: int, *, written: bool) -> int:
     """Return what the properties of the members of one shard weigh, without building them.
 
     Args:
-        template: Of the group's revision.
+        group: The group.
         shard: Number of the shard.
         most: Beyond this, it is not counted to its end.
         written: Count the texts that members share each time, as they are written out; otherwise only what each has of
             its own.
     """
     low = shard * MEMBERS_PER_SHARD
-    total, index_var = 0, template["index_var"]
+    total, index_var = 0, group.index_var
     weights: dict[int, int] = {}
-    for _, one in groups.definitions_between(template, low, low + MEMBERS_PER_SHARD):
+    for _, one in groups.definitions_between(group, low, low + MEMBERS_PER_SHARD):
         if id(one) not in weights:
             weights[id(one)] = _weight(one.get("properties"), index_var, written=written)
         total += weights[id(one)]
@@ -114,24 +102,24 @@ def _weight(value: Any, index_var: str | None, *, written: bool) -> int:
     return VALUE_WEIGHT
 
 
-def _beside(name: str, member: str, entry: Mapping[str, Any]) -> Definition:
-    """Return the definition of what stands beside a member: it comes after the member, and goes before it."""
-    one, path = entry["resource_def"], ("resources", name, "properties", entry["member"])
-    of_member = {entry["member"]: GetResource("get_resource", member, path, Context())}
+def _companion(name: str, member: str, companion: Companion) -> Definition:
+    """Return the definition of a companion resource: it comes after its member, and goes before it."""
+    one, path = companion.resource_def, ("resources", name, "properties", companion.member)
+    of_member = {companion.member: GetResource("get_resource", member, path, Context())}
     return Definition(name, one["type"], DynamicMap({**one["properties"], **of_member}), requires=(member,))
 
 
-def member_of(template: groups.Group, one: Mapping[str, Any], name: str, *, numbered: bool = True) -> dict[str, Any]:
+def member_of(group: GroupDefinition, one: Mapping[str, Any], name: str, *, numbered: bool = True) -> dict[str, Any]:
     """Return the definition of one member of a group: of a node, with its name, its id and its index in it.
 
     Where it is not numbered, its number stands nowhere in it: it shares the values of all alike.
     """
-    member = groups.member_definition(one, name, template["index_var"] if numbered else None)
-    nodes = template.get("nodes")
+    member = groups.member_definition(one, name, group.index_var if numbered else None)
+    nodes = group.nodes
     if nodes is None:
         return member
     properties = member["properties"]
-    for word, value in replacements(nodes["format"], nodes["seed"], int(name) + 1).items():
+    for word, value in replacements(nodes.format, nodes.seed, int(name) + 1).items():
         properties = groups.replaced(properties, value, word)
     return {**member, "properties": properties}
 
@@ -191,16 +179,15 @@ def chain_members(template: Mapping[str, Any], registry: Registry) -> Definition
     return found
 
 
-def leaves_alone(group: groups.Group) -> bool:
+def leaves_alone(group: GroupDefinition | None) -> bool:
     """Return whether a rolling update keeps members from being healed."""
-    return HEALING in (group.get("rollout") or {}).get("suspended", ())
+    return group is not None and group.series is not None and HEALING in group.series.suspended
 
 
-def batch_shards(group: groups.Group) -> set[int]:
-    """Return the shards in which members are that have to report; of a group that is being made, all of them."""
-    rollout = group["rollout"]
-    everything = [(0, groups.names_end(group["count"], group["skip"]))]
-    ranges = rollout["batch"] if rollout["reports"]["count"] is None else everything
+def batch_shards(group: GroupDefinition, asked: Reports) -> set[int]:
+    """Return the shards with members that have to report; of a group that is being made, all of them."""
+    batch = group.series.batch if group.series is not None else None
+    ranges = (batch or ()) if asked.count is None else ((0, groups.end_of(group)),)
     return {shard for low, high in ranges for shard in shards_between(low, high)}
 
 
@@ -210,19 +197,19 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
     None where any shard may differ: when more has changed than the members, or members were left alone that are to be
     healed now.
     """
-    if before.kind != "group" or after.kind != "group" or before.environment != after.environment:
+    old, new = before.group, after.group
+    if old is None or new is None or before.environment != after.environment:
         return None
-    old, new = before.template, after.template
     if leaves_alone(old) and not leaves_alone(new):
         return None
-    if old["index_var"] != new["index_var"] or old.get("beside") != new.get("beside"):
+    if old.index_var != new.index_var or old.companions != new.companions:
         return None
-    skipped = set(old["skip"]) ^ set(new["skip"])
+    skipped = set(old.skip) ^ set(new.skip)
     changed = {int(name) // MEMBERS_PER_SHARD: 0 for name in skipped if name.isdigit()}
-    left, right = sorted(groups.skipped_below(each["skip"]) for each in (old, new))
+    left, right = sorted(groups.skipped_below(each.skip) for each in (old, new))
     if left < right:
         changed |= dict.fromkeys(range(left // MEMBERS_PER_SHARD, -(-right // MEMBERS_PER_SHARD)), 0)
-    end = groups.names_end(old["count"], old["skip"])
+    end = groups.end_of(old)
     for low, high in groups.differences(old, new):
         for number in range(max(low, left) // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD)):
             there = _members_of(old, number, low, min(high, end))
@@ -230,10 +217,10 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
     return {number: ShardChange(_members_of(old, number, 0, end), count) for number, count in changed.items()}
 
 
-def reached_shards(group: groups.Group) -> set[int]:
+def reached_shards(group: GroupDefinition) -> set[int]:
     """Return the shards with members that have the newest definition."""
     found, low = set[int](), 0
-    end = groups.names_end(group["count"], group["skip"])
+    end = groups.end_of(group)
     for first, last, _ in [*groups.earlier_runs(group), (end, end, {})]:
         if low < first:
             found.update(shards_between(low, first))
@@ -241,7 +228,7 @@ def reached_shards(group: groups.Group) -> set[int]:
     return found
 
 
-def _members_of(group: groups.Group, shard: int, low: int, high: int) -> int:
+def _members_of(group: GroupDefinition, shard: int, low: int, high: int) -> int:
     """Count the members of one shard with numbers from `low` on, below `high`."""
     first, end = numbers_of(shard)
-    return groups.members_in([(max(low, first), min(high, end), {})], group["skip"])
+    return groups.count_in([(max(low, first), min(high, end))], group.skip)

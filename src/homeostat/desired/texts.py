@@ -1,11 +1,12 @@
 """The text and the size of a revision."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from homeostat.desired.compiling import Definitions
 from homeostat.desired.members import member_of
 from homeostat.model.desired import Definition
+from homeostat.model.group import Companion, GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.nested import public_properties
 from homeostat.store.stacks.revisions import Desired
@@ -22,9 +23,10 @@ def size_of(desired: Desired) -> int:
 
     Those whose condition is false are counted, those of nested stacks are not.
     """
-    if desired.kind == "group":
-        count = groups.size_of(desired.template)
-        return count + groups.count_beside(desired.template, count)
+    group = desired.group
+    if group is not None:
+        count = groups.size_of(group)
+        return count + groups.count_companions(group, count)
     if desired.kind == "chain":
         return len(desired.template["resources"])
     return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
@@ -37,25 +39,26 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
         desired: The revision.
         definitions: Its definitions, of all shards.
     """
-    if desired.kind == "group":
-        return {**GENERATED, "resources": dict(group_text(desired.template))}
+    group = desired.group
+    if group is not None:
+        return {**GENERATED, "resources": dict(group_text(group))}
     if desired.kind == "chain":
         return {**GENERATED, "resources": {name: _member_text(each) for name, each in definitions.items()}}
     return dict(desired.template)
 
 
-def group_text(group: groups.Group) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the members of a group, and what stands beside them, as a template lists them."""
-    for name, one in groups.definitions_between(group, 0, groups.names_end(group["count"], group["skip"])):
+def group_text(group: GroupDefinition) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the members of a group, and their companion resources, as a template lists them."""
+    for name, one in groups.definitions_between(group, 0, groups.end_of(group)):
         member = member_of(group, one, name)
         yield name, {**member, "properties": public_properties(member.get("properties") or {})}
-        for place, entry in groups.beside_of(group, name):
-            yield place, _beside_text(name, entry)
+        for place, companion in groups.companions_of(group, name):
+            yield place, _companion_text(name, companion)
 
 
-def _beside_text(member: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    one = entry["resource_def"]
-    return {"type": one["type"], "properties": {**one["properties"], entry["member"]: {"get_resource": member}}}
+def _companion_text(member: str, companion: Companion) -> dict[str, Any]:
+    one = companion.resource_def
+    return {"type": one["type"], "properties": {**one["properties"], companion.member: {"get_resource": member}}}
 
 
 def _member_text(definition: Definition) -> dict[str, Any]:

@@ -1,33 +1,18 @@
 """Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
 
-The desired state of a group's stack is a map:
-`{resource_def, index_var, count, skip[, earlier, rollout, staged, own, nodes, beside, left]}`.
-
-- `skip`: names that no member may have; an entry `<N` stands for all numbers below N, so that a group which has
-  scaled a thousand times is described in as few words as one that is new
-- `earlier`: former definitions of members that a rolling update has not reached yet,
-  `[{resource_def, numbers: [[low, high]]}]`, high not included
-- `rollout`: how the rolling update continues, see `planner.policies.rolling_update`
-- `staged`: what members go back to, where they get their definition in a rollout with gates, see
-  `planner.policies.definition_rollout`
-- `own`: definitions of single members in the place of `resource_def`, in the form of `earlier`
-- `nodes`: `{seed, format}` where members are nodes of a cluster, see `clustering.names`
-- `beside`: resources that stand beside members in the stack, one for each member, and depend on it:
-  `[{name, numbers: [[low, high]], member, resource_def}]`; `member` is the property that takes the member's reference
-- `left`: those names of `skip` that left for a mark, and not since their template named them
-
-Members are named by numbers, what stands beside member 3 is named `3-<name>`. Every function works on ranges of
-numbers: a group may have very many members.
+The class of a group is `model.group.GroupDefinition`. Members are named by numbers, a companion resource of member 3 is
+named `3-<name>`. Every function works on ranges of numbers: a group may have very many members.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count as counting
 from itertools import islice, pairwise
 from typing import Any
 
+from homeostat.model.group import Companion, GroupDefinition, Range, RangedDefinition, Staged
 from homeostat.model.member_names import beside_name, member_of_name
 
-Group = Mapping[str, Any]
 Run = tuple[int, int, Mapping[str, Any]]
 """Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
 
@@ -95,40 +80,41 @@ def numbers_below(skip: Collection[str], end: int) -> int:
     return min(low, end) + sum(number < end for number in _single(skip, low))
 
 
-def is_member(name: str, group: Mapping[str, Any]) -> bool:
-    """Return whether this is the name of a member of the group."""
-    count, skip = group.get("count", 0), group.get("skip", ())
+def is_member(name: str, group: GroupDefinition | None) -> bool:
+    """Return whether this is the name of a member of the group; None is a group without members."""
+    return group is not None and is_name(name, group.count, group.skip)
+
+
+def is_name(name: str, count: int, skip: Collection[str]) -> bool:
+    """Return whether this is the name of one of `count` members."""
     return name.isdigit() and not is_skipped(name, skip) and int(name) < names_end(count, skip)
 
 
 def is_defined(name: str, defined: Mapping[str, Any] | Collection[str]) -> bool:
-    """Return whether a stack has a resource of this name, which is given by its names, or by the group that it is."""
-    return is_member(name, defined) if isinstance(defined, Mapping) else name in defined
+    """Return whether a stack has a resource of this name: `defined` are their names, or `{count, skip}` of a group."""
+    return is_name(name, defined["count"], defined["skip"]) if isinstance(defined, Mapping) else name in defined
 
 
-def beside_of(group: Group, member: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield name and entry of each resource that stands beside a member."""
+def companions_of(group: GroupDefinition, member: str) -> Iterator[tuple[str, Companion]]:
+    """Yield the companion resources of a member with their names."""
     number = int(member)
-    for entry in group.get("beside", ()):
-        if any(low <= number < high for low, high in entry["numbers"]):
-            yield beside_name(member, entry["name"]), entry
+    for companion in group.companions:
+        if any(low <= number < high for low, high in companion.numbers):
+            yield beside_name(member, companion.name), companion
 
 
-def beside_named(group: Group, name: str) -> Mapping[str, Any] | None:
-    """Return the entry of the resource of this name that stands beside a member; None where none does."""
+def companion_named(group: GroupDefinition, name: str) -> Companion | None:
+    """Return the companion resource of this name; None if there is none."""
     member = member_of_name(name)
     if member == name or not is_member(member, group):
         return None
-    return next((entry for each, entry in beside_of(group, member) if each == name), None)
+    return next((companion for each, companion in companions_of(group, member) if each == name), None)
 
 
-def count_beside(group: Group, count: int) -> int:
-    """Return how many resources stand beside the first `count` members."""
-    skip = group["skip"]
-    end = names_end(count, skip)
-    return sum(
-        members_in([(low, high, {}) for low, high in entry["numbers"]], skip, end) for entry in group.get("beside", ())
-    )
+def count_companions(group: GroupDefinition, count: int) -> int:
+    """Return how many companion resources the first `count` members have."""
+    end = names_end(count, group.skip)
+    return sum(count_in(each.numbers, group.skip, end) for each in group.companions)
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
@@ -200,41 +186,43 @@ def skip_list(
     return list(dict.fromkeys([*previous, *(name for name in found if name is not None)]))
 
 
-def leaving_first(before: Group, count: int, skip: Sequence[str], first: Collection[str]) -> list[str]:
+def leaving_first(before: GroupDefinition | None, count: int, skip: Sequence[str], first: Collection[str]) -> list[str]:
     """Return the names that a group which gets smaller gives up, so that those members leave first that should.
 
     Without that the members with the highest numbers leave.
 
     Args:
-        before: The group so far; `{}` for a new one.
+        before: The group so far; None for a new one.
         count: New number of members.
         skip: Names that no member may have any more.
         first: Names of the members that leave first; of them, those with the highest numbers.
     """
-    if not before or not first:
+    if before is None or not first:
         return []
-    present = member_names(min(before["count"], size_of(before)), set(before["skip"]))
+    present = member_names(min(before.count, size_of(before)), set(before.skip))
     members = [name for name in present if not is_skipped(name, skip)]
     leaving = sorted(members, key=lambda name: (name not in first, -int(name)))[: max(len(members) - count, 0)]
     last = max((int(name) for name in {*members} - {*leaving}), default=-1)
     return sorted((name for name in leaving if int(name) < last), key=int)
 
 
-def resized(before: Group, resource_def: Mapping[str, Any], count: int, first: Collection[str]) -> dict[str, Any]:
+def resized(
+    before: GroupDefinition | None, resource_def: Mapping[str, Any], count: int, first: Collection[str]
+) -> GroupDefinition:
     """Return a group resized to `count` members; the names of removed members are never used again.
 
     Some members are removed first, then the oldest ones.
 
     Args:
-        before: The group so far; `{}` for a new one.
+        before: The group so far; None for a new one.
         resource_def: Definition of the members.
         count: New number of members.
         first: Names of the members that are removed first: those that are FAILED or marked.
     """
-    skip = list(before.get("skip", ()))
-    members = member_names(before["count"], set(skip)) if before else []
+    skip = before.skip if before is not None else ()
+    members = member_names(before.count, set(skip)) if before is not None else []
     leaving = sorted(members, key=lambda name: (name not in first, int(name)))[: max(len(members) - count, 0)]
-    return {"resource_def": resource_def, "index_var": None, "count": count, "skip": _folded([*skip, *leaving])}
+    return GroupDefinition(resource_def, None, count, tuple(_folded([*skip, *leaving])))
 
 
 def numbered(names: Collection[str]) -> dict[str, str]:
@@ -247,7 +235,7 @@ def numbered(names: Collection[str]) -> dict[str, str]:
     return {name: str(number) for number, name in enumerate(sorted(names))}
 
 
-def of_members(group: Group, names: Collection[str], bounds: tuple[int, int] | None) -> dict[str, Any]:
+def of_members(group: GroupDefinition, names: Collection[str], bounds: tuple[int, int] | None) -> GroupDefinition:
     """Return the group with adopted members of these names (numbers); the unused numbers between them are skipped.
 
     Adopted members count at once, up to the final size of the group, even if the group grows in batches: the batches
@@ -261,11 +249,10 @@ def of_members(group: Group, names: Collection[str], bounds: tuple[int, int] | N
     """
     end = max((int(name) + 1 for name in names), default=0)
     out = [str(number) for number in range(end) if str(number) not in names]
-    skip = list(dict.fromkeys([*group.get("skip", ()), *out]))
-    size = max(group["count"], min(len(names), size_of(group)))
+    size = max(group.count, min(len(names), size_of(group)))
     if bounds is not None and names:
         size = clamped(len(names), *bounds)
-    return {**group, "skip": skip, "count": size}
+    return replace(group, skip=tuple(dict.fromkeys([*group.skip, *out])), count=size)
 
 
 def clamped(size: int, low: int, high: int) -> int:
@@ -273,57 +260,63 @@ def clamped(size: int, low: int, high: int) -> int:
     return max(low, min(size, high))
 
 
-def size_of(group: Group) -> int:
+def size_of(group: GroupDefinition) -> int:
     """Return the number of members after the last batch."""
-    target = (group.get("rollout") or {}).get("target")
-    return int(group["count"] if target is None else target)
+    return group.count if group.series is None else group.series.target
 
 
-def earlier_runs(group: Group) -> list[Run]:
+def end_of(group: GroupDefinition) -> int:
+    """Return one more than the highest number of a member."""
+    return names_end(group.count, group.skip)
+
+
+def earlier_runs(group: GroupDefinition | Staged) -> list[Run]:
     """Return the members that do not have the group's current definition yet, in the order of their numbers."""
-    return sorted(
-        ((low, high, entry["resource_def"]) for entry in group.get("earlier", ()) for low, high in entry["numbers"]),
-        key=lambda run: run[0],
-    )
+    return _runs(group.earlier)
 
 
-def with_earlier(group: Group, runs: Iterable[Run]) -> dict[str, Any]:
-    """Return the group with `runs` as its earlier definitions; numbers that no member has are left out."""
-    end = names_end(group["count"], group["skip"])
-    entries: list[dict[str, Any]] = []
+def _runs(parts: Iterable[RangedDefinition]) -> list[Run]:
+    found = ((low, high, each.resource_def) for each in parts for low, high in each.numbers)
+    return sorted(found, key=lambda run: run[0])
+
+
+def ranged(runs: Iterable[Run]) -> tuple[RangedDefinition, ...]:
+    """Return the same definitions by ranges, equal ones once, in the order of their first numbers."""
+    parts: list[tuple[Mapping[str, Any], list[Range]]] = []
     for low, high, definition in sorted(runs, key=lambda run: run[0]):
-        if low >= end:
-            continue
-        entry = next((each for each in entries if each["resource_def"] == definition), None)
-        if entry is None:
-            entries.append(entry := {"resource_def": definition, "numbers": []})
-        entry["numbers"].append([low, min(high, end)])
-    plain = {key: value for key, value in group.items() if key != "earlier"}
-    return {**plain, "earlier": entries} if entries else plain
+        numbers = next((numbers for each, numbers in parts if each == definition), None)
+        if numbers is None:
+            parts.append((definition, numbers := []))
+        numbers.append((low, high))
+    return tuple(RangedDefinition(definition, tuple(numbers)) for definition, numbers in parts)
 
 
-def all_runs(group: Group) -> list[Run]:
+def with_earlier(group: GroupDefinition, runs: Iterable[Run]) -> GroupDefinition:
+    """Return the group with `runs` as its earlier definitions; numbers that no member has are left out."""
+    end = end_of(group)
+    return replace(group, earlier=ranged((low, min(high, end), each) for low, high, each in runs if low < end))
+
+
+def all_runs(group: GroupDefinition) -> list[Run]:
     """Return the definitions of all numbers of the group, in order and without gaps."""
     found: list[Run] = []
-    at, end = 0, names_end(group["count"], group["skip"])
+    at, end = 0, end_of(group)
     for low, high, definition in earlier_runs(group):
         if at < low:
-            found.append((at, low, group["resource_def"]))
+            found.append((at, low, group.resource_def))
         found.append((low, high, definition))
         at = high
-    return [*found, (at, end, group["resource_def"])] if at < end else found
+    return [*found, (at, end, group.resource_def)] if at < end else found
 
 
-def runs_with_own(group: Group) -> list[Run]:
+def runs_with_own(group: GroupDefinition) -> list[Run]:
     """Return the definitions of all numbers of the group like `all_runs`, with those that single members have.
 
     What a member has from before a series of batches goes before what it is to have of its own.
     """
-    end = names_end(group["count"], group["skip"])
-    own = [
-        (low, min(high, end), entry["resource_def"]) for entry in group.get("own", ()) for low, high in entry["numbers"]
-    ]
-    alike = [(0, end, group["resource_def"])] if end else []
+    end = end_of(group)
+    own = [(low, min(high, end), definition) for low, high, definition in _runs(group.own)]
+    alike = [(0, end, group.resource_def)] if end else []
     return _covered(_covered(alike, own), earlier_runs(group))
 
 
@@ -359,54 +352,59 @@ def without(run: Run, number: int) -> list[Run]:
 
 
 def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = None) -> int:
-    """Return how many members have numbers in these runs, and below `end` where one is given."""
+    """Return how many members have numbers in these runs, and below `end` if one is given."""
+    return count_in(((low, high) for low, high, _ in runs), skip, end)
+
+
+def count_in(numbers: Iterable[Range], skip: Collection[str], end: int | None = None) -> int:
+    """Return how many members have numbers in these ranges, and below `end` if one is given."""
     found = 0
-    for low, high, _ in runs:
+    for low, high in numbers:
         top = high if end is None else min(high, end)
         if low < top:
             found += top - low - numbers_below(skip, top) + numbers_below(skip, low)
     return found
 
 
-def definitions_between(group: Group, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def definitions_between(group: GroupDefinition, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield name and definition (before `member_definition`) of each member numbered from `low` up to below `high`."""
     runs = runs_with_own(group)
     at = 0
-    for name in names_between(group["count"], set(group["skip"]), low, high):
+    for name in names_between(group.count, set(group.skip), low, high):
         while runs[at][1] <= int(name):
             at += 1
         yield name, runs[at][2]
 
 
-def definition_of(group: Group, name: str) -> Mapping[str, Any]:
+def definition_of(group: GroupDefinition, name: str) -> Mapping[str, Any]:
     """Return the definition of the member of that name."""
     number = int(name)
     return next(definition for low, high, definition in runs_with_own(group) if low <= number < high)
 
 
-def final_definition_of(group: Group, name: str) -> Mapping[str, Any]:
+def final_definition_of(group: GroupDefinition, name: str) -> Mapping[str, Any]:
     """Return the definition that the member of that name has once all batches are done."""
     number = int(name)
-    for entry in group.get("own", ()):
-        if any(low <= number < high for low, high in entry["numbers"]):
-            return dict(entry["resource_def"])
-    return dict(group["resource_def"])
+    for each in group.own:
+        if any(low <= number < high for low, high in each.numbers):
+            return each.resource_def
+    return group.resource_def
 
 
-def skip_of(before: Group, numbers: Sequence[int]) -> list[str]:
+def skip_of(before: GroupDefinition, numbers: Sequence[int]) -> list[str]:
     """Return the skip list of a group with members of just these numbers; names of those that leave stay out for good.
 
     Args:
         before: The group so far.
         numbers: In order; none that an entry for all numbers below one stands for.
     """
-    staying, low, end = set(map(str, numbers)), skipped_below(before["skip"]), numbers[-1] + 1 if numbers else 0
-    present = names_between(before["count"], set(before["skip"]), low, names_end(before["count"], before["skip"]))
-    skipped = [*before["skip"], *map(str, range(low, end)), *present]
+    staying, low, end = set(map(str, numbers)), skipped_below(before.skip), numbers[-1] + 1 if numbers else 0
+    present = names_between(before.count, set(before.skip), low, end_of(before))
+    skipped = [*before.skip, *map(str, range(low, end)), *present]
     return _folded(list(dict.fromkeys(name for name in skipped if name not in staying)))
 
 
-def differences(before: Group, after: Group) -> list[tuple[int, int]]:
+def differences(before: GroupDefinition, after: GroupDefinition) -> list[tuple[int, int]]:
     """Return the ranges of numbers (high not included) with different definitions in the two groups.
 
     Skipped names are not considered.
@@ -417,7 +415,7 @@ def differences(before: Group, after: Group) -> list[tuple[int, int]]:
     return [(low, high) for low, high in pairwise(edges) if left.at(low) != right.at(low)]
 
 
-def changed_runs(before: Group, after: Group) -> list[Run]:
+def changed_runs(before: GroupDefinition, after: GroupDefinition) -> list[Run]:
     """Return the members of a group that are to have another definition, with the one that they have, in their order.
 
     Those beyond the end of the new group count, as long as they are there, by the definition of all its members.
@@ -428,7 +426,7 @@ def changed_runs(before: Group, after: Group) -> list[Run]:
     found: list[Run] = []
     for low, high in pairwise(edges):
         present, wanted = left.at(low), right.at(low)
-        if present is None or present == (after["resource_def"] if wanted is None else wanted):
+        if present is None or present == (after.resource_def if wanted is None else wanted):
             continue
         if found and found[-1][1] == low and found[-1][2] == present:
             found[-1] = (found[-1][0], high, present)

@@ -6,11 +6,13 @@ definitions of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from homeostat.model.errors import Rejected, invalid
+from homeostat.model.group import GroupDefinition, Range, RangedDefinition
 from homeostat.resources import groups
-from homeostat.resources.groups import FURTHER_SECTIONS, Group, Run
+from homeostat.resources.groups import FURTHER_SECTIONS, Run
 from homeostat.resources.nested import INTERNAL, public_properties
 
 Listed = Mapping[str, Mapping[str, Any]]
@@ -30,7 +32,7 @@ def plain(one: Mapping[str, Any]) -> dict[str, Any]:
     return found | further
 
 
-def as_listed(before: Group, listed: Listed) -> dict[str, Any]:
+def as_listed(before: GroupDefinition, listed: Listed) -> GroupDefinition:
     """Return the group that has these members and no others, once all batches are done.
 
     Args:
@@ -40,16 +42,15 @@ def as_listed(before: Group, listed: Listed) -> dict[str, Any]:
     Raises:
         Rejected: A member cannot have its name; the error names its place.
     """
-    if "nodes" in before or before.get("beside"):
+    if before.nodes is not None or before.companions:
         raise Rejected(
             "NotSupported", "The stack of a cluster has no template of its own to change: update the cluster"
         )
     numbers = sorted(_number(name) for name in listed)
     _check_new(before, numbers)
     own = _own(before, {number: listed[str(number)] for number in numbers})
-    group = {name: before[name] for name in ("resource_def", "index_var", "left") if name in before}
-    sized = {"count": len(numbers), "skip": groups.skip_of(before, numbers)}
-    return {**group, **sized, **({"own": own} if own else {})}
+    skip = tuple(groups.skip_of(before, numbers))
+    return GroupDefinition(before.resource_def, before.index_var, len(numbers), skip, own=own, left=before.left)
 
 
 def _number(name: str) -> int:
@@ -58,44 +59,47 @@ def _number(name: str) -> int:
     return int(name)
 
 
-def _check_new(before: Group, numbers: Sequence[int]) -> None:
+def _check_new(before: GroupDefinition, numbers: Sequence[int]) -> None:
     """Check that new members have the numbers that the group itself could give them, or some that have left."""
     new = [number for number in numbers if not groups.is_member(str(number), before)]
-    low, end = groups.skipped_below(before["skip"]), groups.names_end(before["count"] + len(new), before["skip"])
+    low, end = groups.skipped_below(before.skip), groups.names_end(before.count + len(new), before.skip)
     for number in new:
         if not low <= number < end:
             message = f"The next members of this group are named by numbers from {low} on, below {end}"
             raise invalid(message, "resources", str(number))
 
 
-def _own(before: Group, listed: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the entries of the members that have another definition than the group, in the order of their numbers."""
-    entries: list[dict[str, Any]] = []
+def _own(before: GroupDefinition, listed: Mapping[int, Mapping[str, Any]]) -> tuple[RangedDefinition, ...]:
+    """Return the definitions of the members that have another one than the group, in the order of their numbers."""
+    parts: list[tuple[Mapping[str, Any], list[int]]] = []
     for number, one in listed.items():
         made = _definition(before, str(number), one)
-        if made == before["resource_def"]:
+        if made == before.resource_def:
             continue
-        entry = next((each for each in entries if each["resource_def"] == made), None)
-        if entry is None:
-            entries.append(entry := {"resource_def": made, "numbers": []})
-        _add(entry["numbers"], number)
-    return entries
+        numbers = next((numbers for each, numbers in parts if each == made), None)
+        if numbers is None:
+            parts.append((made, numbers := []))
+        numbers.append(number)
+    return tuple(RangedDefinition(made, _ranges(numbers)) for made, numbers in parts)
 
 
-def _add(ranges: list[list[int]], number: int) -> None:
-    """Add a number to ranges, each from its first number to below its second, that all end before it."""
-    if ranges and ranges[-1][1] == number:
-        ranges[-1][1] = number + 1
-    else:
-        ranges.append([number, number + 1])
+def _ranges(numbers: Iterable[int]) -> tuple[Range, ...]:
+    """Return the ranges of numbers, which come in order."""
+    found: list[Range] = []
+    for number in numbers:
+        if found and found[-1][1] == number:
+            found[-1] = (found[-1][0], number + 1)
+        else:
+            found.append((number, number + 1))
+    return tuple(found)
 
 
-def _definition(before: Group, name: str, listed: Mapping[str, Any]) -> Mapping[str, Any]:
+def _definition(before: GroupDefinition, name: str, listed: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the definition that a member is to have in the end.
 
     One that is listed as it is goes on to what it is to have anyway, where batches have not reached it yet.
     """
-    alike: Mapping[str, Any] = before["resource_def"]
+    alike = before.resource_def
     if not groups.is_member(name, before):
         return alike if listed == _shown(before, alike, name) else _with_internal(listed, alike)
     present, final = groups.definition_of(before, name), groups.final_definition_of(before, name)
@@ -104,8 +108,8 @@ def _definition(before: Group, name: str, listed: Mapping[str, Any]) -> Mapping[
     return alike if listed == _shown(before, alike, name) else _with_internal(listed, present)
 
 
-def _shown(group: Group, one: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return plain(groups.member_definition(one, name, group["index_var"]))
+def _shown(group: GroupDefinition, one: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return plain(groups.member_definition(one, name, group.index_var))
 
 
 def _with_internal(listed: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,37 +143,30 @@ def unredacted(value: Any, shown: Any, known: Any) -> Any:
     return value
 
 
-def kept_own(before: Group, wanted: Group) -> dict[str, Any]:
+def kept_own(before: GroupDefinition | None, wanted: GroupDefinition) -> GroupDefinition:
     """Return the group with the definitions that single members have of their own, as long as that of all stays.
 
     Args:
         before: The group as its newest revision says.
         wanted: What it is to be by the definition of all its members.
     """
-    if not before.get("own") or before["resource_def"] != wanted["resource_def"] or "nodes" in before:
-        return dict(wanted)
-    entries = [
-        {"resource_def": each["resource_def"], "numbers": kept}
-        for each in before["own"]
-        if (kept := _kept(before, wanted, each["numbers"]))
-    ]
-    return {**wanted, "own": entries} if entries else dict(wanted)
+    if before is None or before.resource_def != wanted.resource_def or before.nodes is not None:
+        return wanted
+    kept = ((each.resource_def, _kept(before, wanted, each.numbers)) for each in before.own)
+    own = tuple(RangedDefinition(one, numbers) for one, numbers in kept if numbers)
+    return replace(wanted, own=own) if own else wanted
 
 
-def _kept(before: Group, wanted: Group, ranges: Iterable[Sequence[int]]) -> list[list[int]]:
+def _kept(before: GroupDefinition, wanted: GroupDefinition, ranges: Iterable[Range]) -> tuple[Range, ...]:
     """Return these ranges of numbers without those of members that leave, so that no later one inherits from them."""
-    kept: list[list[int]] = []
-    for low, high in ranges:
-        for number in range(low, high):
-            name = str(number)
-            if groups.is_member(name, before) and groups.is_member(name, wanted):
-                _add(kept, number)
-    return kept
+    numbers = (number for low, high in ranges for number in range(low, high))
+    names = ((str(number), number) for number in numbers)
+    return _ranges(n for name, n in names if groups.is_member(name, before) and groups.is_member(name, wanted))
 
 
-def own_as_earlier(group: Group) -> dict[str, Any]:
+def own_as_earlier(group: GroupDefinition) -> GroupDefinition:
     """Return the same group in which what single members have of their own is a definition that they had before."""
-    if "nodes" in group:
-        return dict(group)
-    runs: list[Run] = [run for run in groups.runs_with_own(group) if run[2] != group["resource_def"]]
-    return groups.with_earlier({name: value for name, value in group.items() if name != "own"}, runs)
+    if group.nodes is not None:
+        return group
+    runs: list[Run] = [run for run in groups.runs_with_own(group) if run[2] != group.resource_def]
+    return groups.with_earlier(replace(group, own=()), runs)

@@ -67,10 +67,11 @@ def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | Non
         The revision, and the entries by name of the resource here.
     """
     entries = entries_of(document)
-    if desired.kind != "group":
+    standing = desired.group
+    if standing is None:
         return desired, entries
     names = groups.numbered(entries)
-    group = groups.of_members(desired.template, names.values(), bounds)
+    group = groups.of_members(standing, names.values(), bounds)
     whole = group_desired(group)
     found = {names[name]: each for name, each in entries.items()}
     return replace(desired, template=whole.template, shards=whole.shards), found

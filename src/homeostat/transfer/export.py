@@ -75,8 +75,9 @@ def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs, reading: Re
 
 
 def _template(desired: Desired, graph_of: Callable[[int], Definitions]) -> Document:
-    if desired.kind == "group":
-        return {**GENERATED, "resources": Entries(group_text(desired.template))}
+    group = desired.group
+    if group is not None:
+        return {**GENERATED, "resources": Entries(group_text(group))}
     return template_text(desired, graph_of(0))
 
 

@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.planner.worlds import absent, row, seen
 
 from homeostat.model.budget import Absence, Limit
+from homeostat.model.group import GroupDefinition
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.world import Resource, Seen
 from homeostat.planner.policies import budget, rolling_update
@@ -93,11 +95,11 @@ def test_for_whom_something_waits() -> None:
 # -- batches within it -----------------------------------------------------------------------------------------------
 
 
-def group(count: int, old: Collection[int], rollout: dict[str, Any], skip: Collection[str] = ()) -> groups.Group:
+def group(count: int, old: Collection[int], rollout: dict[str, Any], skip: Collection[str] = ()) -> GroupDefinition:
     """Members of which those with these numbers have the earlier definition."""
     entry = {"resource_def": OLD, "numbers": [[number, number + 1] for number in sorted(old)]}
     plain = {"resource_def": NEW, "index_var": "%index%", "count": count, "skip": list(skip), "rollout": rollout}
-    return {**plain, "earlier": [entry]} if old else plain
+    return GroupDefinition.decoded({**plain, "earlier": [entry]} if old else plain)
 
 
 def rollout(target: int, size: int, in_service: int = 0, limit: str = "") -> dict[str, Any]:
@@ -105,13 +107,13 @@ def rollout(target: int, size: int, in_service: int = 0, limit: str = "") -> dic
     return {"target": target, "max_batch_size": size, "min_in_service": in_service, "pause_time": 0, **more}
 
 
-def members(one: groups.Group) -> dict[str, str]:
+def members(one: GroupDefinition) -> dict[str, str]:
     """Name of each member -> `o` with the earlier definition, `n` with the newest."""
-    found = groups.definitions_between(one, 0, groups.names_end(one["count"], one["skip"]))
+    found = groups.definitions_between(one, 0, groups.end_of(one))
     return {name: "o" if definition == OLD else "n" for name, definition in found}
 
 
-def letters(one: groups.Group | None) -> str:
+def letters(one: GroupDefinition | None) -> str:
     return "" if one is None else "".join(members(one).values())
 
 
@@ -146,7 +148,7 @@ ALL = range(4)
     ],
     ids=str,
 )
-def test_a_batch_with_members_away(before: groups.Group, away: str, after: str) -> None:
+def test_a_batch_with_members_away(before: GroupDefinition, away: str, after: str) -> None:
     assert letters(rolling_update.next_revision(before, list(away))) == after
 
 
@@ -161,9 +163,9 @@ def test_what_a_series_waits_for() -> None:
 
 
 def begun(away: dict[str, Absence], wanted: int = 4, **policy: Any) -> str:
-    before = {"resource_def": OLD, "index_var": "%index%", "count": 4, "skip": []}
+    before = GroupDefinition(OLD, "%index%", 4)
     chosen = {"max_batch_size": 2, "min_in_service": 3, "pause_time": 0}
-    after = {**before, "resource_def": NEW, "count": wanted}
+    after = replace(before, resource_def=NEW, count=wanted)
     return letters(rolling_update.begin(before, after, {"rolling_update": chosen, **policy}, (), False, away))
 
 
@@ -197,7 +199,7 @@ def test_no_batch_exceeds_the_budget_and_every_series_ends(seed: int) -> None:
         after = rolling_update.next_revision(now, away)
         if after is None and rolling_update.is_over(now):
             assert set(members(now).values()) <= {"n"}
-            assert now["count"] == target
+            assert now.count == target
             return
         assert after is not None or away & members(now).keys(), "nobody is away, and it does not go on"
         if after is not None:
@@ -206,17 +208,18 @@ def test_no_batch_exceeds_the_budget_and_every_series_ends(seed: int) -> None:
     raise AssertionError(f"a series without an end: {now}")
 
 
-def judge(before: groups.Group, after: groups.Group, away: set[str]) -> None:
-    plan, old, new = before["rollout"], members(before), members(after)
-    kept = min(plan["min_in_service"], plan["target"], before["count"])
+def judge(before: GroupDefinition, after: GroupDefinition, away: set[str]) -> None:
+    plan, old, new = before.series, members(before), members(after)
+    assert plan is not None
+    kept = min(plan.min_in_service, plan.target, before.count)
     there, changed = old.keys() & new.keys(), {name for name in old.keys() & new.keys() if old[name] != new[name]}
     gone, taken = there & away, changed - away
-    assert len(changed) <= plan["max_batch_size"]
+    assert len(changed) <= plan.max_batch_size
     if taken or (old.keys() - new.keys()) - away:
         assert len(there) - len(gone) - len(taken) >= kept, (before, after, away)
     if taken:
-        most = Limit(0, plan.get("max_unavailable") or "").unavailable_max(plan["target"])
+        most = Limit(0, plan.max_unavailable).unavailable_max(plan.target)
         assert len(gone) + len(taken) <= most
-        wanted = set(groups.member_names(plan["target"], before["skip"]))
+        wanted = set(groups.member_names(plan.target, before.skip))
         left = {name for name in gone & wanted if old[name] == "o"} - changed
         assert not left, "others were changed before those who were away"

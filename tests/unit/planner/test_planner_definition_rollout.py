@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import MemberOrder, RolloutSettings
 from homeostat.planner.policies import definition_rollout
 from homeostat.planner.policies.definition_rollout import Unreached
@@ -12,14 +13,14 @@ from homeostat.resources import groups
 A, B, C = ({"type": name} for name in "abc")
 
 
-def group(definition: Any, count: int = 4, skip: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {"resource_def": definition, "index_var": None, "count": count, "skip": list(skip)}
+def group(definition: Any, count: int = 4, skip: tuple[str, ...] = ()) -> GroupDefinition:
+    return GroupDefinition(definition, None, count, skip)
 
 
 def shown(found: Any) -> str:
     """The definitions of the members, in order."""
-    end = groups.names_end(found["count"], found["skip"])
-    return "".join(definition["type"] for _, definition in groups.definitions_between(found, 0, end))
+    members = groups.definitions_between(found, 0, groups.end_of(found))
+    return "".join(definition["type"] for _, definition in members)
 
 
 def names(found: Any, wanted: int, failed: tuple[str, ...] = (), **settings: Any) -> str:
@@ -27,41 +28,41 @@ def names(found: Any, wanted: int, failed: tuple[str, ...] = (), **settings: Any
 
 
 @pytest.fixture
-def staged() -> dict[str, Any]:
+def staged() -> GroupDefinition:
     return definition_rollout.begin(group(A), group(B), 7)
 
 
-def test_no_member_has_it_before_the_first_step(staged: dict[str, Any]) -> None:
+def test_no_member_has_it_before_the_first_step(staged: GroupDefinition) -> None:
     assert (shown(staged), definition_rollout.given(staged)) == ("aaaa", 0)
     assert definition_rollout.is_about(staged, 7)
     assert not definition_rollout.is_about(staged, 8)
     assert not definition_rollout.is_about(group(A), 7)
 
 
-def test_it_goes_on_to_the_end_or_back(staged: dict[str, Any]) -> None:
+def test_it_goes_on_to_the_end_or_back(staged: GroupDefinition) -> None:
     step = definition_rollout.with_given(staged, ["0", "2"])
     assert (shown(step), definition_rollout.given(step)) == ("baba", 2)
     assert definition_rollout.finished(step) == group(B)
     assert definition_rollout.taken_back(step) == group(A)
     assert shown(definition_rollout.stopped(step)) == "baba"
-    assert "staged" not in definition_rollout.stopped(step)
+    assert definition_rollout.stopped(step).staged is None
 
 
-def test_members_that_come_have_the_old_definition(staged: dict[str, Any]) -> None:
+def test_members_that_come_have_the_old_definition(staged: GroupDefinition) -> None:
     step = definition_rollout.with_given(staged, ["0"])
     assert shown(definition_rollout.begin(step, group(B, 6), 9)) == "baaaaa"
-    assert definition_rollout.begin(step, group(B, 6), 9)["staged"]["since"] == 7, "it is the same rollout"
+    assert definition_rollout.is_about(definition_rollout.begin(step, group(B, 6), 9), 7), "it is the same rollout"
     assert shown(definition_rollout.begin(step, group(B, 1), 9)) == "b"
     assert shown(definition_rollout.begin(group(A, 2, ("0",)), group(B, 3), 9)) == "aaa"
 
 
-def test_a_correction_keeps_what_each_has_and_goes_back_to_what_was_there_first(staged: dict[str, Any]) -> None:
+def test_a_correction_keeps_what_each_has_and_goes_back_to_what_was_there_first(staged: GroupDefinition) -> None:
     step = definition_rollout.with_given(staged, ["0", "1"])
     corrected = definition_rollout.begin(step, group(C), 9)
-    assert (shown(corrected), corrected["staged"]["since"]) == ("bbaa", 9)
+    assert (shown(corrected), definition_rollout.is_about(corrected, 9)) == ("bbaa", True)
     assert shown(definition_rollout.taken_back(corrected)) == "aaaa"
     assert definition_rollout.begin(corrected, group(A), 11) == group(A), "at once"
-    assert "staged" in definition_rollout.begin(corrected, group(B), 11), "not what all had before"
+    assert definition_rollout.begin(corrected, group(B), 11).staged is not None, "not what all had before"
 
 
 def test_what_all_have_already_needs_no_steps() -> None:
@@ -69,14 +70,14 @@ def test_what_all_have_already_needs_no_steps() -> None:
     assert definition_rollout.begin(group(A, 0), group(B, 3), 7) == group(B, 3), "there was none to keep"
 
 
-def test_after_an_abort_each_goes_back_to_what_it_had(staged: dict[str, Any]) -> None:
+def test_after_an_abort_each_goes_back_to_what_it_had(staged: GroupDefinition) -> None:
     mixed = definition_rollout.stopped(definition_rollout.with_given(staged, ["1"]))
     again = definition_rollout.begin(mixed, group(B), 9)
     assert shown(again) == "abaa"
     assert shown(definition_rollout.taken_back(definition_rollout.with_given(again, ["0", "2"]))) == "abaa"
 
 
-def test_wrong_ones_come_first_and_all_that_have_failed_before_them(staged: dict[str, Any]) -> None:
+def test_wrong_ones_come_first_and_all_that_have_failed_before_them(staged: GroupDefinition) -> None:
     assert names(staged, 2) == "01"
     assert names(staged, 1, ("3", "2")) == "23"
     corrected = definition_rollout.begin(definition_rollout.with_given(staged, ["2"]), group(C), 9)
@@ -86,7 +87,7 @@ def test_wrong_ones_come_first_and_all_that_have_failed_before_them(staged: dict
     assert names(corrected, 9) == "2013"
 
 
-def test_a_random_order_is_the_same_for_the_same_seed(staged: dict[str, Any]) -> None:
+def test_a_random_order_is_the_same_for_the_same_seed(staged: GroupDefinition) -> None:
     orders = {names(staged, 4, order=MemberOrder.RANDOM, seed=seed) for seed in range(9)}
     assert len(orders) > 3
     assert {"".join(sorted(each)) for each in orders} == {"0123"}
@@ -96,6 +97,6 @@ def test_a_random_order_is_the_same_for_the_same_seed(staged: dict[str, Any]) ->
     ).replace("1", "")
 
 
-def test_who_is_unreached(staged: dict[str, Any]) -> None:
+def test_who_is_unreached(staged: GroupDefinition) -> None:
     unreached = Unreached(definition_rollout.with_given(staged, ["1"]))
     assert [name for name in ("0", "1", "2", "3", "4", "x", "") if name in unreached] == ["0", "2", "3"]

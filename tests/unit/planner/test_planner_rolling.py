@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from homeostat.model.group import GroupDefinition, RangedDefinition
 from homeostat.planner.policies import rolling_update
 from homeostat.resources import groups
 
@@ -30,8 +31,8 @@ def test_sizes_of_batches(case: tuple[int, int, int, int], wanted: Batches) -> N
     assert list(rolling_update.batches(target, current, 0, size, in_service)) == wanted
 
 
-def group(count: int, one: dict[str, Any] = OLD, skip: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    return {"resource_def": one, "index_var": "%index%", "count": count, "skip": list(skip), **more}
+def group(count: int, one: dict[str, Any] = OLD, skip: Sequence[str] = (), **more: Any) -> GroupDefinition:
+    return GroupDefinition.decoded({"resource_def": one, "index_var": "%index%", "count": count, "skip": skip, **more})
 
 
 def policy(size: int, in_service: int = 0, pause: float = 0) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def creating(size: int, pause: float = 0) -> dict[str, Any]:
     return {"rolling_update": None, "batch_create": {"max_batch_size": size, "pause_time": pause}}
 
 
-def series(first: groups.Group) -> list[groups.Group]:
+def series(first: GroupDefinition) -> list[GroupDefinition]:
     found = [first]
     while (after := rolling_update.next_revision(found[-1])) is not None:
         found.append(after)
@@ -51,13 +52,13 @@ def series(first: groups.Group) -> list[groups.Group]:
     return found
 
 
-def letters(one: groups.Group) -> str:
+def letters(one: GroupDefinition) -> str:
     """Its members in order: `o` with the old definition, `n` with the new one, `t` with the third."""
-    members = groups.definitions_between(one, 0, groups.names_end(one["count"], one["skip"]))
+    members = groups.definitions_between(one, 0, groups.end_of(one))
     return "".join(definition["type"][3].lower() for _, definition in members)
 
 
-def rolled(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], **more: Any) -> list[str]:
+def rolled(before: GroupDefinition | None, wanted: GroupDefinition, chosen: dict[str, Any], **more: Any) -> list[str]:
     first = rolling_update.begin(before, wanted, chosen, more.get("failed", ()), more.get("new", False))
     return [letters(each) for each in series(first)]
 
@@ -65,7 +66,7 @@ def rolled(before: groups.Group, wanted: groups.Group, chosen: dict[str, Any], *
 def test_what_is_still_to_come() -> None:
     first = rolling_update.begin(group(3), group(5, NEW), policy(2), (), False)
     assert [rolling_update.remaining(each) for each in series(first)] == [(3, 0), (1, 0), (0, 0)]
-    first = rolling_update.begin({}, group(5, NEW), creating(2), (), True)
+    first = rolling_update.begin(None, group(5, NEW), creating(2), (), True)
     assert [rolling_update.remaining(each) for each in series(first)] == [(0, 3), (0, 1), (0, 0)]
     assert rolling_update.remaining(group(3)) == (0, 0)
 
@@ -93,7 +94,7 @@ def test_a_rolling_update(before: int, target: int, chosen: dict[str, Any], want
 def test_every_batch_of_the_table_is_what_the_members_show() -> None:
     for (target, current, size, in_service), wanted in TABLE[:-2]:
         first = rolling_update.begin(group(current), group(target, NEW), policy(size, in_service), (), False)
-        assert [each["count"] for each in series(first)] == [total for total, _ in wanted]
+        assert [each.count for each in series(first)] == [total for total, _ in wanted]
 
 
 def test_members_that_were_removed_by_name_do_not_count() -> None:
@@ -122,7 +123,7 @@ def test_only_a_new_definition_is_rolled_out() -> None:
     assert rolled(group(3), group(9), policy(1)) == ["ooooooooo"]
 
 
-def interrupted(batches: int) -> groups.Group:
+def interrupted(batches: int) -> GroupDefinition:
     """A rolling update of five members, one after the other, after so many of them."""
     return series(rolling_update.begin(group(5), group(5, NEW), policy(1), (), False))[batches - 1]
 
@@ -153,12 +154,12 @@ def test_failed_members_that_are_not_wanted_are_not_mended() -> None:
 
 
 def test_members_are_created_in_batches() -> None:
-    assert rolled({}, group(5), creating(2), new=True) == ["oo", "oooo", "ooooo"]
-    assert rolled({}, group(0), creating(2), new=True) == [""]
+    assert rolled(None, group(5), creating(2), new=True) == ["oo", "oooo", "ooooo"]
+    assert rolled(None, group(0), creating(2), new=True) == [""]
 
 
 def test_a_creation_that_failed_goes_on_in_batches() -> None:
-    before = rolling_update.begin({}, group(5), creating(2), (), True)
+    before = rolling_update.begin(None, group(5), creating(2), (), True)
     assert rolled(before, group(5), creating(2), failed={"1"}, new=True) == ["oo", "oooo", "ooooo"]
     assert rolled(before, group(5, NEW), creating(2), failed={"1"}, new=True) == ["nn", "nnnn", "nnnnn"]
 
@@ -175,7 +176,7 @@ def test_pauses_are_between_batches() -> None:
 def test_a_large_group_takes_little_room() -> None:
     before = group(1_000_000)
     now = rolling_update.begin(before, group(1_000_000, NEW), policy(10), (), False)
-    assert now["earlier"] == [{"resource_def": OLD, "numbers": [[0, 999_990]]}]
+    assert now.earlier == (RangedDefinition(OLD, ((0, 999_990),)),)
     after = rolling_update.next_revision(now)
     assert after is not None
     assert groups.differences(now, after) == [(999_980, 999_990)]
@@ -183,7 +184,7 @@ def test_a_large_group_takes_little_room() -> None:
 
 def test_at_the_end_nothing_is_left_of_earlier_definitions() -> None:
     last = series(rolling_update.begin(group(3), group(3, NEW), policy(2, 2), (), False))[-1]
-    assert "earlier" not in last
+    assert not last.earlier
     assert groups.all_runs(last) == [(0, 3, NEW)]
 
 

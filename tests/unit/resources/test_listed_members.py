@@ -1,10 +1,12 @@
 """A group as a template of its own stack lists its members."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.listed_members import as_listed, kept_own, own_as_earlier, plain, unredacted
 from homeostat.resources.nested import CONTENT
@@ -14,22 +16,23 @@ def one(value: Any, **more: Any) -> dict[str, Any]:
     return {"type": "T", "properties": {"v": value}, **more}
 
 
-def group(value: Any = "a", count: int = 3, **more: Any) -> dict[str, Any]:
-    return {"resource_def": one(value), "index_var": "%i%", "count": count, "skip": [], **more}
+def group(value: Any = "a", count: int = 3, **more: Any) -> GroupDefinition:
+    plain_group = {"resource_def": one(value), "index_var": "%i%", "count": count, "skip": []}
+    return GroupDefinition.decoded({**plain_group, **more})
 
 
 def own(value: Any, *numbers: list[int]) -> dict[str, Any]:
     return {"resource_def": one(value), "numbers": list(numbers)}
 
 
-def values(made: dict[str, Any]) -> dict[str, Any]:
+def values(made: GroupDefinition) -> dict[str, Any]:
     """What the members have in the end."""
-    names = groups.member_names(made["count"], set(made["skip"]))
+    names = groups.member_names(made.count, set(made.skip))
     return {name: groups.final_definition_of(made, name)["properties"]["v"] for name in names}
 
 
 A, B = one("a"), one("b")
-LISTS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
+LISTS: list[tuple[GroupDefinition, dict[str, Any], dict[str, Any], str]] = [
     (group(), {"0": A, "1": A, "2": A}, {"count": 3, "skip": []}, "as it was"),
     (group(), {"0": A, "1": B, "2": A}, {"count": 3, "skip": [], "own": [own("b", [1, 2])]}, "one is another"),
     (
@@ -70,10 +73,10 @@ LISTS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("before", "listed", "made", "reason"), LISTS, ids=[each[3] for each in LISTS])
-def test_lists(before: dict[str, Any], listed: dict[str, Any], made: dict[str, Any], reason: str) -> None:
+def test_lists(before: GroupDefinition, listed: dict[str, Any], made: dict[str, Any], reason: str) -> None:
     wanted = as_listed(before, listed)
-    assert wanted == {"resource_def": before["resource_def"], "index_var": "%i%", **made}, reason
-    assert groups.member_names(wanted["count"], set(wanted["skip"])) == sorted(listed, key=int)
+    assert wanted.encoded() == {"resource_def": before.resource_def, "index_var": "%i%", **made}, reason
+    assert groups.member_names(wanted.count, set(wanted.skip)) == sorted(listed, key=int)
 
 
 @pytest.mark.parametrize(
@@ -88,18 +91,18 @@ def test_lists(before: dict[str, Any], listed: dict[str, Any], made: dict[str, A
         (group(nodes={"seed": "s", "format": "f"}), ["0"], "cluster"),
     ],
 )
-def test_what_a_group_cannot_be(before: dict[str, Any], names: list[str], says: str) -> None:
+def test_what_a_group_cannot_be(before: GroupDefinition, names: list[str], says: str) -> None:
     with pytest.raises(Rejected, match=says):
         as_listed(before, dict.fromkeys(names, A))
 
 
 def test_what_no_template_says_is_taken_over() -> None:
     """The fingerprint of the files that members are made from: the parent's next definition has it, too."""
-    before = group() | {"resource_def": {"type": "a.yaml", "properties": {"v": "a", CONTENT: "f"}}}
+    before = replace(group(), resource_def={"type": "a.yaml", "properties": {"v": "a", CONTENT: "f"}})
     made = as_listed(before, {"0": {"type": "a.yaml", "properties": {"v": "b"}}})
-    assert made["own"][0]["resource_def"] == {"type": "a.yaml", "properties": {"v": "b", CONTENT: "f"}}
+    assert made.own[0].resource_def == {"type": "a.yaml", "properties": {"v": "b", CONTENT: "f"}}
     other = as_listed(before, {"0": {"type": "b.yaml", "properties": {"v": "b"}}})
-    assert other["own"][0]["resource_def"] == {"type": "b.yaml", "properties": {"v": "b"}}
+    assert other.own[0].resource_def == {"type": "b.yaml", "properties": {"v": "b"}}
 
 
 @pytest.mark.parametrize(
@@ -126,14 +129,14 @@ def test_plain(definition: dict[str, Any], said: dict[str, Any]) -> None:
         (group(count=0), None, "nobody stays"),
     ],
 )
-def test_own_definitions_that_stay(wanted: dict[str, Any], kept: list[list[int]] | None, reason: str) -> None:
+def test_own_definitions_that_stay(wanted: GroupDefinition, kept: list[list[int]] | None, reason: str) -> None:
     found = kept_own(group(own=[own("b", [0, 2])]), wanted)
-    assert found == wanted | ({"own": [own("b", *kept)]} if kept else {}), reason
+    assert found.encoded() == wanted.encoded() | ({"own": [own("b", *kept)]} if kept else {}), reason
 
 
 def test_own_definitions_are_earlier_ones_for_a_rollout() -> None:
     found = own_as_earlier(group(own=[own("b", [1, 2])], earlier=[own("z", [0, 1])]))
-    assert "own" not in found
+    assert not found.own
     assert groups.runs_with_own(found) == [(0, 1, one("z")), (1, 2, B), (2, 3, A)]
 
 

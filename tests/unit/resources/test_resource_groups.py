@@ -1,10 +1,12 @@
 """Members of a group: names, definitions, and names out of use."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from homeostat.desired.members import group_desired, reached_shards, touched_shards
+from homeostat.model.group import Companion, GroupDefinition, RangedDefinition, Series
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.groups import (
@@ -118,18 +120,12 @@ LEAVING: list[tuple[int, list[str], set[str], list[str], str]] = [
 def test_who_leaves_a_smaller_group_first(
     count: int, skip: list[str], first: set[str], wanted: list[str], reason: str
 ) -> None:
-    before: dict[str, Any] = {"resource_def": {"type": "T"}, "index_var": None, "count": 5, "skip": []}
+    before = GroupDefinition({"type": "T"}, None, 5)
     assert leaving_first(before, count, skip, first) == wanted
 
 
 def test_members_of_a_batch_beyond_the_target_are_none_that_make_a_group_larger() -> None:
-    before: dict[str, Any] = {
-        "resource_def": {"type": "T"},
-        "index_var": None,
-        "count": 5,
-        "skip": [],
-        "rollout": {"target": 4},
-    }
+    before = GroupDefinition({"type": "T"}, None, 5, series=Series(4, 1, 0, 0.0))
     assert leaving_first(before, 4, [], {"1"}) == []
 
 
@@ -147,68 +143,65 @@ ONE = {"type": "OS::Heat::None"}
 
 
 def test_who_leaves_a_group_that_scales_is_failed_or_the_oldest() -> None:
-    first = resized({}, ONE, 4, ())
-    assert first == {"resource_def": ONE, "index_var": None, "count": 4, "skip": []}
+    first = resized(None, ONE, 4, ())
+    assert first == GroupDefinition(ONE, None, 4)
     second = resized(first, ONE, 2, {"2"})
-    assert second["skip"] == ["<1", "2"]
-    assert member_names(2, second["skip"]) == ["1", "3"]
+    assert second.skip == ("<1", "2")
+    assert member_names(2, second.skip) == ["1", "3"]
     third = resized(second, ONE, 3, ())
-    assert member_names(3, third["skip"]) == ["1", "3", "4"]
-    assert resized(third, ONE, 0, {"4"})["skip"] == ["<5"]
+    assert member_names(3, third.skip) == ["1", "3", "4"]
+    assert resized(third, ONE, 0, {"4"}).skip == ("<5",)
 
 
 def test_a_group_that_has_scaled_often_is_described_in_few_words() -> None:
     """Each signal of an alarm that goes up and down takes a name out of use for good."""
-    group = resized({}, ONE, 2, ())
+    group = resized(None, ONE, 2, ())
     for _ in range(50):
         group = resized(resized(group, ONE, 3, ()), ONE, 2, ())
-    assert group["skip"] == ["<50"]
-    assert member_names(2, group["skip"]) == ["50", "51"]
+    assert group.skip == ("<50",)
+    assert member_names(2, group.skip) == ["50", "51"]
     assert [name for name in ("49", "50", "51", "52") if is_member(name, group)] == ["50", "51"]
-    assert numbers_below(group["skip"], 40) == 40
-    assert numbers_below(group["skip"], 60) == 50
+    assert numbers_below(group.skip, 40) == 40
+    assert numbers_below(group.skip, 60) == 50
 
 
 def test_only_shards_whose_members_leave_or_come_are_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeostat.desired.members.MEMBERS_PER_SHARD", 10)
-    large = resized({}, ONE, 35, ())
+    large = resized(None, ONE, 35, ())
     smaller = resized(large, ONE, 22, ())
-    assert smaller["skip"] == ["<13"]
+    assert smaller.skip == ("<13",)
     touched = touched_shards(group_desired(large), group_desired(smaller))
     assert touched is not None
     assert sorted(touched) == [0, 1]
     again = resized(smaller, ONE, 23, ())
     assert sorted(touched_shards(group_desired(smaller), group_desired(again)) or ()) == [3]
-    other = {**again, "resource_def": {"type": "OS::Heat::RandomString"}}
+    other = replace(again, resource_def={"type": "OS::Heat::RandomString"})
     assert sorted(touched_shards(group_desired(again), group_desired(other)) or ()) == [1, 2, 3]
 
 
 def test_the_shards_that_a_new_definition_has_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeostat.desired.members.MEMBERS_PER_SHARD", 10)
-    group = resized({}, ONE, 35, ())
+    group = resized(None, ONE, 35, ())
     assert reached_shards(group) == {0, 1, 2, 3}
-    none = {**group, "earlier": [{"resource_def": ONE, "numbers": [[0, 35]]}]}
+    none = replace(group, earlier=(RangedDefinition(ONE, ((0, 35),)),))
     assert reached_shards(none) == set()
-    some = {**group, "earlier": [{"resource_def": ONE, "numbers": [[0, 12], [13, 30]]}]}
+    some = replace(group, earlier=(RangedDefinition(ONE, ((0, 12), (13, 30))),))
     assert reached_shards(some) == {1, 3}
 
 
-def beside(*ranges: tuple[int, int]) -> dict[str, Any]:
-    place = {
-        "name": "lb",
-        "numbers": [list(each) for each in ranges],
-        "member": "server",
-        "resource_def": {"type": "P"},
-    }
-    return {"resource_def": {"type": "S"}, "index_var": None, "count": 3, "skip": ["1"], "beside": [place]}
+def with_companions(*ranges: tuple[int, int]) -> GroupDefinition:
+    place = Companion("lb", ranges, "server", {"type": "P"})
+    return GroupDefinition({"type": "S"}, None, 3, ("1",), companions=(place,))
 
 
-def test_what_stands_beside_a_member_is_named_after_it() -> None:
-    group = beside((0, 3))
-    assert [name for name, _ in groups.beside_of(group, "2")] == ["2-lb"]
-    assert list(groups.beside_of(group, "3")) == []
-    assert groups.count_beside(group, 3) == 2, "of the numbers 0, 2 and 3"
-    assert [groups.beside_named(group, name) is not None for name in ("0-lb", "0-x", "1-lb", "3-lb", "9-lb", "0")] == [
+def test_a_companion_is_named_after_its_member() -> None:
+    group = with_companions((0, 3))
+    assert [name for name, _ in groups.companions_of(group, "2")] == ["2-lb"]
+    assert list(groups.companions_of(group, "3")) == []
+    assert groups.count_companions(group, 3) == 2, "of the numbers 0, 2 and 3"
+    assert [
+        groups.companion_named(group, name) is not None for name in ("0-lb", "0-x", "1-lb", "3-lb", "9-lb", "0")
+    ] == [
         True,
         False,
         False,

@@ -12,6 +12,7 @@ from homeostat.api.services.graphs import Graph
 from homeostat.desired.members import group_weight
 from homeostat.desired.texts import template_text
 from homeostat.json_pieces import is_light
+from homeostat.model.group import GroupDefinition
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import environments, validate_shape
 
@@ -37,15 +38,16 @@ def template_of(graph: Graph) -> Wire:
     Raises:
         Rejected: RequestLimitExceeded: the members of a group are too large to be listed.
     """
-    if graph.desired.kind == "group" and _weight(graph.desired) > ANSWER_BYTES_MAX:
+    group = graph.desired.group
+    if group is not None and _weight(graph.desired, group) > ANSWER_BYTES_MAX:
         raise too_large("ask for the template of the stack that the group is in")
     return template_text(graph.desired, graph.definitions)
 
 
-def _weight(desired: Desired) -> int:
+def _weight(desired: Desired, group: GroupDefinition) -> int:
     weight = 0
     for number in range(desired.shards):
-        weight += group_weight(desired.template, number, ANSWER_BYTES_MAX, written=True)
+        weight += group_weight(group, number, ANSWER_BYTES_MAX, written=True)
         if weight > ANSWER_BYTES_MAX:
             break
     return weight

@@ -94,7 +94,7 @@ def _members(
         return chain_desired(values)
     nested_id = nested.id if nested else ""
     try:
-        away = away_members(tx, nested, before.template)
+        away = away_members(tx, nested, before.group)
         failed, first = failed_of(away), first_to_leave(tx, nested, away)
         wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks)
         check_policy(kind, values, nested, before, wanted, away, time_left_s)

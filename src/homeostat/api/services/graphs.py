@@ -12,6 +12,7 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
+from homeostat.model.group import GroupDefinition
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.store.stacks import revisions, views
@@ -83,7 +84,7 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
     if desired.kind == "empty":
         return Graph(desired)
     if desired.kind == "group":
-        return Graph(desired, definitions=Members(desired.template))
+        return Graph(desired, definitions=Members(GroupDefinition.decoded(desired.template)))
     compiled = None if desired.kind == "chain" else compile_desired(desired, identity)
     definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired)
     required_by: dict[str, list[str]] = {}
@@ -94,31 +95,33 @@ def _graph(desired: Desired, identity: Identity) -> Graph:
 
 
 class Members(Mapping[str, Definition]):
-    """Definitions of a group's members and of what stands beside them, names and types only.
+    """Definitions of a group's members and their companion resources, names and types only.
 
     They are made on demand, since there may be a million.
 
     Args:
-        template: Of a group's revision.
+        group: The group.
     """
 
-    def __init__(self, template: Mapping[str, Any]) -> None:
-        self._group = template
-        self._count: int = template["count"]
-        self._skip = frozenset(template["skip"])
+    def __init__(self, group: GroupDefinition) -> None:
+        self._group = group
+        self._count = group.count
+        self._skip = frozenset(group.skip)
         self._start = groups.skipped_below(self._skip)
         self._end = groups.names_end(self._count, self._skip)
 
     def __getitem__(self, name: str) -> Definition:
         if self._is_member(name):
             return Definition(name, groups.definition_of(self._group, name)["type"])
-        beside = groups.beside_named(self._group, name)
-        if beside is None:
+        companion = groups.companion_named(self._group, name)
+        if companion is None:
             raise KeyError(name)
-        return Definition(name, beside["resource_def"]["type"], requires=(member_of_name(name),))
+        return Definition(name, companion.resource_def["type"], requires=(member_of_name(name),))
 
     def __contains__(self, name: object) -> bool:
-        return self._is_member(name) or (isinstance(name, str) and groups.beside_named(self._group, name) is not None)
+        if not isinstance(name, str):
+            return False
+        return self._is_member(name) or groups.companion_named(self._group, name) is not None
 
     def _is_member(self, name: object) -> bool:
         if not isinstance(name, str) or not name.isdecimal() or name in self._skip:
@@ -128,7 +131,7 @@ class Members(Mapping[str, Definition]):
     def __iter__(self) -> Iterator[str]:
         for name in groups.member_names(self._count, self._skip):
             yield name
-            yield from (beside for beside, _ in groups.beside_of(self._group, name))
+            yield from (companion for companion, _ in groups.companions_of(self._group, name))
 
     def __len__(self) -> int:
-        return self._count + groups.count_beside(self._group, self._count)
+        return self._count + groups.count_companions(self._group, self._count)

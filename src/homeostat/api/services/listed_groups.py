@@ -13,6 +13,7 @@ from homeostat.desired.members import group_desired
 from homeostat.desired.texts import GENERATED, group_text, size_of
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, invalid
+from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.listed_members import Listed, plain, unredacted
 from homeostat.store import schema
@@ -49,12 +50,20 @@ def request_of(before: Desired, request: StackRequest) -> StackRequest:
         raise Rejected("HTTPBadRequest", "No template specified")
     own = {"parameters": given["parameters"]} if given.get("parameters") else {}
     # What the service itself calls members it may be called in what comes back, too.
-    types = {one["type"] for one in _definitions(before.template)}
+    types = {one["type"] for one in _definitions(_group_of(before))}
     return replace(request, files={}, environment=own, internal_types=types)
 
 
-def _definitions(group: groups.Group) -> list[Mapping[str, Any]]:
-    return [one for _, _, one in groups.runs_with_own(group)] + [group["resource_def"]]
+def _group_of(before: Desired) -> GroupDefinition:
+    """Return the group of a revision of a group's stack."""
+    group = before.group
+    if group is None:
+        raise LookupError(f"a {before.kind} is no group")
+    return group
+
+
+def _definitions(group: GroupDefinition) -> list[Mapping[str, Any]]:
+    return [one for _, _, one in groups.runs_with_own(group)] + [group.resource_def]
 
 
 def listed_in(checked: Checked, before: Desired) -> Listed:
@@ -74,7 +83,7 @@ def listed_in(checked: Checked, before: Desired) -> Listed:
     hidden = environments.inherited(before.environment)
     if not hidden.texts:
         return listed
-    known = {name: plain(one) for name, one in group_text(before.template) if name in listed}
+    known = {name: plain(one) for name, one in group_text(_group_of(before)) if name in listed}
     return {
         name: unredacted(one, hidden.plain(known[name]), known[name]) if name in known else one
         for name, one in listed.items()
@@ -123,7 +132,7 @@ def revision_of(
     row = rows.get(nested.parent_key)
     if row is None:
         raise Rejected("NotSupported", "The group of this stack is not there any more.")
-    group = listed_group(tx, row, nested, before.template, listed, now)
+    group = listed_group(tx, row, nested, _group_of(before), listed, now)
     made = replace(group_desired(group), environment=before.environment, files=before.files, intent=before.intent)
     return replace(made, secret=secret, size=size_of(made))
 

@@ -236,8 +236,9 @@ class Previewer:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
         identity = Identity(preview.id, preview.name, preview.project)
         if desired.kind != "template":
-            if desired.kind == "group":
-                self._weigh(group_weight(desired.template, number, VALUES_MAX, written=self._writes_all))
+            group = desired.group
+            if group is not None:
+                self._weigh(group_weight(group, number, VALUES_MAX, written=self._writes_all))
             return compile_graph(desired, identity, number)
         preview.compiled = compile_desired(desired, identity, strict=False)
         preview.redaction = preview.redaction.of(preview.compiled)

@@ -120,10 +120,10 @@ def _target(tx: Connection, owner: Owner, reference: str) -> Target:
 def _members(tx: Connection, group: str) -> str:
     """Return the type of the members of a group."""
     stack = stacks.get(tx, group)
-    desired = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)
-    if desired is None:
+    found = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)
+    if found is None:
         raise Terminal("target: the group is not there any more")
-    return str(desired["resource_def"]["type"])
+    return str(found.resource_def["type"])
 
 
 def _check_fit(spec: Mapping[str, Any], target: Target, interval_min: int) -> None:

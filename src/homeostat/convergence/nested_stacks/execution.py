@@ -372,11 +372,11 @@ def _cooldown(
     row: Resource, desired: revisions.Desired, nested: Row[Any] | None, now: float
 ) -> Mapping[str, Any] | None:
     """Return the column for a group that scales: signals do not change the size that its template has just given."""
-    kind = type_of(row.type)
-    if not isinstance(kind, ScalingGroup):
+    kind, group = type_of(row.type), desired.group
+    if not isinstance(kind, ScalingGroup) or group is None:
         return None
     until = now + kind.cooldown_s(kind.complete(row.properties))
-    reason = f"{AdjustmentType.EXACT} : {groups.size_of(desired.template)}"
+    reason = f"{AdjustmentType.EXACT} : {groups.size_of(group)}"
     return scaling.longest(nested, scaling.Cooldown(until, reason))
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -11,6 +12,7 @@ from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.convergence.nested_stacks.removal_requests import Asks
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import AppliesTo
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
@@ -43,7 +45,7 @@ def group_revision(
     model: Mapping[str, Any] | None = None,
     *,
     adopts: bool = False,
-) -> groups.Group:
+) -> GroupDefinition:
     """Return the next revision of a group's stack: the wanted one, or the first batch on the way to it.
 
     Args:
@@ -63,7 +65,8 @@ def group_revision(
     """
     kind = type_of(row.type)
     values = kind.complete(row.properties)
-    away = away_members(tx, nested, before.template)
+    standing = before.group
+    away = away_members(tx, nested, standing)
     failed, first = failed_of(away), first_to_leave(tx, nested, away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
     wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks)
@@ -72,10 +75,10 @@ def group_revision(
         policy = {name: each for name, each in policy.items() if name != "creation"}
     new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
     if isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION):
-        if nested is not None and not new and not adopts and not _goes_back(world):
-            return definition_rollout.begin(before.template, wanted, int(nested.revision) + 1)
+        if nested is not None and standing is not None and not new and not adopts and not _goes_back(world):
+            return definition_rollout.begin(standing, wanted, int(nested.revision) + 1)
         policy = {name: each for name, each in policy.items() if name != "rolling_update"}
-    return rolling_update.begin(before.template, wanted, policy, failed, new, away, pending=pending, now=now)
+    return rolling_update.begin(standing, wanted, policy, failed, new, away, pending=pending, now=now)
 
 
 def _goes_back(world: World) -> bool:
@@ -89,7 +92,7 @@ def is_pending(nested: Row[Any] | None) -> bool:
     return nested is not None and under_way and nested.complete_revision != nested.revision
 
 
-def away_members(tx: Connection, nested: Row[Any] | None, group: groups.Group) -> Mapping[str, Absence]:
+def away_members(tx: Connection, nested: Row[Any] | None, group: GroupDefinition | None) -> Mapping[str, Absence]:
     """Return the members of a group that are away.
 
     Args:
@@ -97,7 +100,7 @@ def away_members(tx: Connection, nested: Row[Any] | None, group: groups.Group) -
         nested: Row of its stack, None where there is none.
         group: Its newest revision.
     """
-    return absences(tx, stacks.facts(nested), group) if nested is not None else {}
+    return absences(tx, stacks.facts(nested), group) if nested is not None and group is not None else {}
 
 
 def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
@@ -127,9 +130,9 @@ def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
     return None
 
 
-def model_of(group: groups.Group) -> Mapping[str, Any] | None:
+def model_of(group: GroupDefinition | None) -> Mapping[str, Any] | None:
     """Return what a group of servers has taken over from the server that they are like; None where it is new."""
-    properties = (group.get("resource_def") or {}).get("properties") or {}
+    properties: Mapping[str, Any] = {} if group is None else group.resource_def.get("properties") or {}
     properties = properties.get(SERVER, properties)
     return {name: properties[name] for name in COPIED.values() if name in properties} or None
 
@@ -145,7 +148,7 @@ def wanted_group(
     failed: Collection[str],
     first: Collection[str] = (),
     asks: Asks = Asks(math.inf),
-) -> dict[str, Any]:
+) -> GroupDefinition:
     """Return what a group's stack should be once all batches are done.
 
     Members that were removed by name stay out while the skip list names them, and those that left for a mark for good.
@@ -166,37 +169,37 @@ def wanted_group(
     Raises:
         Terminal: The members cannot be as the group describes them.
     """
+    standing = before.group
     if isinstance(kind, ScalingGroup):
         # What the group has taken over from a server stays, whatever becomes of that server.
-        taken = model_of(before.template) if isinstance(kind, LikeServer) and kind.model(values) else None
+        taken = model_of(standing) if isinstance(kind, LikeServer) and kind.model(values) else None
         one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
-        scaled = _scaled(kind, values, one, before.template, failed, first)
-        return listed_members.kept_own(before.template, scaled)
-    skip, left = removal_requests.skip_list(tx, nested, before.template, values, asks), before.template.get("left", [])
-    made = {name: values[name] for name in ("resource_def", "index_var", "count")}
+        scaled = _scaled(kind, values, one, standing, failed, first)
+        return listed_members.kept_own(standing, scaled)
+    skip = removal_requests.skip_list(tx, nested, standing, values, asks)
+    made = GroupDefinition(values["resource_def"], values["index_var"], values["count"], tuple(skip))
     if isinstance(kind, NodeGroup):  # its cluster has said which of its nodes leave
-        return {"skip": skip, **made, **kind.further(values)}
-    leaving = groups.leaving_first(before.template, values["count"], skip, first)
-    left = [*left, *leaving]
-    wanted = {"skip": [*skip, *leaving], **made, **({"left": left} if left else {})}
-    return listed_members.kept_own(before.template, wanted)
+        return GroupDefinition.decoded({**made.encoded(), **kind.further(values)})
+    leaving = groups.leaving_first(standing, values["count"], skip, first)
+    left = (*(() if standing is None else standing.left), *leaving)
+    return listed_members.kept_own(standing, replace(made, skip=(*skip, *leaving), left=left))
 
 
 def _scaled(
     kind: ScalingGroup,
     values: Mapping[str, Any],
     one: Any,
-    before: groups.Group,
+    before: GroupDefinition | None,
     failed: Collection[str],
     first: Collection[str],
-) -> dict[str, Any]:
+) -> GroupDefinition:
     """Return a scaling group in its wanted size; it keeps the size it has where the template says none.
 
     Args:
         kind: Type of the group.
         values: Properties of the group, with defaults.
         one: Definition of each member; None where its launch configuration is missing.
-        before: The group as its newest revision says, `{}` where there is none.
+        before: The group as its newest revision says; None if there is none.
         failed: Names of its FAILED members.
         first: Names of the members that leave first, besides those.
 
@@ -206,7 +209,9 @@ def _scaled(
     if one is None:
         name = values.get("LaunchConfigurationName")
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
-    healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed) if before else None
+    healthy = None
+    if before is not None:
+        healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed)
     return groups.resized(before, one, kind.wanted_size(values, healthy), {*failed, *first})
 
 
@@ -214,10 +219,10 @@ def listed_group(
     tx: Connection,
     row: Resource,
     nested: Row[Any],
-    before: groups.Group,
+    before: GroupDefinition,
     listed: listed_members.Listed,
     now: float,
-) -> groups.Group:
+) -> GroupDefinition:
     """Return the next revision of a group's stack whose user has listed its members, or the first batch on the way.
 
     Args:
@@ -233,9 +238,7 @@ def listed_group(
     """
     kind = type_of(row.type)
     values = kind.complete(row.properties)
-    if definition_rollout.STAGED in before or (
-        isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION)
-    ):
+    if before.staged is not None or (isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION)):
         message = "The members of this group get their definition in a rollout: update the group instead."
         raise Rejected("NotSupported", message)
     wanted = listed_members.as_listed(before, listed)
@@ -258,7 +261,7 @@ def check_weight(row: Resource, member: Any, count: int) -> None:
         raise Terminal(message) from error
 
 
-def check_time(group: groups.Group, time_left_s: float) -> None:
+def check_time(group: GroupDefinition, time_left_s: float) -> None:
     """Check that the pauses between batches fit into the time that is left.
 
     Raises:
@@ -279,7 +282,7 @@ def check_policy(
     values: Mapping[str, Any],
     nested: Row[Any] | None,
     before: revisions.Desired,
-    wanted: groups.Group,
+    wanted: GroupDefinition,
     away: Mapping[str, Absence],
     time_left_s: float,
 ) -> None:
@@ -302,6 +305,6 @@ def check_policy(
     new, failed = nested is None or nested.complete_revision is None, failed_of(away)
     pending = is_pending(nested)
     first = rolling_update.begin(
-        before.template, wanted, kind.batches(values), failed, new, away, pending=pending, now=0.0
+        before.group, wanted, kind.batches(values), failed, new, away, pending=pending, now=0.0
     )
     check_time(first, time_left_s)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.errors import Terminal
+from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 from homeostat.store.stacks import former_members
 from homeostat.templates.weights import TooHeavy
@@ -48,7 +49,7 @@ class Asks(NamedTuple):
 
 
 def skip_list(
-    tx: Connection, nested: Row[Any] | None, before: groups.Group, values: Mapping[str, Any], asks: Asks
+    tx: Connection, nested: Row[Any] | None, before: GroupDefinition | None, values: Mapping[str, Any], asks: Asks
 ) -> list[str]:
     """Return the names that no member of a group may have any more, oldest first.
 
@@ -63,7 +64,7 @@ def skip_list(
         Terminal: The members are too heavy to be read.
     """
     newest = Asked(asks.at, values["removal_policies"], values["removal_policies_mode"])
-    skipped, left = list(before.get("skip", [])), before.get("left", [])
+    skipped, left = (list(before.skip), before.left) if before is not None else ([], ())
     listed = {name for each in (*asks.earlier, newest) for name in each.names}
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before)}
     # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.

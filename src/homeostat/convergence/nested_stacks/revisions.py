@@ -79,7 +79,7 @@ class NestedRevisions:
         asks = self._overtaken.asks_of(tx, world, row)
         adopts, model = step.arguments.get("document") is not None, step.arguments.get(MODEL)
         group = group_revision(tx, world, row, nested, nested_id, before, now, asks, model, adopts=adopts)
-        check_weight(row, group["resource_def"], min(groups.size_of(group), MEMBERS_PER_SHARD))
+        check_weight(row, group.resource_def, min(groups.size_of(group), MEMBERS_PER_SHARD))
         # Only when the series of batches begins: carried out again, less time is left for the rest of it.
         if before.intent != intent:
             check_time(group, time_left_s)

@@ -14,9 +14,11 @@ from sqlalchemy import Connection, select
 
 from homeostat.clock import Clock
 from homeostat.desired.compiling import compile_desired, registry_of, template_of
+from homeostat.desired.members import group_desired
 from homeostat.desired.texts import size_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.group import GroupDefinition
 from homeostat.model.stack_actions import CREATING, ROLLED_BACK_ON_FAILURE
 from homeostat.model.status import Status
 from homeostat.model.world import StackFacts, World
@@ -141,17 +143,17 @@ class GroupSize:
 
     def size(self, desired: revisions.Desired, levels: int = ESTIMATE_LEVELS) -> int:
         """Return how many resources a stack will have at least, nested ones included, down to `levels` levels."""
-        if desired.kind == "group":
-            return size_of(desired) * (1 + self._member(desired, levels))
+        group = desired.group
+        if group is not None:
+            return size_of(desired) * (1 + self._member(desired, group, levels))
         identity = Identity("None", "nested", "None")
         compiled = compile_desired(desired, identity, strict=False, allowance=self._allowance)
         return sum(1 + self._within(each, desired, levels) for each in compiled.definitions.values())
 
-    def _member(self, desired: revisions.Desired, levels: int) -> int:
-        """Return how many resources are nested in each member; 0 where members differ by the index in their text."""
-        one, index_var = desired.template["resource_def"], desired.template["index_var"]
-        member = groups.member_definition(one, "0", None)
-        if member != groups.member_definition(one, "0", index_var):
+    def _member(self, desired: revisions.Desired, group: GroupDefinition, levels: int) -> int:
+        """Return how many resources are nested in each member; 0 if members differ by the index in their text."""
+        member = groups.member_definition(group.resource_def, "0", None)
+        if member != groups.member_definition(group.resource_def, "0", group.index_var):
             return 0
         definition = Definition("0", member["type"], member["properties"], static=True)
         return self._within(registry_of(desired.environment).applied(definition), desired, levels)
@@ -169,8 +171,8 @@ class GroupSize:
             count, one = each.properties.get("count"), each.properties.get("resource_def")
             if not isinstance(count, int) or not isinstance(one, Mapping) or not isinstance(one.get("type"), str):
                 return 0
-            group = {"resource_def": one, "index_var": each.properties.get("index_var"), "count": count, "skip": ()}
-            return self.size(revisions.Desired("group", group, environment=inside, files=around.files), levels - 1)
+            members = group_desired(GroupDefinition(one, each.properties.get("index_var"), count))
+            return self.size(replace(members, environment=inside, files=around.files), levels - 1)
         return self._template(kind, each, inside, around.files, levels) if each.static else 0
 
     def _template(

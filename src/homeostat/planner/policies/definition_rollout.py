@@ -1,25 +1,24 @@
 """A new definition that members of a group get step by step: which of them have it, and how all go back. Pure.
 
-As long as such a rollout goes on, the newest revision of the group's stack is *staged*: `resource_def` is the new
-definition, `earlier` says which members do not have it yet, and `staged` what all had before, in the same form:
-`{since, resource_def[, earlier]}`. So every step, the way back and a correction follow from that revision alone
-(ADR 0068). `since` is the number of the revision that brought the new definition.
+As long as such a rollout goes on, the newest revision of the group's stack is *staged* (`model.group.Staged`): its
+`resource_def` is the new definition, `earlier` says which members do not have it yet, and `staged` what all had before.
+So every step, the way back and a correction follow from that revision alone (ADR 0068).
 """
 
 from bisect import bisect_right
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
+from homeostat.model.group import GroupDefinition, Staged
 from homeostat.model.rollout import MemberOrder, RolloutSettings
 from homeostat.resources import groups, listed_members
-from homeostat.resources.groups import Group, Run
-
-STAGED = "staged"
+from homeostat.resources.groups import Run
 
 
-def begin(before: Group, wanted: Group, since: int) -> dict[str, Any]:
+def begin(before: GroupDefinition, wanted: GroupDefinition, since: int) -> GroupDefinition:
     """Return the revision that is staged on the way to a new definition: no member has it because of that revision.
 
     The size changes at once; members that are new have the old definition. Where all had the wanted definition before,
@@ -27,61 +26,53 @@ def begin(before: Group, wanted: Group, since: int) -> dict[str, Any]:
 
     Args:
         before: The newest revision of the group, which may be staged itself: then members keep what each has.
-        wanted: The desired group: `{resource_def, index_var, count, skip}`.
+        wanted: The desired group, without batches.
         since: Number of the revision.
     """
-    if STAGED in before and before["resource_def"] == wanted["resource_def"]:
-        return resized(before, wanted)
-    if before.get("own") and before["resource_def"] != wanted["resource_def"]:  # given to members by a user
+    if before.staged is not None and before.resource_def == wanted.resource_def:
+        return resized(before, before.staged, wanted)
+    if before.own and before.resource_def != wanted.resource_def:  # given to members by a user
         before = listed_members.own_as_earlier(before)
-    back = _back(before)
-    same = back["resource_def"] == wanted["resource_def"] and not back.get("earlier")
-    if same or not before["count"]:
-        return dict(wanted)
-    group = _with_present(before, wanted, back["resource_def"])
-    return {**group, STAGED: {"since": since, **back}} if group.get("earlier") else dict(wanted)
+    # Members go back to the definitions before the first revision that is staged.
+    old = before if before.staged is None else before.staged
+    if not before.count or (old.resource_def == wanted.resource_def and not old.earlier):
+        return wanted
+    group = _with_present(before, wanted, old.resource_def)
+    return replace(group, staged=Staged(since, old.resource_def, old.earlier)) if group.earlier else wanted
 
 
-def resized(before: Group, wanted: Group) -> dict[str, Any]:
-    """Return a staged group in another size; members that are new have the old definition."""
-    old = before[STAGED]
-    return {**_with_present(before, wanted, old["resource_def"]), STAGED: old}
+def resized(before: GroupDefinition, staged: Staged, wanted: GroupDefinition) -> GroupDefinition:
+    """Return a group, which is staged, in another size; members that are new have the old definition."""
+    return replace(_with_present(before, wanted, staged.resource_def), staged=staged)
 
 
-def _back(before: Group) -> Mapping[str, Any]:
-    """Return what all members go back to: what they had before the first revision that is staged."""
-    found = before.get(STAGED, before)
-    return {name: found[name] for name in ("resource_def", "earlier") if found.get(name)}
-
-
-def _with_present(before: Group, wanted: Group, new: Mapping[str, Any]) -> dict[str, Any]:
+def _with_present(before: GroupDefinition, wanted: GroupDefinition, new: Mapping[str, Any]) -> GroupDefinition:
     """Return the wanted group in which each member has the definition that it has, and those that come have `new`."""
-    end = groups.names_end(before["count"], before["skip"])
-    after = groups.names_end(wanted["count"], wanted["skip"])
+    end, after = groups.end_of(before), groups.end_of(wanted)
     runs = [*groups.all_runs(before), *([(end, after, new)] if end < after else [])]
-    skipped = {*wanted["skip"]}
-    returned = sorted(int(name) for name in before["skip"] if name.isdigit() and not groups.is_skipped(name, skipped))
+    skipped = {*wanted.skip}
+    returned = sorted(int(name) for name in before.skip if name.isdigit() and not groups.is_skipped(name, skipped))
     runs = [*_minus(runs, returned), *((number, number + 1, new) for number in returned)]
-    return groups.with_earlier(wanted, [run for run in runs if run[2] != wanted["resource_def"]])
+    return groups.with_earlier(wanted, [run for run in runs if run[2] != wanted.resource_def])
 
 
-def is_about(group: Group | None, subject: int | None) -> bool:
+def is_about(group: GroupDefinition | None, subject: int | None) -> bool:
     """Return whether a group is staged by the revision `subject`."""
-    return group is not None and STAGED in group and group[STAGED]["since"] == subject
+    return group is not None and group.staged is not None and group.staged.since == subject
 
 
 # -- members -----------------------------------------------------------------------------------------------------------
 
 
-def given(group: Group) -> int:
+def given(group: GroupDefinition) -> int:
     """Return how many members have the new definition."""
-    return int(group["count"]) - groups.members_in(groups.earlier_runs(group), group["skip"])
+    return group.count - groups.members_in(groups.earlier_runs(group), group.skip)
 
 
 class Unreached(Container[str]):
     """The members of a group that do not have its newest definition."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: GroupDefinition) -> None:
         self._group = group
         self._runs = groups.earlier_runs(group)
         self._lows = [low for low, _, _ in self._runs]
@@ -102,26 +93,26 @@ class Unreached(Container[str]):
             yield from self._names(part for part in self._parts(run) if part[2] != run[2])
 
     def _names(self, runs: Iterable[Run]) -> Iterator[str]:
-        skip = set(self._group["skip"])
+        skip = set(self._group.skip)
         for low, high, _ in runs:
-            yield from groups.names_between(self._group["count"], skip, low, high)
+            yield from groups.names_between(self._group.count, skip, low, high)
 
     def _parts(self, run: Run) -> Iterator[Run]:
         """Yield the parts of a run, each with the definition that its members go back to."""
         low, high, _ = run
-        staged = self._group[STAGED]
+        staged = _staged(self._group)
         for first, last, definition in groups.earlier_runs(staged):
             if first < high and low < last:
                 if low < first:
-                    yield low, first, staged["resource_def"]
+                    yield low, first, staged.resource_def
                 yield max(low, first), min(last, high), definition
                 low = min(last, high)
         if low < high:
-            yield low, high, staged["resource_def"]
+            yield low, high, staged.resource_def
 
 
 def chosen(
-    group: Group, settings: RolloutSettings, wanted: int, failed: Collection[str], ordered: Iterable[str] = ()
+    group: GroupDefinition, settings: RolloutSettings, wanted: int, failed: Collection[str], ordered: Iterable[str] = ()
 ) -> list[str]:
     """Return the names of the members that get the new definition next.
 
@@ -149,25 +140,30 @@ def chosen(
 # -- what follows ------------------------------------------------------------------------------------------------------
 
 
-def with_given(group: Group, names: Collection[str]) -> dict[str, Any]:
+def with_given(group: GroupDefinition, names: Collection[str]) -> GroupDefinition:
     """Return the group in which these members have the new definition, too."""
     return groups.with_earlier(group, _minus(groups.earlier_runs(group), sorted(int(name) for name in names)))
 
 
-def finished(group: Group) -> dict[str, Any]:
+def finished(group: GroupDefinition) -> GroupDefinition:
     """Return the group in which all members have the new definition."""
-    return {name: value for name, value in group.items() if name not in ("earlier", STAGED)}
+    return replace(group, earlier=(), staged=None)
 
 
-def taken_back(group: Group) -> dict[str, Any]:
+def taken_back(group: GroupDefinition) -> GroupDefinition:
     """Return the group in which all members have the definition that they had before."""
-    old = group[STAGED]
-    return groups.with_earlier({**finished(group), "resource_def": old["resource_def"]}, groups.earlier_runs(old))
+    old = _staged(group)
+    return groups.with_earlier(replace(finished(group), resource_def=old.resource_def), groups.earlier_runs(old))
 
 
-def stopped(group: Group) -> dict[str, Any]:
+def stopped(group: GroupDefinition) -> GroupDefinition:
     """Return the group as it is, without a way back."""
-    return {name: value for name, value in group.items() if name != STAGED}
+    return replace(group, staged=None)
+
+
+def _staged(group: GroupDefinition) -> Staged:
+    assert group.staged is not None, "the group is not staged"
+    return group.staged
 
 
 def _minus(runs: Iterable[Run], numbers: list[int]) -> list[Run]:

@@ -1,27 +1,18 @@
 """What the reports of a group's members decide about a batch: the next one, a wait, or the end of the update. Pure.
 
 Each member that a batch has made or changed reports success or failure, as CloudFormation's `WaitOnResourceSignals` and
-`CreationPolicy` have it. The revision of the group's stack says what is asked for, in `rollout`, key `reports`:
-
-- `timeout`: seconds to wait once the batch is at rest
-- `percent`: share of the members of the whole update that have to report success
-- `count`: in a creation, how many members have to report; None in an update, where those of the batch have to
-- `total`: members that are asked in all
-- `succeeded`, `lost`: members of earlier batches that reported success, and those that did not
-- `number`: number of the batch
-- `since`: when the batch began; earlier reports say nothing about it
+`CreationPolicy` have it. The revision of the group's stack says which reports they send (`model.group.Reports`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from homeostat.model.group import Reports
 from homeostat.planner.policies.metadata_rollout import needed
 
 NAMED_MAX = 5
 """Members that a reason names of each kind."""
-
-Asked = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,56 +50,56 @@ class Refuse:
 Verdict = GoOn | Rest | Refuse
 
 
-def verdict(asked: Asked, tally: Tally, due_at: float, now: float) -> Verdict:
+def verdict(asked: Reports, tally: Tally, due_at: float, now: float) -> Verdict:
     """Return what follows a batch that is at rest.
 
     Args:
-        asked: What is asked of the members.
+        asked: Reports that they have to send.
         tally: What they have reported.
         due_at: Until when they have time.
         now: The time.
     """
-    allowed = asked["total"] - _needed(asked)
-    failed, silent = asked["lost"] + len(tally.failed), _silent(asked, tally)
+    allowed = asked.total - _needed(asked)
+    failed, silent = asked.lost + len(tally.failed), _silent(asked, tally)
     late = now >= due_at
     if failed > allowed or (late and failed + silent > allowed):
         return Refuse()
     return Rest(due_at) if silent and not late else GoOn()
 
 
-def after(asked: Asked, tally: Tally) -> dict[str, Any]:
-    """Return what is asked of the batch after one that may be followed, which counts those before."""
-    lost = asked["lost"] + len(tally.failed) + len(tally.silent)
-    return {**asked, "succeeded": asked["succeeded"] + tally.succeeded, "lost": lost}
+def after(asked: Reports, tally: Tally) -> Reports:
+    """Return the reports for the batch after one that may be followed, which counts those before."""
+    lost = asked.lost + len(tally.failed) + len(tally.silent)
+    return replace(asked, succeeded=asked.succeeded + tally.succeeded, lost=lost)
 
 
-def _needed(asked: Asked) -> int:
-    return needed(asked["percent"] / 100, asked["total"])
+def _needed(asked: Reports) -> int:
+    return needed(asked.percent / 100, asked.total)
 
 
-def _silent(asked: Asked, tally: Tally) -> int:
+def _silent(asked: Reports, tally: Tally) -> int:
     """Return how many reports are still to come."""
-    if asked.get("count") is None:
+    if asked.count is None:
         return len(tally.silent)
-    return max(0, int(asked["count"]) - tally.succeeded - len(tally.failed))
+    return max(0, asked.count - tally.succeeded - len(tally.failed))
 
 
-def refusal(asked: Asked, tally: Tally) -> str:
+def refusal(asked: Reports, tally: Tally) -> str:
     """Return why the update does not go on: first in the words of CloudFormation, which scripts look for."""
-    succeeded, percent = asked["succeeded"] + tally.succeeded, asked["percent"]
-    batch = "" if asked.get("count") is not None else f" batch {asked['number']}:"
+    succeeded, percent = asked.succeeded + tally.succeeded, asked.percent
+    batch = "" if asked.count is not None else f" batch {asked.number}:"
     found = [f"{name} failed: {said}" if said else f"{name} failed" for name, said in _some(tally.failed.items())]
     found += [f"and {len(tally.failed) - NAMED_MAX} more failed"] if len(tally.failed) > NAMED_MAX else []
     silent = _silent(asked, tally)
     if silent:
         named = ", ".join(_some(tally.silent)) + (", …" if len(tally.silent) > NAMED_MAX else "")
-        within = f"within {asked['timeout']:g} s"
+        within = f"within {asked.timeout:g} s"
         missing = f"{silent} of {len(tally.silent)} ({named})" if silent < len(tally.silent) else named
         found.append(f"{missing or silent} did not report {within}")
-    if asked["lost"]:
-        found.append(f"{asked['lost']} of earlier batches did not report success")
+    if asked.lost:
+        found.append(f"{asked.lost} of earlier batches did not report success")
     return (
-        f"Received {succeeded} SUCCESS signal(s) out of {asked['total']}. Unable to satisfy {percent:g}% "
+        f"Received {succeeded} SUCCESS signal(s) out of {asked.total}. Unable to satisfy {percent:g}% "
         f"MinSuccessfulInstancesPercent requirement, which needs {_needed(asked)}:{batch} {'; '.join(found)}"
     )
 

@@ -3,11 +3,12 @@
 A report locks nothing but its own row, so that many may come at once.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, Select, delete, func, or_, select, update
 
+from homeostat.model.group import GroupDefinition, Reports, Series
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.member_reports import Tally
 from homeostat.resources import groups
@@ -55,12 +56,12 @@ def _waiting(key: str) -> Select[Any]:
     return select(*columns).where(*mine)
 
 
-def expected(group: Mapping[str, Any]) -> int:
+def expected(group: GroupDefinition, asked: Reports) -> int:
     """Return how many reports the members of the batch under way are to send."""
-    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
-    if asked["count"] is not None:
-        return int(asked["count"])
-    return groups.members_in([(low, high, {}) for low, high in batch], group["skip"])
+    if asked.count is not None:
+        return asked.count
+    batch = group.series.batch if group.series is not None else None
+    return groups.count_in(batch or (), group.skip)
 
 
 def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> bool:
@@ -117,19 +118,19 @@ def drop(tx: Connection, key: str, before: float | None = None) -> None:
 # -- what they amount to -----------------------------------------------------------------------------------------------
 
 
-def tally(tx: Connection, stack: Any, group: Mapping[str, Any], shards: Collection[int]) -> Tally:
+def tally(tx: Connection, stack: Any, series: Series, asked: Reports, shards: Collection[int]) -> Tally:
     """Return what the members of the batch under way have reported since it began.
 
     Args:
         tx: The transaction.
         stack: Row or facts of the stack of the group.
-        group: The revision of the group that is under way.
+        series: The series of the group, with the batch under way.
+        asked: The reports that its members have to send.
         shards: Shards in which members of the batch are.
     """
     succeeded, failed, silent = 0, {}, []
-    asked, batch = group["rollout"]["reports"], group["rollout"]["batch"]
-    ranges = batch if asked["count"] is None else None
-    for each, said in _said(tx, stack, ranges, asked["since"], shards):
+    ranges = series.batch if asked.count is None else None
+    for each, said in _said(tx, stack, ranges, asked.since, shards):
         if isinstance(said, str):
             failed[each.name] = said
         elif said:

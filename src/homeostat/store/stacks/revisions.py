@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Integer, Row, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.store import requesters, schema
 from homeostat.store.database import Database
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
@@ -47,6 +48,11 @@ class Desired:
     size: int | None = field(default=None, compare=False)
     encoded: EncodedRevision | None = field(default=None, compare=False, repr=False)
     copied_from: int | None = field(default=None, compare=False)
+
+    @property
+    def group(self) -> GroupDefinition | None:
+        """The group that it defines; None for another kind."""
+        return GroupDefinition.decoded(self.template) if self.kind == "group" else None
 
     @property
     def parts(self) -> Parts:
@@ -221,9 +227,10 @@ def _of_number(stack_id: str, number: int) -> Select[Any]:
     return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
 
 
-def group_of(tx: Connection, stack_id: str, number: int) -> Mapping[str, Any] | None:
-    """Return the group that a revision defines (see `resources.groups`); None for a revision of another kind."""
-    return _group(tx, stack_id, number).scalar_one_or_none()
+def group_of(tx: Connection, stack_id: str, number: int) -> GroupDefinition | None:
+    """Return the group that a revision defines; None for a revision of another kind."""
+    found = _group(tx, stack_id, number).scalar_one_or_none()
+    return None if found is None else GroupDefinition.decoded(found)
 
 
 @prepared
@@ -239,12 +246,12 @@ class Standing:
     """A group at one of its revisions.
 
     Attributes:
-        group: What the revision defines, see `resources.groups`.
+        group: The group that the revision defines.
         intent: As in `Desired`.
         unrest: How much of the group is not at rest, one shard left out.
     """
 
-    group: Mapping[str, Any]
+    group: GroupDefinition
     intent: str
     unrest: Unrest
 
@@ -259,7 +266,11 @@ def standing_of(tx: Connection, stack_id: str, number: int, but: int = NO_SHARD)
         but: The number of the shard that does not count in `unrest`.
     """
     row = _standing(tx, stack_id, number, but).first()
-    return None if row is None else Standing(row.template, row.intent, Unrest(row.own, row.inside))
+    return (
+        None
+        if row is None
+        else Standing(GroupDefinition.decoded(row.template), row.intent, Unrest(row.own, row.inside))
+    )
 
 
 @prepared

@@ -28,6 +28,7 @@ from homeostat.convergence.nested_stacks.group_revisions import wanted_group
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.members import group_desired, shard_of, touched_shards
 from homeostat.model.errors import Rejected
+from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.planner.lifecycle.names import physical_name
@@ -307,6 +308,20 @@ def _stack(tx: Connection, stack_id: str) -> Row[Any]:
     return row
 
 
+def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition:
+    """Return a group with the wanted nodes that keep the definitions which they have."""
+    series = standing.series
+    return replace(
+        standing,
+        skip=wanted.skip,
+        count=wanted.count,
+        own=wanted.own,
+        nodes=wanted.nodes,
+        companions=standing.companions or wanted.companions,
+        series=None if series is None else replace(series, target=wanted.count),
+    )
+
+
 def _group(tx: Connection, parent: Desired, nested: Row[Any] | None, before: Desired) -> Desired:
     """Return the revision of the stack of a group that follows from the newest one of its parent, but for definitions.
 
@@ -322,10 +337,7 @@ def _group(tx: Connection, parent: Desired, nested: Row[Any] | None, before: Des
     values = _KIND.complete(parent.template["resources"][living.GROUP]["properties"])
     identity = nested.id if nested is not None else ""
     wanted = wanted_group(tx, _KIND, values, nested, before, lambda _: None, identity, ())
-    kept = {name: each for name, each in before.template.items() if name not in ("skip", "count", "own", "nodes")}
-    group = {**wanted, **kept}
-    rollout = group.get("rollout")
-    if rollout and rollout.get("target") is not None:
-        group["rollout"] = {**rollout, "target": wanted["count"]}
+    standing = before.group
+    group = wanted if standing is None else _kept(standing, wanted)
     inside = environment_inside(parent, living.GROUP, NodeGroup.name)
     return replace(group_desired(group), environment=inside, files=parent.files)
