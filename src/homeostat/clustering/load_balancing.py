@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clustering.attached import Attached, PolicyResources, reference, resource, taken
-from homeostat.model.member_names import beside_name
+from homeostat.model.member_names import companion_name
 from homeostat.resources.families.node_groups import NetworkLoadBalancer, NodePlace
 
 PLACE = "lb"
@@ -30,7 +30,7 @@ _TYPES = {
 
 def place_name(number: int | str) -> str:
     """Return the name of the place of a node in the stack of the nodes."""
-    return beside_name(str(number), PLACE)
+    return companion_name(str(number), PLACE)
 
 
 def part_names(policy: Attached) -> dict[str, str]:

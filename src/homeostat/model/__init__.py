@@ -9,6 +9,7 @@
 - `intent`, `hooks`, `marks`: acts, hooks and further marks, as stored in rows
 - `requested`: users' requests for single resources, as stored in marks
 - `rollout`: rollouts of metadata and definitions
+- `group`: the desired state of a group's stack
 - `budget`: absences of group members; `member_names`: names of group members and their companions
 - `health`: words of the health check; `health_policy`: health policies; `node_health`: the health of group members
 - `answers`: possible answers of a health detector; `hosts`: answers of host lists; `vantage`: looks at URLs by place

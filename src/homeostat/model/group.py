@@ -190,7 +190,7 @@ class GroupDefinition:
         staged: The rollout of a definition under way.
         own: Definitions of single members in the place of `resource_def`.
         nodes: Names of the nodes, if members are nodes of a cluster.
-        companions: Resources that stand beside members in the stack.
+        companions: Companion resources of members, in the same stack.
         left: Names in `skip` of members that left for a mark, and that the template has not named since.
     """
 

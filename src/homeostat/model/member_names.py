@@ -1,20 +1,20 @@
-"""Names in the stack of a group: members are named by numbers, what stands beside member 3 is named `3-<name>`."""
+"""Names in the stack of a group: members are named by numbers, a companion resource of member 3 is named `3-<name>`."""
 
 BESIDE = "-"
-"""Between the name of a member and that of what stands beside it."""
+"""Between the name of a member and that of its companion."""
 
 
-def beside_name(member: str, name: str) -> str:
-    """Return the name of the resource called `name` that stands beside a member."""
+def companion_name(member: str, name: str) -> str:
+    """Return the name of the companion called `name` of a member."""
     return f"{member}{BESIDE}{name}"
 
 
 def member_of_name(name: str) -> str:
-    """Return the member that a resource of this name stands beside; the name itself where it is no such name."""
+    """Return the member of the companion of this name; the name itself if it is not that of a companion."""
     member, dash, _ = name.partition(BESIDE)
     return member if dash and member.isdecimal() else name
 
 
 def stands_beside(name: str) -> bool:
-    """Return whether a resource of this name stands beside a member."""
+    """Return whether this is the name of a companion."""
     return member_of_name(name) != name

@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from homeostat.model.group import Companion, GroupDefinition, Range, RangedDefinition, Staged
-from homeostat.model.member_names import beside_name, member_of_name
+from homeostat.model.member_names import companion_name, member_of_name
 
 Run = tuple[int, int, Mapping[str, Any]]
 """Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
@@ -100,7 +100,7 @@ def companions_of(group: GroupDefinition, member: str) -> Iterator[tuple[str, Co
     number = int(member)
     for companion in group.companions:
         if any(low <= number < high for low, high in companion.numbers):
-            yield beside_name(member, companion.name), companion
+            yield companion_name(member, companion.name), companion
 
 
 def companion_named(group: GroupDefinition, name: str) -> Companion | None:

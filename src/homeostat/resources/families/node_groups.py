@@ -1,4 +1,4 @@
-"""Groups whose members are the nodes of a cluster, and what stands beside these: their places in load balancers."""
+"""Groups whose members are the nodes of a cluster, and their companions: places in load balancers."""
 
 from collections.abc import Mapping
 from typing import Any
