@@ -71,8 +71,8 @@ class Reports:
 
     timeout: float
     percent: float
-    count: int | None
-    total: int
+    count: int | None = None
+    total: int = 0
     succeeded: int = 0
     lost: int = 0
     number: int = 1
@@ -118,8 +118,8 @@ class Series:
         return cls(
             stored["target"],
             stored["max_batch_size"],
-            stored["min_in_service"],
-            stored["pause_time"],
+            stored.get("min_in_service") or 0,
+            stored.get("pause_time") or 0.0,
             str(stored.get("max_unavailable") or ""),
             tuple(stored.get("suspended") or ()),
             None if batch is None else ranges(batch),
