@@ -182,9 +182,8 @@ def _unreported(
 ) -> list[Run]:
     """Return the batch under way whose members have to report still, as they do if their definition stays."""
     waits = (policy.get("rolling_update") or {}).get("reports")
-    if before is None or asked is None or asked.count is not None:
-        return []
-    if not waits or before.resource_def != wanted.resource_def:
+    is_asked = asked is not None and asked.count is None and bool(waits)
+    if before is None or not is_asked or before.resource_def != wanted.resource_def:
         return []
     end = groups.end_of(wanted)
     runs = [(low, min(high, end), wanted.resource_def) for low, high in batch_of(before) if low < end]
