@@ -17,6 +17,8 @@ from homeostat.identity.stack_users import StackUsers
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.observed import Observation
 from homeostat.store import schema
+from homeostat.store.builtin import records, stack_users
+from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_QUEUE, QUEUE
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
@@ -158,6 +160,17 @@ def test_what_is_no_signal_leaves_an_event_and_goes(place: Place) -> None:
     assert len(refused) == 2
 
 
+def test_a_message_that_is_nested_too_deep_is_refused_alone(place: Place) -> None:
+    deep: Any = "x"
+    for _ in range(2000):
+        deep = [deep]
+    place.zaqar.put(place.queue, {"data": deep})
+    place.zaqar.put(place.queue, {"data": 1})
+    assert place.collect() == 2
+    assert place.heard()["signals"] == 1
+    assert [each for each in place.events() if each.startswith("Signal refused: ")]
+
+
 def test_a_body_that_is_no_map_is_a_signal_without_content(place: Place) -> None:
     place.zaqar.put(place.queue, "text")
     place.collect()
@@ -211,6 +224,46 @@ def test_a_service_that_is_away_is_left_alone_for_a_while(place: Place, monkeypa
         tx.execute(schema.record.update().where(schema.record.c.kind == QUEUE).values(updated_at=0.0))
     place.collector.tidy()
     assert asked == [place.queue]
+
+
+def test_a_queue_that_cannot_be_read_keeps_no_other_waiting(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = {"name": "d", "config": "", "server_id": "s", "input_values": {}, "actions": ["CREATE"]}
+    spec["transport"] = "ZAQAR_SIGNAL"
+    place.own.create("software_deployment", [Creation("deploy-1", spec)])
+    asked, read = [], place.zaqar.messages
+
+    def messages(login: Mapping[str, str], queue: str) -> list[Message]:
+        asked.append(queue)
+        if queue != place.queue:
+            raise Transient("this one alone")
+        return read(login, queue)
+
+    monkeypatch.setattr(place.zaqar, "messages", messages)
+    place.zaqar.put(place.queue, {"data": 1})
+    assert place.collect() == 1
+    assert len(asked) == 2
+    assert place.heard()["senders"] == 1
+    asked.clear()
+    place.zaqar.put(place.queue, {"data": 2})
+    assert place.collector.tidy() == 1
+    assert asked == [place.queue], "the other one is put off"
+
+
+def test_the_queues_of_projects_take_turns(place: Place) -> None:
+    with place.db.write() as tx:
+        for project, number in (("many", 1), ("many", 2), ("many", 3), ("one", 4)):
+            records.add(
+                place.db,
+                tx,
+                [
+                    Record(f"r{number}", "signal_handle", project, f"r-{number}", HANDLE),
+                    Record(f"q{number}", QUEUE, "users", f"q-{number}", {}, f"r{number}", updated_at=float(number)),
+                ],
+            )
+    with place.db.read() as tx:
+        due = [each.id for each in stack_users.due_queues(tx, 10.0, 4)]
+    assert due[0] == place.queue, "at once comes first"
+    assert due[1:] == ["q1", "q4", "q2"]
 
 
 def test_the_queue_goes_with_its_handle_and_before_its_user(place: Place) -> None:

@@ -6,8 +6,8 @@ there is known by its id, and taken once.
 
 import logging
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
@@ -21,8 +21,9 @@ from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.store import events
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Record
-from homeostat.store.builtin.stack_users import DEPARTED_QUEUE, DEPARTED_USER, STACK_USER
+from homeostat.store.builtin.stack_users import DEPARTED_QUEUE, DEPARTED_USER, QUEUE, STACK_USER
 from homeostat.store.database import Database
+from homeostat.templates.parser import check_bounds
 
 if TYPE_CHECKING:  # its packages are installed for access by Keystone only
     from homeostat.clouds.identity.queues import Message, UserQueues
@@ -32,6 +33,8 @@ WAITING_S, IDLE_S = 1.0, 60.0
 """Time between two looks into a queue whose signals something waits for, and into another."""
 AGAIN_S = 10.0
 """Time until Zaqar, or Keystone, is asked again after it has not answered."""
+FAILURES_MAX = 3
+"""Queues in a row that cannot be read for want of an answer, after which no more are tried in a round."""
 MANY = 50
 """Queues read, or removed, in one round."""
 TAKEN = "taken"
@@ -67,7 +70,7 @@ class SignalQueues:
     def _collect(self) -> int:
         with self._db.read() as tx:
             due = stack_users.due_queues(tx, self._db.now_of(tx), MANY)
-        count = 0
+        count = failures = 0
         for queue in due:
             with self._db.write() as tx:
                 due_at = self._db.now_of(tx) + (WAITING_S if _is_awaited(tx, queue) else IDLE_S)
@@ -77,8 +80,15 @@ class SignalQueues:
             try:
                 if login:
                     count += self._read(queue, login)
-            except Terminal as error:  # it says nothing about the queues of others
+                failures = 0
+            except (Terminal, Transient) as error:
+                # One queue says nothing about those of others; several in a row do.
+                failures += isinstance(error, Transient)
                 LOG.warning("the queue %s of servers cannot be read: %s", queue.id, error)
+                with self._db.write() as tx:
+                    stack_users.put_off_queue(tx, queue.id, self._db.now_of(tx) + AGAIN_S)
+                if failures >= min(FAILURES_MAX, len(due)):
+                    raise
         return count
 
     def _login(self, tx: Connection, queue: Record, kind: str) -> dict[str, str]:
@@ -89,29 +99,26 @@ class SignalQueues:
             return {}
 
     def _read(self, queue: Record, login: dict[str, str]) -> int:
-        """Take the messages of a queue; return how many were new."""
-        found = self._queues.messages(login, queue.id)
-        if not found:
-            return 0
-        new = sum(self._take(queue.id, message) for message in found)
-        self._queues.delete(login, queue.id, [each.id for each in found if each.id in self._taken(queue.id)])
-        return new
+        """Take the messages of a queue; return how many."""
+        messages = self._queues.messages(login, queue.id)
+        taken = [message.id for message in messages if self._take(queue, message)]
+        if taken:
+            self._queues.delete(login, queue.id, taken)
+        return len(taken)
 
-    def _taken(self, queue_id: str) -> list[str]:
-        with self._db.read() as tx:
-            queue = records.get(tx, queue_id)
-        return queue.object.get(TAKEN, []) if queue is not None else []
-
-    def _take(self, queue_id: str, message: "Message") -> bool:
-        """Take one message; return whether it was new. One that comes too early stays for later."""
+    def _take(self, due: Record, message: "Message") -> bool:
+        """Take one message; return whether it is taken, now or before. One that comes too early stays for later."""
         with self._db.write() as tx:
-            queue = records.get(tx, queue_id)
-            record = records.for_update(self._db, tx, queue.link) if queue is not None else None
-            queue = records.for_update(self._db, tx, queue_id)
-            if queue is None or record is None or message.id in queue.object.get(TAKEN, ()):
+            # Who takes a message has locked the record that it is for. The queue is locked after its shard, as by the
+            # end of a stack (invariant 5).
+            record = records.for_update(self._db, tx, due.link)
+            queue = records.get(tx, due.id, QUEUE)
+            if queue is None or record is None:
                 return False
+            if message.id in queue.object.get(TAKEN, ()):
+                return True
             try:  # what is refused has stored nothing
-                self._inbox.take(tx, record, message.body if isinstance(message.body, dict) else {})
+                self._inbox.take(tx, record, _body_of(message))
             except Untimely:
                 return False
             except Rejected as error:
@@ -143,6 +150,16 @@ class SignalQueues:
             with self._db.write() as tx:
                 records.remove(tx, [queue.id])
         return len(departed)
+
+
+def _body_of(message: "Message") -> Mapping[str, Any]:
+    """Return the signal of a message, within the bounds of the bodies of requests. Raise Rejected."""
+    body: Mapping[str, Any] = message.body if isinstance(message.body, dict) else {}
+    try:
+        check_bounds(body)
+    except ValueError as error:
+        raise Rejected("HTTPBadRequest", str(error)) from error
+    return body
 
 
 def _is_awaited(tx: Connection, queue: Record) -> bool:

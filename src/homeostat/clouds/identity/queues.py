@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import orjson
 from keystoneauth1 import adapter, exceptions
 from keystoneauth1.identity import v3
 
@@ -68,7 +69,11 @@ class UserQueues:
             raise Terminal(f"Zaqar refuses it: {error}") from error
         except exceptions.ClientException as error:
             raise Transient(f"Zaqar does not answer: {error}") from error
-        return dict(answer.json()) if answer.content else {}
+        try:
+            # As bodies of requests are read: what cannot be stored is not read either.
+            return dict(orjson.loads(answer.content)) if answer.content else {}
+        except (TypeError, ValueError) as error:
+            raise Terminal(f"Zaqar's answer is not understood: {error}") from error
 
     def _way(self, login: Mapping[str, str]) -> adapter.Adapter:
         found = self._ways.get(login["user_id"])

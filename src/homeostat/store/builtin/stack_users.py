@@ -7,7 +7,7 @@ transaction marks the user as departed, so that it is deleted in the identity se
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, or_, select, update
+from sqlalchemy import Connection, and_, exists, func, select, update
 
 from homeostat.store import schema
 from homeostat.store.builtin import records
@@ -67,10 +67,13 @@ def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
 
 
 def due_queues(tx: Connection, now: float, limit: int) -> list[Record]:
-    """Return queues that are to be read by now, those that wait longest first."""
-    is_due = or_(_record.c.updated_at.is_(None), _record.c.updated_at <= now)
-    chosen = select(*records.FIELDS).where(_record.c.kind == QUEUE, is_due)
-    rows = tx.execute(chosen.order_by(_record.c.updated_at, _record.c.id).limit(limit))
+    """Return queues that are to be read by now: projects take turns, and of one those that wait longest come first."""
+    due_at, target = func.coalesce(_record.c.updated_at, 0.0), _record.alias()
+    oldest = (due_at, _record.c.id)
+    turn = func.row_number().over(partition_by=target.c.project, order_by=oldest).label("turn")
+    joined = _record.outerjoin(target, target.c.id == _record.c.link)
+    waiting = select(*records.FIELDS, turn).select_from(joined).where(_record.c.kind == QUEUE, due_at <= now).subquery()
+    rows = tx.execute(select(waiting).order_by(waiting.c.turn, func.coalesce(waiting.c.updated_at, 0.0)).limit(limit))
     return [records.of_row(row) for row in rows]
 
 
@@ -79,6 +82,11 @@ def claim_queue(tx: Connection, queue: Record, due_at: float) -> bool:
     same = _record.c.updated_at.is_(None) if queue.updated_at is None else _record.c.updated_at == queue.updated_at
     mine = update(_record).where(_record.c.id == queue.id, _record.c.kind == QUEUE, same).values(updated_at=due_at)
     return bool(tx.execute(mine).rowcount)
+
+
+def put_off_queue(tx: Connection, queue_id: str, due_at: float) -> None:
+    """Have a queue that cannot be read now read at another time."""
+    tx.execute(update(_record).where(_record.c.id == queue_id, _record.c.kind == QUEUE).values(updated_at=due_at))
 
 
 def read_soon(tx: Connection, links: Sequence[str]) -> None:
