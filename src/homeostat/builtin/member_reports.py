@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row
 from homeostat.builtin.access_keys import KeyHolder, virtual_location
 from homeostat.builtin.reports import ID_LENGTH_MAX, SIGNAL, Body, one_line
 from homeostat.model.errors import Rejected
+from homeostat.model.group import reports_of
 from homeostat.model.plan import Priority
 from homeostat.model.status import Action, Status
 from homeostat.resources import signals
@@ -161,7 +162,7 @@ def _may_decide(tx: Connection, key: str, waiting: Row[Any], said: MemberReport,
     That is so after the first failure of a member, and once as many members have reported as the batch has.
     """
     group = revisions.group_of(tx, waiting.id, waiting.revision)
-    asked = group.series.reports if group is not None and group.series is not None else None
+    asked = reports_of(group)
     if group is None or asked is None or waiting.status != Status.IN_PROGRESS:
         return False
     if said.failed:

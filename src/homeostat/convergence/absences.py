@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from homeostat.desired.members import batch_shards, leaves_alone, shards_between
 from homeostat.model.budget import Absence
-from homeostat.model.group import GroupDefinition, Reports
+from homeostat.model.group import GroupDefinition, Reports, batch_of, reports_of
 from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import rolling_update
@@ -79,7 +79,7 @@ def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence
 
 def _awaited_reports(stack: StackFacts, group: GroupDefinition) -> Reports | None:
     """Return the reports that an update waits for; None if it waits for none, or is over."""
-    asked = rolling_update.reports_of(group)
+    asked = reports_of(group)
     waits = asked is not None and asked.count is None and stack.complete_revision != stack.revision
     return asked if waits else None
 
@@ -89,7 +89,7 @@ def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str
     asked = _awaited_reports(stack, group)
     if asked is None:
         return []
-    batch, shards = rolling_update.batch_of(group), batch_shards(group, asked)
+    batch, shards = batch_of(group), batch_shards(group, asked)
     return member_reports.unreported(tx, stack, batch, asked.since, shards)
 
 

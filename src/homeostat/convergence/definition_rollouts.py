@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, update
 
-from homeostat.desired.members import group_desired, reached_shards, touched_shards
+from homeostat.desired.members import group_desired, reached_shards, touched_by
 from homeostat.model.group import GroupDefinition
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
@@ -157,7 +157,7 @@ def _revise(
     intent = revisions.intent_of(tx, stack.id, stack.revision)
     # To the group it is the same act; environment and files are copied from the revision before.
     desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
-    touched = touched_shards(group_desired(found.group), desired)
+    touched = touched_by(found.group, after)
     within_s = _time_s(tx, rollout, timeout_s)
     number = action_begin.revise(db, tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
     _forget(tx, rollout, stack)

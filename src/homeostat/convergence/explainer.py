@@ -16,7 +16,7 @@ from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.members import numbers_of, shard_of
 from homeostat.model.budget import Absence
-from homeostat.model.group import GroupDefinition
+from homeostat.model.group import GroupDefinition, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
@@ -320,7 +320,7 @@ class Explainer:
         if group is None or rolling_update.is_over(group):
             return ""
         facts = stacks.facts(stack)
-        asked = rolling_update.reports_of(group)
+        asked = reports_of(group)
         pauses = asked is None or asked.count is not None or bool(awaited(self._tx, facts, group))
         if pauses and stack.step_at is not None and stack.step_at > self._now:
             return ""
@@ -365,7 +365,7 @@ class Explainer:
 
     def _asks(self, stack: Row[Any]) -> bool:
         """Return whether the members of a group in progress have to report before it goes on."""
-        return stack.step_at is not None and rolling_update.reports_of(self._group(stack)) is not None
+        return stack.step_at is not None and reports_of(self._group(stack)) is not None
 
     def _pauses_s(self, stack: Row[Any]) -> float:
         """Return the seconds that the remaining pauses between batches take at least; reports may take no time."""

@@ -14,7 +14,7 @@ from homeostat.convergence.absences import awaited, beside
 from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.budget import Absence, Limit
-from homeostat.model.group import GroupDefinition, Range
+from homeostat.model.group import GroupDefinition, Range, batch_of
 from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
@@ -89,7 +89,7 @@ def _moving(group: GroupDefinition) -> Sequence[Range] | None:
     """Return the members that a rolling update is changing which has suspended the healing of the others, else None."""
     if not leaves_alone(group):
         return None
-    return rolling_update.batch_of(group)
+    return batch_of(group)
 
 
 def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit: Limit) -> bool:

@@ -19,9 +19,9 @@ from sqlalchemy import Connection, Row
 
 from homeostat.convergence import snapshot_end
 from homeostat.convergence.absences import beside
-from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_shards
+from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_by
 from homeostat.model.budget import Absence
-from homeostat.model.group import GroupDefinition, Reports
+from homeostat.model.group import GroupDefinition, Reports, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
 from homeostat.planner.policies import member_reports as reporting
@@ -112,7 +112,7 @@ def next_batch(
     # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
     # and the files from the revision before instead of storing them once more.
     after = replace(group_desired(following), intent=standing.intent, copied_from=stack.revision)
-    touched = touched_shards(group_desired(group), after)
+    touched = touched_by(group, following)
     return replace(batch, desired=revisions.encode(db, after), touched=touched)
 
 
@@ -121,7 +121,7 @@ def asked_of(group: GroupDefinition) -> Reports | None:
 
     Those of a group that is being made do so once all are there.
     """
-    asked = rolling_update.reports_of(group)
+    asked = reports_of(group)
     return asked if asked is not None and (asked.count is None or rolling_update.is_over(group)) else None
 
 
@@ -232,7 +232,7 @@ def _paused(tx: Connection, row: Row[Any], batch: Batch, now: float) -> _Stays |
 
 def _reported(db: Database, tx: Connection, row: Row[Any], batch: Batch, tally: Tally, now: float) -> _Stays | None:
     """Decide about a batch whose members have to report; None where it may be followed by what comes next."""
-    series, asked = batch.group.series, rolling_update.reports_of(batch.group)
+    series, asked = batch.group.series, reports_of(batch.group)
     assert series is not None, "a batch is one of a series"
     assert asked is not None, "reports were counted"
     # What comes next was prepared for what had been reported by then.

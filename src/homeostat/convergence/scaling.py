@@ -17,9 +17,9 @@ from homeostat.builtin.reports import SIGNAL, Body
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, first_to_leave, is_pending
-from homeostat.desired.members import group_desired, touched_shards
+from homeostat.desired.members import group_desired, touched_by
 from homeostat.model.errors import Rejected
-from homeostat.model.group import GroupDefinition
+from homeostat.model.group import GroupDefinition, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
@@ -212,7 +212,7 @@ class Scaling:
             plan,
             desired=revisions.encode(self._db, desired),
             least=tree_size.least_size(replace(desired, environment=before.environment, files=before.files)),
-            touched=touched_shards(replace(before, environment={}), desired),
+            touched=touched_by(standing, group),
             cooldown=Cooldown(now + cooldown_s, f"{adjustment.word} : {adjustment.amount:g}"),
             resize=Resize(float(adjustment.amount), adjustment.word, healthy, size),
         )
@@ -269,7 +269,7 @@ def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
 def _is_refused(nested: Row[Any], group: GroupDefinition) -> bool:
     """Return whether a rolling update has stopped for what its members reported: an alarm must not carry it on."""
     stopped = nested.status == Status.FAILED and nested.complete_revision != nested.revision
-    return stopped and rolling_update.reports_of(group) is not None
+    return stopped and reports_of(group) is not None
 
 
 def _action(nested: Row[Any]) -> str:

@@ -8,7 +8,7 @@ from homeostat.clustering.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition
-from homeostat.model.group import Companion, GroupDefinition, Reports
+from homeostat.model.group import Companion, GroupDefinition, Reports, batch_of
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.resources.families.balanced import SCALED, SERVER, BalancedServer
@@ -186,8 +186,7 @@ def leaves_alone(group: GroupDefinition | None) -> bool:
 
 def batch_shards(group: GroupDefinition, asked: Reports) -> set[int]:
     """Return the shards with members that have to report; of a group that is being made, all of them."""
-    batch = group.series.batch if group.series is not None else None
-    ranges = (batch or ()) if asked.count is None else ((0, groups.end_of(group)),)
+    ranges = batch_of(group) if asked.count is None else ((0, groups.end_of(group)),)
     return {shard for low, high in ranges for shard in shards_between(low, high)}
 
 
@@ -200,6 +199,11 @@ def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | 
     old, new = before.group, after.group
     if old is None or new is None or before.environment != after.environment:
         return None
+    return touched_by(old, new)
+
+
+def touched_by(old: GroupDefinition, new: GroupDefinition) -> dict[int, ShardChange] | None:
+    """Return the shards that differ between two groups with the same environment, as `touched_shards` does."""
     if leaves_alone(old) and not leaves_alone(new):
         return None
     if old.index_var != new.index_var or old.companions != new.companions:

@@ -244,6 +244,16 @@ class GroupDefinition:
         return replace(self, series=series)
 
 
+def reports_of(group: GroupDefinition | None) -> Reports | None:
+    """Return the reports that the members of the batch under way have to send."""
+    return None if group is None or group.series is None else group.series.reports
+
+
+def batch_of(group: GroupDefinition | None) -> tuple[Range, ...]:
+    """Return the members of the batch under way, if it is kept track of."""
+    return () if group is None or group.series is None else group.series.batch or ()
+
+
 def ranges(stored: Iterable[Sequence[int]]) -> tuple[Range, ...]:
     return tuple((low, high) for low, high in stored)
 

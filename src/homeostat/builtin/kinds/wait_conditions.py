@@ -54,10 +54,10 @@ class Conditions(RecordKind):
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
         handle = str(intent.spec["handle"])
         id = handle_id(handle)
-        there = records.get(session.tx, id, HANDLE, session.project)
-        if there is None:
+        waited_for = records.get(session.tx, id, HANDLE, session.project)
+        if waited_for is None:
             raise Terminal(f"{handle} is no handle of this project: give the reference of a wait condition handle")
-        if there.object["transport"] == Transport.ZAQAR:
+        if waited_for.object["transport"] == Transport.ZAQAR:
             stack_users.read_soon(session.tx, [id])
         return [session.record(self.kind, intent.token, dict(intent.spec), link=id)]
 

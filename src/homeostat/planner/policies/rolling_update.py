@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from homeostat.model.budget import NO_LIMIT, Absence, Limit
-from homeostat.model.group import GroupDefinition, Range, Reports, Series
+from homeostat.model.group import GroupDefinition, Range, Reports, Series, batch_of, reports_of
 from homeostat.planner.policies.budget import limit_of, waits_for
 from homeostat.resources import groups
 from homeostat.resources.groups import Run
@@ -162,16 +162,6 @@ def _first(before: GroupDefinition | None, wanted: GroupDefinition, chosen: Poli
 def _at_once(wanted: GroupDefinition) -> Policy:
     """Return the policy that makes all members in one batch."""
     return {"max_batch_size": max(wanted.count, 1), "pause_time": 0.0}
-
-
-def reports_of(group: GroupDefinition | None) -> Reports | None:
-    """Return the reports that the members of the batch under way have to send."""
-    return None if group is None or group.series is None else group.series.reports
-
-
-def batch_of(group: GroupDefinition | None) -> tuple[Range, ...]:
-    """Return the members of the batch under way, if it is kept track of."""
-    return () if group is None or group.series is None else group.series.batch or ()
 
 
 def _unreported(

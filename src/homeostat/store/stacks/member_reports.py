@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, Select, delete, func, or_, select, update
 
-from homeostat.model.group import GroupDefinition, Reports, Series
+from homeostat.model.group import GroupDefinition, Reports, Series, batch_of
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.member_reports import Tally
 from homeostat.resources import groups
@@ -60,8 +60,7 @@ def expected(group: GroupDefinition, asked: Reports) -> int:
     """Return how many reports the members of the batch under way are to send."""
     if asked.count is not None:
         return asked.count
-    batch = group.series.batch if group.series is not None else None
-    return groups.count_in(batch or (), group.skip)
+    return groups.count_in(batch_of(group), group.skip)
 
 
 def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> bool:
