@@ -20,6 +20,13 @@ def test_what_was_noted_is_known_for_a_while() -> None:
     assert lately.among(["one", "three", "four"]) == {"three"}
 
 
+def test_what_is_forgotten_is_not_known() -> None:
+    lately = RecentIds(10, 5.0)
+    lately.note(["one", "two"])
+    lately.forget(["one", "three"])
+    assert lately.among(["one", "two", "three"]) == {"two"}
+
+
 def test_the_oldest_gives_way() -> None:
     lately = RecentIds(2, 5.0)
     lately.note(["one", "two", "three"])

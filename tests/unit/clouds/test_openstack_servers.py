@@ -15,6 +15,7 @@ from homeostat.clouds.openstack.server_ports import PER_QUERY, TAG, TOKEN
 from homeostat.clouds.openstack.servers import LEFT, Servers
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InTags
+from homeostat.clouds.port import Change
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Presence
 
@@ -24,11 +25,15 @@ ADDRESS_MAX = 8000
 
 @dataclass
 class Api:
-    """Lists what there is and has the values asked for, and notes each request; `together` is entered in each list."""
+    """Lists what there is and has the values asked for, and notes each request.
+
+    together — is entered in each list. keeps — whether what is deleted stays for now.
+    """
 
     things: list[Wire]
     asked: list[tuple[str, Any]] = field(default_factory=list)
     together: threading.Barrier | None = None
+    keeps: bool = False
 
     def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
         self.asked.append((path, params))
@@ -54,7 +59,7 @@ class Api:
     def request(self, method: str, path: str, body: Any = None, of: str = "", **more: Any) -> Wire:
         self.asked.append((f"{method} {path}", body))
         found = next((each for each in self.things if path.endswith(f"/{each['id']}")), None)
-        if method == "DELETE" and found is not None:
+        if method == "DELETE" and found is not None and not self.keeps:
             if found.get("device_owner"):
                 raise Transient("rule:delete_port is disallowed by policy")
             self.things.remove(found)
@@ -186,3 +191,34 @@ def test_a_port_that_another_service_has_is_left_to_it(world: World) -> None:
     (answer,) = world.cloud.delete("server", ["gone"])
     assert isinstance(answer, Transient)
     assert world.network.things == [held]
+
+
+def test_a_port_is_detached_once_although_nova_takes_its_time(world: World) -> None:
+    there, held = server("a", "t-1"), port("held", "", "a")
+    world.compute.things, world.network.things = [there], [held]
+    bare, whole = [{"allocate_network": "none"}], [{"port": "held"}]
+
+    def update(networks: list[Wire]) -> list[str]:
+        del world.compute.asked[:]
+        world.cloud.update("server", [Change("a", {"networks": networks}, ("networks",))])
+        return [each for each, _ in world.compute.asked if each.split(" ")[0] in ("DELETE", "POST")]
+
+    detach = "DELETE /servers/a/os-interface/held"
+    assert [update(bare), update(bare)] == [[detach], []]
+    held["device_id"] = ""
+    assert update(whole) == ["POST /servers/a/os-interface"]
+    held["device_id"] = "a"
+    assert update(bare) == [detach]
+
+
+def test_the_deletion_of_a_server_with_ports_of_its_own_is_requested_once(world: World) -> None:
+    there = server("a", "t-1") | {"OS-EXT-STS:task_state": "deleting"}
+    world.compute.things, world.network.things = [there], [port("own", "t-1", "a") | {"tags": [f"{TAG}a"]}]
+    world.compute.keeps = True
+    for _ in range(2):
+        (answer,) = world.cloud.delete("server", ["a"])
+        assert isinstance(answer, Transient)
+    world.compute.things = []
+    world.cloud.delete("server", ["a"])
+    assert [each for each, _ in world.compute.asked if each.startswith("DELETE")] == ["DELETE /servers/a"]
+    assert world.network.things == []

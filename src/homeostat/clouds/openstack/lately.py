@@ -19,6 +19,11 @@ class RecentIds:
         with self._lock:
             self._noted.update(dict.fromkeys(ids, True))
 
+    def forget(self, ids: Iterable[str]) -> None:
+        with self._lock:
+            for each in ids:
+                self._noted.pop(each, None)
+
     def among(self, ids: Iterable[str]) -> set[str]:
         """Return those of these ids that were noted lately."""
         with self._lock:

@@ -31,6 +31,7 @@ from cachetools import LRUCache
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
+from homeostat.clouds.openstack.lately import RecentIds
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InDescription
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
@@ -47,6 +48,8 @@ OWN = ("subnet", "port_extra_properties", "floating_ip")
 """Fields of an entry that Nova does not know."""
 DETACH_S = 1.0
 """Seconds until a port that is being detached is looked at again."""
+AGAIN_S = 30.0
+"""Seconds until what Nova has accepted is requested again: it answers before it begins, and may fail silently."""
 WITHOUT_PORTS = ("BUILD", "ERROR", "DELETED", None)
 """Statuses in which a server may have no ports yet, or none any more."""
 COMPUTE = "compute:"
@@ -62,6 +65,7 @@ class ServerPorts:
         self._cloud = cloud
         self._id_of = id_of
         self._known: LRUCache[str, dict[str, Wire]] = LRUCache(KNOWN_MAX)
+        self._detached = RecentIds(KNOWN_MAX, AGAIN_S)
         self._lock = threading.Lock()
 
     @property
@@ -285,9 +289,7 @@ class ServerPorts:
         kept = self._kept(entries, [*there, *idle], ours)
         keeps = {each["id"] for each in kept.values()}
         leaving = [port for port in there if port["id"] not in keeps]
-        for port in leaving:
-            with contextlib.suppress(Missing):
-                compute.request("DELETE", f"{path}/{port['id']}", of=handle)
+        self._detach(compute, path, {each["id"] for each in leaving}, handle)
         self.release([port for port in idle if port["id"] not in keeps], handle)
         for number, entry in enumerate(entries):
             if number in kept:
@@ -299,10 +301,20 @@ class ServerPorts:
         if any(port["id"] in ours for port in leaving):
             raise Transient(f"server {handle}: an interface is being detached", DETACH_S)
 
+    def _detach(self, compute: Service, path: str, ports: Set[str], handle: str) -> None:
+        """Detach ports, but for those whose detachment has begun."""
+        paths = {f"{path}/{port}" for port in ports}
+        for each in sorted(paths - self._detached.among(paths)):
+            with contextlib.suppress(Missing):
+                compute.request("DELETE", each, of=handle)
+            self._detached.note([each])
+
     def _attach(self, compute: Service, path: str, entry: Mapping[str, Any], port: str | None, handle: str) -> None:
         place = {"port_id": port} if port else {"net_id": self._id_of("network", entry["network"])}
         address = {"fixed_ips": [{"ip_address": entry["fixed_ip"]}]} if not port and entry.get("fixed_ip") else {}
         tag = {"tag": entry["tag"]} if entry.get("tag") else {}
+        if port:
+            self._detached.forget([f"{path}/{port}"])
         compute.request("POST", path, {"interfaceAttachment": {**place, **address, **tag}}, of=handle)
 
     def _kept(self, entries: Sequence[Mapping[str, Any]], there: Sequence[Wire], ours: Set[str]) -> dict[int, Wire]:

@@ -21,7 +21,7 @@ from homeostat.clouds.openstack.server_addresses import with_floating
 from homeostat.clouds.openstack.server_fencing import ServerFence
 from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
 from homeostat.clouds.openstack.server_looks import ServerLooks
-from homeostat.clouds.openstack.server_ports import ServerPorts, is_own, was_used
+from homeostat.clouds.openstack.server_ports import AGAIN_S, ServerPorts, is_own, was_used
 from homeostat.clouds.openstack.server_snapshots import ServerSnapshots
 from homeostat.clouds.openstack.service import LATE_S, Wire
 from homeostat.clouds.openstack.tokens import InTags
@@ -41,7 +41,7 @@ RESIZE_S = 2.0
 DELETE_S = 1.0
 """Seconds until a deletion that needs more than one request goes on."""
 RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
-LATE_MAX = MISSED_MAX = 10_000
+LATE_MAX = MISSED_MAX = DELETED_MAX = 10_000
 MISSED_S = 10.0
 """Seconds for which a server that was missed is expected to be missing in the next look as well."""
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
@@ -70,6 +70,7 @@ class Servers(Collection):
     def __init__(self, cloud: CloudOfCollections) -> None:
         super().__init__(cloud)
         self._ports = ServerPorts(cloud, self.reference)
+        self._deleted = RecentIds(DELETED_MAX, AGAIN_S)
         self._looks = ServerLooks(self.list)
         self._hosts = ServerHosts(lambda: self.api.list("/os-services", "services", binary="nova-compute", limit=None))
         self._fence = ServerFence(cloud, super().get, self._act)
@@ -234,6 +235,7 @@ class Servers(Collection):
             self._act(handle, "forceDelete")
         kept = thing["status"] == "SOFT_DELETED" or thing["OS-EXT-STS:task_state"] == "soft-deleting"
         if kept or self._ports.of(handle, self._owner(thing)):
+            self._deleted.note([handle])
             raise Transient(f"server {handle}: what belongs to it is deleted once it is gone", DELETE_S)
         return {**thing, "OS-EXT-STS:task_state": "deleting"}
 
@@ -244,7 +246,8 @@ class Servers(Collection):
             Missing: There are none either.
         """
         try:
-            super().delete(handle)
+            if not self._deleted.among([handle]):
+                super().delete(handle)
         except Missing:
             if handle not in self._ports.tagged([handle]):
                 raise

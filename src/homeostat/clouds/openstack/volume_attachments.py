@@ -122,7 +122,8 @@ class VolumeAttachments(Collection):
         renamed = "mountpoint" in changed and spec.get("mountpoint") not in (None, thing.get("device"))
         if not moved and not renamed:
             return thing
-        self.delete(self.handle_of(thing))
+        if thing["status"] != "detaching":
+            self.delete(self.handle_of(thing))
         raise Transient(f"volume {thing['volumeId']} is being detached from server {thing['serverId']} first")
 
     def delete(self, handle: str) -> Wire | None:
