@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.desired import members as desired_members
 from homeostat.store import schema
 from tests.component.test_definition_rollouts import Fleet, resources
@@ -129,7 +129,7 @@ def test_a_worker_that_dies_between_the_step_and_its_members_loses_nothing() -> 
     fleet.update(fleet.id, resources("b", **fleet.more))
     fleet.rollouts.round()
     assert fleet.images() == "aaaa"
-    fleet.rollouts = MetadataRollouts(fleet.db)  # another process
+    fleet.rollouts = RolloutEngine(fleet.db)  # another process
     fleet.live(30)
     assert fleet.images() == "bbaa"
 

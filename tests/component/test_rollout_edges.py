@@ -83,9 +83,9 @@ def test_a_report_that_comes_late_is_no_answer_of_a_url() -> None:
     service.report(0)
     service.live(60)
     assert service.values() == "21"
-    from homeostat.convergence.metadata_rollouts import MetadataRollouts
+    from homeostat.convergence.rollouts.engine import RolloutEngine
 
-    MetadataRollouts(service.db).advance(service.group_row.key)  # as the API does
+    RolloutEngine(service.db).advance(service.group_row.key)  # as the API does
     service.live(10)
     assert service.values() == "21"
     service.live(3600 - 60)

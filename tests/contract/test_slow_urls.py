@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from homeostat.clouds.outbound import Outbound, read_rules
 from homeostat.convergence.fair_turns import FairTurns, Turn
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutSettings
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -106,7 +106,7 @@ def rollout_of(database: Database, project: str, number: int, url: str) -> str:
 def test_urls_of_one_project_that_do_not_answer_hold_up_no_other(database: Database, server: Server) -> None:
     pool = ThreadPoolExecutor(8)
     outbound = Outbound(read_rules(["127.0.0.1"]))
-    going = MetadataRollouts(database, lambda url: outbound.status(url, ASKED_S), FairTurns(pool, 8, 2))
+    going = RolloutEngine(database, lambda url: outbound.status(url, ASKED_S), FairTurns(pool, 8, 2))
     slow = [rollout_of(database, "hog", number, f"http://127.0.0.1:{server.port}/{SLOW}") for number in range(20)]
 
     def has_its_share() -> bool:

@@ -5,12 +5,12 @@ from dataclasses import replace
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.desired.members import group_desired
 from homeostat.model.group import GroupDefinition, RangedDefinition
 from homeostat.model.rollout import AppliesTo, Rollout, RolloutBegin, RolloutSettings, RolloutState
 from homeostat.model.status import Action, Status
-from homeostat.planner.policies import definition_rollout
+from homeostat.planner.policies import staged_group
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
@@ -32,7 +32,7 @@ def staged(database: Database) -> tuple[str, str]:
         row = stacks.for_update(database, tx, members)
         assert row is not None
         subject = int(row.revision) + 1
-        group = definition_rollout.begin(OLD, replace(OLD, resource_def={"type": "b"}), subject)
+        group = staged_group.begin(OLD, replace(OLD, resource_def={"type": "b"}), subject)
         action_begin.revise(database, tx, row, Action.UPDATE, replace(group_desired(group), size=3), NOW, 60.0)
         begun = Rollout("grp", top, 0, "grp", members, RolloutState.RUNNING, SETTINGS, due_at=NOW, subject=subject)
         rollouts.apply(tx, [top], [RolloutBegin(begun)], NOW, 60.0)
@@ -68,7 +68,7 @@ def handles(database: Database) -> set[str]:
 
 def test_a_step_is_a_revision_of_the_members_and_so_is_the_way_back(database: Database) -> None:
     _, members = staged(database)
-    going = MetadataRollouts(database)
+    going = RolloutEngine(database)
     going.advance("grp")
     first = rollout(database)
     assert (first.step, first.active, first.giving) == (1, 1, stack_row(database, members).revision)
@@ -106,7 +106,7 @@ def test_who_has_a_new_definition_follows_what_there_is(database: Database) -> N
 
 def test_a_cancelled_rollout_is_carried_out_by_what_takes_it_up(database: Database) -> None:
     top, members = staged(database)
-    going = MetadataRollouts(database)
+    going = RolloutEngine(database)
     going.advance("grp")
     with database.write() as tx:
         shards.wake(tx, top, NOW, shards.USER)

@@ -12,7 +12,7 @@ from tests.contract.test_records import HANDLE, cloud, no_scaling, present
 
 from homeostat.builtin.signals import Signals
 from homeostat.clouds.port import Creation
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutChange, RolloutEnd, RolloutSettings, WaitGate
 from homeostat.store import schema
@@ -101,7 +101,7 @@ def all_at_once(acts: Sequence[Callable[[], object]]) -> list[BaseException]:
     return raised
 
 
-def reporters(database: Database, handle: str, going: MetadataRollouts, numbers: Sequence[int]) -> list[Any]:
+def reporters(database: Database, handle: str, going: RolloutEngine, numbers: Sequence[int]) -> list[Any]:
     """Reports of these members, each of which names another one, too: that counts for nobody."""
     signals = Signals(database, no_scaling, going.advance)
 
@@ -114,7 +114,7 @@ def reporters(database: Database, handle: str, going: MetadataRollouts, numbers:
 
 def test_the_last_report_of_many_at_once_makes_it_go_on(database: Database) -> None:
     handle, _ = members_of(database, steps=("50%", "100%"))
-    going = MetadataRollouts(database)
+    going = RolloutEngine(database)
     going.advance("group")
     for step, seen in ((1, MEMBERS // 2), (2, MEMBERS)):
         assert (state(database).step, len(active(database))) == (step, seen)
@@ -131,7 +131,7 @@ def test_the_last_report_of_many_at_once_makes_it_go_on(database: Database) -> N
 @pytest.mark.parametrize("round_", range(4))
 def test_a_rollout_that_ends_or_begins_among_reports_leaves_no_member_behind(database: Database, round_: int) -> None:
     handle, begun = members_of(database, steps=("100%",))
-    going = MetadataRollouts(database)
+    going = RolloutEngine(database)
     going.advance("group")
     acts = reporters(database, handle, going, range(MEMBERS))
     failing = Signals(database, no_scaling, going.advance)
@@ -173,7 +173,7 @@ def test_claims_do_not_wait_for_a_rollout_that_goes_on(database: Database) -> No
 @pytest.mark.parametrize("name", ["a\0b", "x" * 1_000_000])
 def test_names_of_members_that_a_database_cannot_hold(database: Database, name: str) -> None:
     handle, _ = members_of(database)
-    going = MetadataRollouts(database)
+    going = RolloutEngine(database)
     going.advance("group")
     signals = Signals(database, no_scaling, going.advance)
     signals.native("p", "signal_handle", handle, {"data": name, "status": "FAILURE", "reason": "x\0y"})
@@ -187,5 +187,5 @@ def test_members_that_failed_may_be_more_than_a_statement_has_parameters(databas
         mine = schema.resource.c.stack_id == "p-members"
         tx.execute(update(schema.resource).where(mine).values(status="FAILED"))
         tx.execute(update(schema.shard).where(schema.shard.c.stack_id == "p-members").values(failures=66_000))
-    MetadataRollouts(database).advance("group")
+    RolloutEngine(database).advance("group")
     assert len(active(database)) == 10

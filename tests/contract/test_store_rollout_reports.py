@@ -12,7 +12,7 @@ from tests.contract.test_records import no_scaling
 from tests.contract.test_store_rollout_races import MEMBERS, active, all_at_once, members_of, state
 
 from homeostat.builtin.signals import Signals
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
@@ -30,7 +30,7 @@ class Process:
 
     def __init__(self, database: Database, handle: str) -> None:
         self.db, self.handle = database, handle
-        self._signals = Signals(database, no_scaling, MetadataRollouts(database).advance)
+        self._signals = Signals(database, no_scaling, RolloutEngine(database).advance)
 
     def report(self, member: int, status: str = SUCCESS, **body: Any) -> None:
         self._signals.native("p", "signal_handle", self.handle, {"data": f"server-{member}", "status": status, **body})
@@ -40,7 +40,7 @@ class Process:
 def processes(database: Database, **settings: Any) -> Iterator[tuple[Process, Process]]:
     """A rollout that has reached all members at once."""
     handle, _ = members_of(database, steps=("100%",), **settings)
-    MetadataRollouts(database).advance("group")
+    RolloutEngine(database).advance("group")
     with contextlib.closing(Database(database.url, time.time)) as other:
         yield Process(database, handle), Process(other, handle)
 

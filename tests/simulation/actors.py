@@ -28,7 +28,7 @@ from homeostat.convergence.engine import Urls, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
@@ -420,7 +420,7 @@ class Api(Process):
 
     def receiver(self) -> Signals:
         """One of signals that come from the world itself, which must not wait for the threads of a process."""
-        return Signals(self.db, self._scaling.signal, MetadataRollouts(self.db).advance)
+        return Signals(self.db, self._scaling.signal, RolloutEngine(self.db).advance)
 
     def wanted(self, *, due: bool) -> bool:
         return bool(self.requests)

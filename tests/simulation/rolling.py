@@ -10,7 +10,7 @@ import greenlet
 from homeostat.api.services.stacks import StackService
 from homeostat.builtin.signals import Signals
 from homeostat.clouds.simulated import Faults
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.rollout import RolloutState
 from homeostat.model.status import Action, Status
@@ -396,7 +396,7 @@ class RollingWorld(TroubledWorld):
         alive = [api for api in self.apis if api.alive]
         if alive:
             api = self.rng.choice(alive)
-            api.requests.append(lambda _: getattr(MetadataRollouts(api.db), verb)(key))
+            api.requests.append(lambda _: getattr(RolloutEngine(api.db), verb)(key))
             self.note(f"user: {verb} {key}")
 
     # -- rest --------------------------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ class RollingWorld(TroubledWorld):
         for each in [each for each in self.laws.going_on() if _waits_for_user(each)]:
             verb = {"paused": "resume", "held": "resume", "running": "approve"}[each.state]
             try:
-                getattr(MetadataRollouts(self.apis[0].db), verb)(each.key)
+                getattr(RolloutEngine(self.apis[0].db), verb)(each.key)
             except Rejected as error:  # it asks for no approval, or its stack is suspended
                 self.note(f"refused: {error}")
         super()._jump(rested_at)

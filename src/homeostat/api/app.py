@@ -57,7 +57,7 @@ from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
@@ -169,7 +169,7 @@ def create_app(
 def _service(db: Database, stack_service: StackService, clock: Clock, limits: Limits, policy: Policy) -> Service:
     quotas = stack_service.quotas
     scaling = Scaling(db, clock, quotas.resources_max, quotas.timeout_s)
-    rollouts = MetadataRollouts(db, timeout_s=quotas.timeout_s)
+    rollouts = RolloutEngine(db, timeout_s=quotas.timeout_s)
     return Service(
         db,
         stack_service,

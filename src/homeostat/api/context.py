@@ -32,7 +32,7 @@ from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
-from homeostat.convergence.metadata_rollouts import MetadataRollouts
+from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import stack_not_found
@@ -63,7 +63,7 @@ class Service:
     graphs: Graphs
     signals: Signals
     reports: MemberReports
-    rollouts: MetadataRollouts
+    rollouts: RolloutEngine
     tail: EventTail
     policy: Policy
     buckets: TokenBuckets

@@ -8,7 +8,7 @@
 - `observer`: observation of the clouds in bulk; `look_interval`: intervals between looks
 - `health_checks`: rounds of health checks; `health_facts`: health policies and their facts for the planner
 - `rolling_update`: updates of groups in batches
-- `metadata_rollouts`, `definition_rollouts`: rollouts to the members of groups; `rollout_moves`: their stored moves
+- `rollouts`: rollouts to the members of groups
 - `scaling`: resizes of groups by signals; `model_servers`: lookup of model servers for groups
 - `healing_brake`, `absences`, `draining`: facts for limits: healing elsewhere, absent members, drain times
 - `explainer`: explanations of stacks at a standstill; `supposed_worlds`: hypothetical shards for previews

@@ -12,11 +12,11 @@ from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.metadata_rollouts import Ask, MetadataRollouts
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
 from homeostat.convergence.recovery_calls import Call, RecoveryCalls
+from homeostat.convergence.rollouts.engine import Ask, RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.model.health_policy import DEFAULT_VANTAGE
@@ -44,7 +44,7 @@ class Engine:
     observer: Observer
     snapshot_collector: SnapshotCollector
     scaling: Scaling
-    rollouts: MetadataRollouts
+    rollouts: RolloutEngine
     health: HealthRounds
     vantage: VantageRounds
 
@@ -117,7 +117,7 @@ def build_engine(
         observer,
         SnapshotCollector(db, clouds),
         Scaling(db, clock, limits.resources_max, limits.stack_timeout_s),
-        MetadataRollouts(db, urls.ask, threads.asking, limits.stack_timeout_s),
+        RolloutEngine(db, urls.ask, threads.asking, limits.stack_timeout_s),
         HealthRounds(db, clouds, clock, observer, urls.get, threads.probing, nudge),
         VantageRounds(db, urls.vantage, urls.get, threads.probing),
     )

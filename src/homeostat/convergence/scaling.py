@@ -23,7 +23,7 @@ from homeostat.model.group import GroupDefinition, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
-from homeostat.planner.policies import definition_rollout, rolling_update
+from homeostat.planner.policies import rolling_update, staged_group
 from homeostat.resources import groups, listed_members
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy
@@ -199,7 +199,7 @@ class Scaling:
         wanted = listed_members.kept_own(standing, sized)
         new = nested.complete_revision is None
         if standing.staged is not None:
-            group = definition_rollout.resized(standing, standing.staged, wanted)
+            group = staged_group.resized(standing, standing.staged, wanted)
         elif _is_refused(nested, standing):
             group = rolling_update.resized(standing, wanted)
         else:

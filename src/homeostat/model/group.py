@@ -146,7 +146,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The definitions that members go back to if a rollout fails, see `planner.policies.definition_rollout`.
+    """The definitions that members go back to if a rollout fails, see `planner.policies.staged_group`.
 
     Attributes:
         since: Number of the revision that brought the new definition.

@@ -19,7 +19,7 @@ from homeostat.planner.actions.maintenance_state import held
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
-from homeostat.planner.lifecycle import cascade, hooks, metadata_updates
+from homeostat.planner.lifecycle import cascade, hooks, rollouts
 from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.removals import LAST, LAST_ENDS, Removals
 from homeostat.planner.retry import deadlines
@@ -215,7 +215,7 @@ class Frontier:
         if stack.halted and not begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
         if not begun and self._removals.waits(row, self._unfinished):
-            ended = metadata_updates.end(self.world, row)
+            ended = rollouts.end(self.world, row)
             if ended is not None:
                 return ended
             self._put_off.append(node)

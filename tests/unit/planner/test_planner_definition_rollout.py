@@ -6,8 +6,8 @@ import pytest
 
 from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import MemberOrder, RolloutSettings
-from homeostat.planner.policies import definition_rollout
-from homeostat.planner.policies.definition_rollout import Unreached
+from homeostat.planner.policies import staged_group
+from homeostat.planner.policies.staged_group import Unreached
 from homeostat.resources import groups
 
 A, B, C = ({"type": name} for name in "abc")
@@ -24,63 +24,63 @@ def shown(found: Any) -> str:
 
 
 def names(found: Any, wanted: int, failed: tuple[str, ...] = (), **settings: Any) -> str:
-    return "".join(definition_rollout.chosen(found, RolloutSettings(**settings), wanted, failed))
+    return "".join(staged_group.chosen(found, RolloutSettings(**settings), wanted, failed))
 
 
 @pytest.fixture
 def staged() -> GroupDefinition:
-    return definition_rollout.begin(group(A), group(B), 7)
+    return staged_group.begin(group(A), group(B), 7)
 
 
 def test_no_member_has_it_before_the_first_step(staged: GroupDefinition) -> None:
-    assert (shown(staged), definition_rollout.given(staged)) == ("aaaa", 0)
-    assert definition_rollout.is_about(staged, 7)
-    assert not definition_rollout.is_about(staged, 8)
-    assert not definition_rollout.is_about(group(A), 7)
+    assert (shown(staged), staged_group.given(staged)) == ("aaaa", 0)
+    assert staged_group.is_about(staged, 7)
+    assert not staged_group.is_about(staged, 8)
+    assert not staged_group.is_about(group(A), 7)
 
 
 def test_it_goes_on_to_the_end_or_back(staged: GroupDefinition) -> None:
-    step = definition_rollout.with_given(staged, ["0", "2"])
-    assert (shown(step), definition_rollout.given(step)) == ("baba", 2)
-    assert definition_rollout.finished(step) == group(B)
-    assert definition_rollout.taken_back(step) == group(A)
-    assert shown(definition_rollout.stopped(step)) == "baba"
-    assert definition_rollout.stopped(step).staged is None
+    step = staged_group.with_given(staged, ["0", "2"])
+    assert (shown(step), staged_group.given(step)) == ("baba", 2)
+    assert staged_group.finished(step) == group(B)
+    assert staged_group.taken_back(step) == group(A)
+    assert shown(staged_group.stopped(step)) == "baba"
+    assert staged_group.stopped(step).staged is None
 
 
 def test_members_that_come_have_the_old_definition(staged: GroupDefinition) -> None:
-    step = definition_rollout.with_given(staged, ["0"])
-    assert shown(definition_rollout.begin(step, group(B, 6), 9)) == "baaaaa"
-    assert definition_rollout.is_about(definition_rollout.begin(step, group(B, 6), 9), 7), "it is the same rollout"
-    assert shown(definition_rollout.begin(step, group(B, 1), 9)) == "b"
-    assert shown(definition_rollout.begin(group(A, 2, ("0",)), group(B, 3), 9)) == "aaa"
+    step = staged_group.with_given(staged, ["0"])
+    assert shown(staged_group.begin(step, group(B, 6), 9)) == "baaaaa"
+    assert staged_group.is_about(staged_group.begin(step, group(B, 6), 9), 7), "it is the same rollout"
+    assert shown(staged_group.begin(step, group(B, 1), 9)) == "b"
+    assert shown(staged_group.begin(group(A, 2, ("0",)), group(B, 3), 9)) == "aaa"
 
 
 def test_a_correction_keeps_what_each_has_and_goes_back_to_what_was_there_first(staged: GroupDefinition) -> None:
-    step = definition_rollout.with_given(staged, ["0", "1"])
-    corrected = definition_rollout.begin(step, group(C), 9)
-    assert (shown(corrected), definition_rollout.is_about(corrected, 9)) == ("bbaa", True)
-    assert shown(definition_rollout.taken_back(corrected)) == "aaaa"
-    assert definition_rollout.begin(corrected, group(A), 11) == group(A), "at once"
-    assert definition_rollout.begin(corrected, group(B), 11).staged is not None, "not what all had before"
+    step = staged_group.with_given(staged, ["0", "1"])
+    corrected = staged_group.begin(step, group(C), 9)
+    assert (shown(corrected), staged_group.is_about(corrected, 9)) == ("bbaa", True)
+    assert shown(staged_group.taken_back(corrected)) == "aaaa"
+    assert staged_group.begin(corrected, group(A), 11) == group(A), "at once"
+    assert staged_group.begin(corrected, group(B), 11).staged is not None, "not what all had before"
 
 
 def test_what_all_have_already_needs_no_steps() -> None:
-    assert definition_rollout.begin(group(A), group(A, 9), 7) == group(A, 9)
-    assert definition_rollout.begin(group(A, 0), group(B, 3), 7) == group(B, 3), "there was none to keep"
+    assert staged_group.begin(group(A), group(A, 9), 7) == group(A, 9)
+    assert staged_group.begin(group(A, 0), group(B, 3), 7) == group(B, 3), "there was none to keep"
 
 
 def test_after_an_abort_each_goes_back_to_what_it_had(staged: GroupDefinition) -> None:
-    mixed = definition_rollout.stopped(definition_rollout.with_given(staged, ["1"]))
-    again = definition_rollout.begin(mixed, group(B), 9)
+    mixed = staged_group.stopped(staged_group.with_given(staged, ["1"]))
+    again = staged_group.begin(mixed, group(B), 9)
     assert shown(again) == "abaa"
-    assert shown(definition_rollout.taken_back(definition_rollout.with_given(again, ["0", "2"]))) == "abaa"
+    assert shown(staged_group.taken_back(staged_group.with_given(again, ["0", "2"]))) == "abaa"
 
 
 def test_wrong_ones_come_first_and_all_that_have_failed_before_them(staged: GroupDefinition) -> None:
     assert names(staged, 2) == "01"
     assert names(staged, 1, ("3", "2")) == "23"
-    corrected = definition_rollout.begin(definition_rollout.with_given(staged, ["2"]), group(C), 9)
+    corrected = staged_group.begin(staged_group.with_given(staged, ["2"]), group(C), 9)
     assert list(Unreached(corrected).wrong()) == ["2"]
     assert names(corrected, 2) == "20"
     assert names(corrected, 2, ("3",)) == "32"
@@ -91,12 +91,12 @@ def test_a_random_order_is_the_same_for_the_same_seed(staged: GroupDefinition) -
     orders = {names(staged, 4, order=MemberOrder.RANDOM, seed=seed) for seed in range(9)}
     assert len(orders) > 3
     assert {"".join(sorted(each)) for each in orders} == {"0123"}
-    step = definition_rollout.with_given(staged, ["1"])
+    step = staged_group.with_given(staged, ["1"])
     assert names(step, 4, order=MemberOrder.RANDOM, seed=1) == names(
         staged, 4, order=MemberOrder.RANDOM, seed=1
     ).replace("1", "")
 
 
 def test_who_is_unreached(staged: GroupDefinition) -> None:
-    unreached = Unreached(definition_rollout.with_given(staged, ["1"]))
+    unreached = Unreached(staged_group.with_given(staged, ["1"]))
     assert [name for name in ("0", "1", "2", "3", "4", "x", "") if name in unreached] == ["0", "2", "3"]

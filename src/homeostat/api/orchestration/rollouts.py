@@ -18,7 +18,7 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import rollouts as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
-from homeostat.convergence.metadata_rollouts import NO_ROLLOUT, USER, MetadataRollouts
+from homeostat.convergence.rollouts.engine import NO_ROLLOUT, USER, RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
 from homeostat.planner.report.rollouts import outlook
@@ -34,12 +34,12 @@ SHOWN_MAX = 40
 TARGETS_MAX = 20
 """Steps to come that are shown; of a group that goes on one by one there are as many as members."""
 
-STEER: Mapping[str, Callable[[MetadataRollouts, str, str], Rollout]] = {
-    Steering.PAUSE: MetadataRollouts.pause,
-    Steering.RESUME: MetadataRollouts.resume,
-    Steering.PROMOTE: MetadataRollouts.promote,
-    Steering.ABORT: MetadataRollouts.abort,
-    Steering.ROLL_BACK: MetadataRollouts.roll_back,
+STEER: Mapping[str, Callable[[RolloutEngine, str, str], Rollout]] = {
+    Steering.PAUSE: RolloutEngine.pause,
+    Steering.RESUME: RolloutEngine.resume,
+    Steering.PROMOTE: RolloutEngine.promote,
+    Steering.ABORT: RolloutEngine.abort,
+    Steering.ROLL_BACK: RolloutEngine.roll_back,
 }
 """Key of a request's body -> what it does. Approving is a request, and a right, of its own."""
 EXAMPLE = {
@@ -135,7 +135,7 @@ def approve_rollout(
     """
     step = _step(body)
 
-    def approve(driver: MetadataRollouts, key: str, by: str) -> Rollout:
+    def approve(driver: RolloutEngine, key: str, by: str) -> Rollout:
         return driver.approve(key, by, step)
 
     return _steered(context, stack_name, stack_id, resource_name, approve)
@@ -146,7 +146,7 @@ def _steered(
     stack_name: str,
     stack_id: str,
     resource_name: str,
-    steer: Callable[[MetadataRollouts, str, str], Rollout],
+    steer: Callable[[RolloutEngine, str, str], Rollout],
 ) -> Response:
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)

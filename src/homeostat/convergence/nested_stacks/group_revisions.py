@@ -16,7 +16,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import AppliesTo
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.policies import definition_rollout, rolling_update
+from homeostat.planner.policies import rolling_update, staged_group
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups, listed_members
 from homeostat.resources.base import ResourceType
@@ -76,7 +76,7 @@ def group_revision(
     new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
     if isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION):
         if nested is not None and standing is not None and not new and not adopts and not _goes_back(world):
-            return definition_rollout.begin(standing, wanted, int(nested.revision) + 1)
+            return staged_group.begin(standing, wanted, int(nested.revision) + 1)
         policy = {name: each for name, each in policy.items() if name != "rolling_update"}
     return rolling_update.begin(standing, wanted, policy, failed, new, away, pending=pending, now=now)
 

@@ -8,8 +8,7 @@
 - `failure`, `marked`, `at_rest`: resources that have failed, are marked unhealthy, or are complete
 - `recovery`, `recovery_state`: recovery by health policies, and its state in rows
 - `requested`: users' operations, checks and recoveries
-- `metadata_updates`, `definition_rollouts`: groups during rollouts of metadata and definitions; `rollout_gates`: the
-  handles of these rollouts
+- `rollouts`: groups during rollouts; `rollout_gates`: the handles of these rollouts
 - `external`: resources for things not managed here
 - `hooks`: stops of a resource until a hook is cleared
 - `intents`: storage of decisions before any action

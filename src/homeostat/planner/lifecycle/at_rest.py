@@ -11,7 +11,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
 from homeostat.planner.actions import check, maintenance_state
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import heal, metadata_updates, update
+from homeostat.planner.lifecycle import heal, rollouts, update
 from homeostat.planner.policies import healing, unkept
 from homeostat.resources.registry import type_of
 
@@ -30,10 +30,10 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     if unseen is not None:
         return unseen
     seen = context.world.seen.get(row.key)
-    # Asked here, since most rows are no groups: see `metadata_updates.is_rolling_out`.
+    # Asked here, since most rows are no groups: see `rollouts.is_rolling_out`.
     staged = seen is not None and "staged" in seen.observation.properties
     if staged or row.new_metadata is not None or row.key in context.world.rollouts:
-        rolling_out = metadata_updates.resume(context, row, now)
+        rolling_out = rollouts.resume(context, row, now)
         if rolling_out is not None:
             return rolling_out
     # An update was intended and then overtaken before the thing was changed; no look would show that.

@@ -15,13 +15,12 @@ from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
     adopt,
     create,
-    definition_rollouts,
     deleted_around,
     external,
     heal,
     intents,
-    metadata_updates,
     recovery_state,
+    rollouts,
     update,
 )
 from homeostat.planner.retry import conditions
@@ -34,7 +33,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return adopt.go_on(context, row, now)
     # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
     if row.revision != intents.revision_of(context, definition):
-        changed = redirect(context, definition, row, now) or metadata_updates.redirect(context, definition, row, now)
+        changed = redirect(context, definition, row, now) or rollouts.redirect(context, definition, row, now)
         changed = changed or _passed_on(context, row, now)
         if changed is not None:
             return changed
@@ -49,7 +48,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return _brought_back(context, definition, row, verdict, now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
-    return metadata_updates.follow(context, row) or _building(row, verdict, verdict.due_at)
+    return rollouts.follow(context, row) or _building(row, verdict, verdict.due_at)
 
 
 def _brought_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
@@ -118,13 +117,13 @@ def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
         now: The time.
         begins: Whether a rollout may begin.
     """
-    decided = definition_rollouts.decide(context, row, verdict, now, begins=begins)
+    decided = rollouts.decide_staged(context, row, verdict, now, begins=begins)
     well = verdict.condition in (Condition.READY, Condition.DRIFTED)
     if not well and decided is None:
         return None
     outcome.judge_at_rest(context.world, row, verdict)
     if decided is None:
-        rolled = metadata_updates.decide if begins else metadata_updates.finish
+        rolled = rollouts.decide if begins else rollouts.finish
         decided = rolled(context, row, now)
     return decided or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
 

@@ -12,7 +12,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
-from homeostat.planner.lifecycle import hooks, metadata_updates
+from homeostat.planner.lifecycle import hooks, rollouts
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.lifecycle.recovery_state import keeps_identity
 from homeostat.planner.retry.policy import RETRY
@@ -79,7 +79,7 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     step.events += outcome.begin(row, action, reason)
     row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
-    step.rollout = metadata_updates.take(want, row) or step.rollout
+    step.rollout = rollouts.take(want, row) or step.rollout
     row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None

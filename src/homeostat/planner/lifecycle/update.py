@@ -12,7 +12,7 @@ from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state, restore
 from homeostat.planner.context import Context, ResolvedResource, changed_properties
-from homeostat.planner.lifecycle import hooks, intents, metadata_updates
+from homeostat.planner.lifecycle import hooks, intents, rollouts
 from homeostat.planner.scope import thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
@@ -62,13 +62,13 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
     """
     definition = want.definition
     called, remembered = definition.called or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
-    if metadata_updates.is_moved(want, row) and metadata_updates.is_gradual(want, row):
-        return context.halted(row.name) or metadata_updates.begin(context, want, row, now)
-    moved = row.requires != want.requires or metadata_updates.is_moved(want, row)
+    if rollouts.is_moved(want, row) and rollouts.is_gradual(want, row):
+        return context.halted(row.name) or rollouts.begin(context, want, row, now)
+    moved = row.requires != want.requires or rollouts.is_moved(want, row)
     moved = moved or row.called != called or row.hooks != remembered
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
         row.requires = want.requires
-        rollout = metadata_updates.take(want, row)
+        rollout = rollouts.take(want, row)
         row.called, row.hooks = called, remembered
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision

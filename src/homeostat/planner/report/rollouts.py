@@ -94,7 +94,7 @@ def _awaited(rollout: Rollout, now: float, held: bool) -> tuple[Awaited, float |
 
 
 def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
-    """Return what a running rollout waits for, as `policies.metadata_rollout.next_move` would."""
+    """Return what a running rollout waits for, as `policies.rollout_move.next_move` would."""
     settings = rollout.settings
     if rollout.unbegun:
         return Awaited.HANDLES, None

@@ -1,9 +1,8 @@
-"""Metadata of groups that their members get in a rollout: how a group's row waits for it (RU1, RU7). Pure.
-
-`definition_rollouts` has what differs where members get a new definition.
+"""Rollouts to the members of a group: how the row of the group begins one and waits for its end (RU1, RU7). Pure.
 
 A group whose metadata changes is updated as long as the rollout goes on: the new metadata are in `new_metadata`, and
-become the metadata when all members have reported. What makes the rollout go on is `convergence.metadata_rollouts`.
+become the metadata when all members have reported. A new definition is staged in the stack of the group (ADR 0068).
+`convergence.rollouts` makes rollouts go on.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,6 +11,7 @@ from dataclasses import replace
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.observed import Condition, Verdict
 from homeostat.model.plan import Decision, Step, Verb
 from homeostat.model.rollout import (
     AppliesTo,
@@ -111,6 +111,60 @@ def decide(context: Context, row: Resource, now: float) -> Decision | None:
     if RolloutState(rollout.state).ended:
         return fail(context, row, rollout, now)
     return wait(context, row, rollout, now)
+
+
+def decide_staged(
+    context: Context, row: Resource, verdict: Verdict, now: float, *, begins: bool = True
+) -> Decision | None:
+    """Decide about a group in progress whose stack may be staged; None if the usual judgement applies.
+
+    The observation of the stack shows that it is staged (`policies.staged_group`). The row begins the rollout as soon
+    as that stack is at rest, waits whatever becomes of it meanwhile, and is judged by it again once the rollout is
+    over.
+
+    Args:
+        context: The shard.
+        row: Row of the group.
+        verdict: The judgement of its stack.
+        now: The time.
+        begins: Whether a rollout may start. If not, only rollouts that end unaided are waited for.
+    """
+    subject, rollout = subject_of(context, row), context.world.rollouts.get(row.key)
+    about = rollout.subject if rollout is not None else None
+    if (subject is None and about is None) or verdict.condition in (Condition.ABSENT, Condition.UNKNOWN):
+        return None
+    if not begins and is_left(context, row):
+        return None
+    if rollout is not None and about is not None and RolloutState(rollout.state).ended and subject in (None, about):
+        return _conclude(context, row, rollout, verdict, now, carried_out=subject is None)
+    if subject is None and verdict.condition is Condition.PENDING:
+        return None
+    if subject is None:
+        # A newer revision has brought all members to one definition at once.
+        context.world.rollouts.pop(row.key, None)
+        return Step(Verb.RECORD, row, rollout=RolloutEnd(row.key))
+    if rollout is None or about != subject:
+        waits = verdict.condition is Condition.PENDING
+        return None if waits or not begins else begin_gated(context, row, now)
+    return wait(context, row, rollout, now)
+
+
+def _conclude(
+    context: Context, row: Resource, rollout: Rollout, verdict: Verdict, now: float, *, carried_out: bool
+) -> Decision | None:
+    """Conclude a rollout once the members have what its end has led to."""
+    if not carried_out:
+        return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key)
+    if verdict.condition is Condition.PENDING:
+        return None
+    if rollout.state != RolloutState.SUCCEEDED:
+        return fail(context, row, rollout, now)
+    if verdict.condition is not Condition.BROKEN:
+        return succeed(context, row, now)
+    del context.world.rollouts[row.key]
+    step = context.acts.fail(row, verdict.reason, now)
+    step.rollout = RolloutEnd(row.key)
+    return step
 
 
 def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decision | None:

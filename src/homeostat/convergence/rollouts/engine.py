@@ -1,8 +1,8 @@
-"""Rollouts: what makes them go on, and how users steer them (RU3 to RU8).
+"""Rollouts that are due, the URLs that they ask, and users' commands (RU3 to RU8).
 
 A rollout is rows and due times; nothing runs in between. A report of a member, the time, or a user makes it go on: each
-locks its row, asks `planner.policies.metadata_rollout` for the next move, and stores it (`rollout_moves`). The row of
-the group waits for its end (`planner.lifecycle.metadata_updates`).
+locks its row, and stores its next move (`moves`). The row of the group waits for its end, see
+`planner.lifecycle.rollouts`.
 """
 
 import logging
@@ -14,14 +14,15 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import definition_rollouts
-from homeostat.convergence.definition_rollouts import MembersNotLocked, Staged
 from homeostat.convergence.fair_turns import FairTurns
-from homeostat.convergence.rollout_moves import BUSY_S, UNASKED, RolloutMoves, left_as_it_is
+from homeostat.convergence.rollouts import definitions
+from homeostat.convergence.rollouts.definitions import MembersNotLocked
+from homeostat.convergence.rollouts.member_change import BUSY_S, MemberChange, unchanged
+from homeostat.convergence.rollouts.moves import UNASKED, RolloutMoves
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import Rollout, RolloutState, Steering
-from homeostat.planner.policies.metadata_rollout import Checked
+from homeostat.planner.policies.rollout_move import Checked
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks
@@ -40,7 +41,7 @@ Ask = Callable[[str], str]
 """URL -> status code of its answer to GET, or why there is none; may take seconds, and raises nothing."""
 
 
-class MetadataRollouts(RolloutMoves):
+class RolloutEngine(RolloutMoves):
     """What makes the rollouts of one database go on."""
 
     def __init__(
@@ -48,7 +49,7 @@ class MetadataRollouts(RolloutMoves):
         db: Database,
         ask: Ask | None = None,
         turns: FairTurns | None = None,
-        timeout_s: float = definition_rollouts.TIMEOUT_S,
+        timeout_s: float = definitions.TIMEOUT_S,
     ) -> None:
         """Take the parts.
 
@@ -145,18 +146,18 @@ class MetadataRollouts(RolloutMoves):
 
     def _move(self, key: str, checks: Checked, *, locks: bool = False) -> None:
         with self._db.write() as tx:
-            locked = locks and definition_rollouts.lock_members(self._db, tx, key)
+            locked = locks and definitions.lock_members(self._db, tx, key)
             rollout, now = rollouts.lock(self._db, tx, key), self._db.now_of(tx)
             if rollout is None:
                 return
-            staged = self._staged(tx, rollout, locked=locked)
+            change = self._change(tx, rollout, locked=locked)
             if rollout.state == RolloutState.RUNNING:
-                self._go_on(tx, rollout, checks, now, staged)
+                self._go_on(tx, rollout, checks, now, change)
             elif RolloutState(rollout.state).ended and rollout.subject is not None:
                 stack = stacks.get(tx, rollout.stack_id)
                 held = stack is not None and stacks.facts(stack).held
                 if not held:
-                    self._carry_out(tx, rollout, staged, now)
+                    change.end(rollout, now)
                 rollouts.save(tx, replace(rollout, due_at=now + BUSY_S if held else None))
 
     # -- steering ----------------------------------------------------------------------------------------------------
@@ -186,10 +187,9 @@ class MetadataRollouts(RolloutMoves):
                 suspended stack.
         """
         with self._db.write() as tx:
-            rollout, now, staged = self._locked_with_members(tx, key, Steering.RESUME)
+            rollout, now, change = self._locked_with_members(tx, key, Steering.RESUME)
             forgiven = rollout_reports.report_of(tx, rollout).failed_in_all
-            if staged is not None and rollout.giving is not None and definition_rollouts.has_failed(staged):
-                rollout = definition_rollouts.give_again(self._db, tx, rollout, staged, now, self._timeout_s)
+            rollout = change.retry(rollout, now)
             going = replace(rollout, state=RolloutState.RUNNING, step_at=now, due_at=now, forgiven=forgiven, alarm="")
             return self._steered(tx, going, f"resumed by {by}", now)
 
@@ -222,9 +222,9 @@ class MetadataRollouts(RolloutMoves):
             Rejected: NotFound; StackLocked; NotSupported for a suspended stack.
         """
         with self._db.write() as tx:
-            rollout, now, staged = self._locked_with_members(tx, key, Steering.PROMOTE)
+            rollout, now, change = self._locked_with_members(tx, key, Steering.PROMOTE)
             promoted = f"promoted by {by}: all members have the new {rollout.what}"
-            return self._end(tx, rollout, RolloutState.SUCCEEDED, promoted, now, staged)
+            return self._end(tx, rollout, RolloutState.SUCCEEDED, promoted, now, change)
 
     def abort(self, key: str, by: str = USER) -> Rollout:
         """End a rollout where it is.
@@ -233,9 +233,9 @@ class MetadataRollouts(RolloutMoves):
             Rejected: NotFound; StackLocked.
         """
         with self._db.write() as tx:
-            rollout, now, staged = self._locked_with_members(tx, key, Steering.ABORT)
-            aborted = f"aborted by {by}; {left_as_it_is(rollout)}"
-            return self._end(tx, rollout, RolloutState.ABORTED, aborted, now, staged)
+            rollout, now, change = self._locked_with_members(tx, key, Steering.ABORT)
+            aborted = f"aborted by {by}; {unchanged(rollout)}"
+            return self._end(tx, rollout, RolloutState.ABORTED, aborted, now, change)
 
     def roll_back(self, key: str, by: str = USER) -> Rollout:
         """Give the old metadata to all members.
@@ -244,8 +244,8 @@ class MetadataRollouts(RolloutMoves):
             Rejected: NotFound; StackLocked.
         """
         with self._db.write() as tx:
-            rollout, now, staged = self._locked_with_members(tx, key, Steering.ROLL_BACK)
-            return self._roll_back(tx, rollout, f"rolled back by {by}", now, staged)
+            rollout, now, change = self._locked_with_members(tx, key, Steering.ROLL_BACK)
+            return self._roll_back(tx, rollout, f"rolled back by {by}", now, change)
 
     def _steered(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
         steered = replace(rollout, reason=reason)
@@ -254,21 +254,19 @@ class MetadataRollouts(RolloutMoves):
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
         return steered
 
-    def _locked_with_members(
-        self, tx: Connection, key: str, steering: Steering
-    ) -> tuple[Rollout, float, Staged | None]:
-        """Return the rollout, the time, and the members where they get a new definition, with all of it locked.
+    def _locked_with_members(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float, MemberChange]:
+        """Return the rollout, the time, and the change of its members, with all of it locked.
 
         Raises:
             Rejected: As `_locked`; Conflict where another definition has come that is not being rolled out yet.
         """
-        locked = definition_rollouts.lock_members(self._db, tx, key)
+        locked = definitions.lock_members(self._db, tx, key)
         rollout, now = self._locked(tx, key, steering)
-        staged = self._staged(tx, rollout, locked=locked)
-        if staged is None and rollout.subject is not None:
+        change = self._change(tx, rollout, locked=locked)
+        if not change.is_current:
             message = f"The members of {rollout.name} are about to get another definition: look at it again."
             raise Rejected("Conflict", message)
-        return rollout, now, staged
+        return rollout, now, change
 
     def _locked(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float]:
         """Return the rollout with its row locked, after its stack and its shard, and the time."""

@@ -1,0 +1,288 @@
+"""A new definition for members of a group: revisions of their stack, by which they get it step by step (ADR 0068).
+
+Each revision follows from the newest one (`planner.policies.staged_group`), and is stored with the row of the rollout.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, update
+
+from homeostat.convergence.rollouts.member_change import (
+    BUSY_S,
+    CHUNK,
+    POLL_S,
+    Changed,
+    Changing,
+    Failed,
+    Progress,
+    extent,
+)
+from homeostat.desired.members import group_desired, reached_shards, touched_by
+from homeostat.model.group import GroupDefinition
+from homeostat.model.plan import Priority
+from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
+from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
+from homeostat.model.status import Action, Status
+from homeostat.planner.policies import rollout_move, staged_group
+from homeostat.planner.policies.staged_group import Unreached
+from homeostat.resources.signals import FAILURE, SUCCESS
+from homeostat.store import schema
+from homeostat.store.builtin import records
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.sql import lock_order
+from homeostat.store.stacks import action_begin, revisions, rollout_members, rollout_reports, rollouts, stacks
+from homeostat.store.stacks.rollout_reports import Gate, Report
+
+TIMEOUT_S = 3600.0
+"""Seconds in which the members of a step get their definition, where neither the rollout nor the stack says more."""
+ENDS: Mapping[str, Callable[[GroupDefinition], GroupDefinition]] = {
+    RolloutState.SUCCEEDED: staged_group.finished,
+    RolloutState.ROLLED_BACK: staged_group.taken_back,
+    RolloutState.ABORTED: staged_group.stopped,
+}
+"""State of a rollout that has ended -> the group that it leads to."""
+
+
+class MembersNotLocked(Exception):
+    """A revision of the stack with the members is needed, which has to be locked before the row of the rollout."""
+
+
+def lock_members(db: Database, tx: Connection, key: str) -> bool:
+    """Lock the stack with the members of a group, and its shards, before anything else; return whether that was done.
+
+    A stack is locked before its shards, and those before the shards of the stacks around it (ADR 0057).
+    """
+    rollout = rollouts.of_group(tx, key)
+    if rollout is None or rollout.subject is None:
+        return False
+    parent = stacks.for_update(db, tx, rollout.stack_id)
+    if parent is None or stacks.for_update(db, tx, rollout.members) is None:
+        return False
+    lock_order.take_shards(tx, schema.shard.c.stack_id == rollout.members)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The stack with the members of a group, at its newest revision.
+
+    Attributes:
+        stack: Its row.
+        group: The group, which is staged.
+        locked: Whether its row and its shards are locked.
+    """
+
+    stack: Row[Any]
+    group: GroupDefinition
+    locked: bool
+
+    @property
+    def changed_at(self) -> float:
+        """When its newest revision came."""
+        return float(self.stack.updated_at or self.stack.created_at)
+
+
+def staged(tx: Connection, rollout: Rollout, *, locked: bool) -> Staged | None:
+    """Return the members of a rollout; None where their stack is about something else by now, or is being deleted."""
+    stack = stacks.get(tx, rollout.members)
+    if stack is None or stack.action == Action.DELETE:
+        return None
+    group = revisions.group_of(tx, stack.id, stack.revision)
+    if group is None or not staged_group.is_about(group, rollout.subject):
+        return None
+    return Staged(stack, group, locked)
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionChange:
+    """A change of members' definition.
+
+    Attributes:
+        db: The database.
+        tx: The transaction.
+        members: The members; None if their stack is about something else by now.
+        timeout_s: See `TIMEOUT_S`.
+    """
+
+    db: Database
+    tx: Connection
+    members: Staged | None
+    timeout_s: float
+
+    @property
+    def is_current(self) -> bool:
+        return self.members is not None
+
+    def is_blocked_by(self, action: str) -> bool:
+        # It waits for its own revisions itself.
+        return (action in NON_CHANGING_ACTIONS) == self.is_current
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def progress(self, rollout: Rollout, now: float) -> Progress:
+        if self.members is None:  # a newer revision of the group is on its way: the pass that sees it decides
+            return Changing(replace(rollout, due_at=now + POLL_S, step_at=now))
+        stack = self.members.stack
+        if stack.status == Status.IN_PROGRESS:
+            return self._watched(self.members, rollout, now)
+        if rollout.giving is None:
+            return Changed(rollout)
+        if stack.status == Status.FAILED:
+            return Failed(f"step {rollout.step}: {stack.reason}")
+        self._note_given(self.members, rollout, now)
+        given = replace(rollout, giving=None, step_at=now)
+        return Changed(given, f"step {rollout.step}: {extent(given)}")
+
+    def _watched(self, members: Staged, rollout: Rollout, now: float) -> Changing | Failed:
+        """Return how far the members of a step are; an alarm, or one that fails, does not wait for the others."""
+        self._follow_time(members, rollout, now)
+        # Their time to report begins once they have it.
+        begun = replace(rollout, step_at=now)
+        there = self._renew(members, rollout, rollout.giving) if rollout.giving is not None else 0
+        refused = rollout_move.refusal(begun, rollout_reports.report_of(self.tx, rollout), now)
+        if refused:
+            return Failed(refused)
+        reason = "the members of the group are being changed"
+        if rollout.step:
+            reason = f"step {rollout.step}: its members get the new definition, {there} of {rollout.active} so far"
+        poll_s = BUSY_S if members.stack.size <= CHUNK else POLL_S
+        return Changing(replace(begun, due_at=now + poll_s, reason=reason))
+
+    def _follow_time(self, members: Staged, rollout: Rollout, now: float) -> None:
+        """Have the members of a step get their definition in the time that the newest revision gives them.
+
+        It counts from the newest revision of their stack: an update in the middle of a step, which leaves their
+        definition as it is, would leave them without a deadline otherwise, as the group has none while it rolls out.
+
+        Raises:
+            MembersNotLocked: The stack with the members is not locked, and another time holds than so far.
+        """
+        if rollout.giving is None:
+            return
+        stack, deadline = members.stack, members.changed_at + self._time_s(rollout)
+        if deadline == stack.deadline:
+            return
+        if not members.locked:
+            raise MembersNotLocked
+        self.tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(deadline=deadline))
+        shards.wake(self.tx, stack.id, now, Priority.USER)
+
+    def give(self, rollout: Rollout, now: float) -> Changing | None:
+        """Store the revision by which the members of a step get the new definition.
+
+        Raises:
+            MembersNotLocked: The stack with the members is not locked.
+        """
+        members = self._current()
+        if rollout.active >= rollout.target:
+            self._note_given(members, rollout, now)
+            return None
+        if not members.locked:
+            raise MembersNotLocked
+        group, place = members.group, rollout.place
+        missing = max(rollout.target - staged_group.given(group), 0)
+        ordered: list[str] = []
+        if rollout.settings.order == MemberOrder.ZONE:
+            count = int(members.stack.shards)
+            ordered, place = rollout_members.next_by_zone(self.tx, rollout, count, missing, Unreached(group))
+        failed = rollout_members.failed_names(self.tx, rollout)
+        names = staged_group.chosen(group, rollout.settings, missing, failed, ordered)
+        after = staged_group.with_given(group, names)
+        number = self._revise(members, rollout, after, now)
+        active = staged_group.given(after)
+        target = max(rollout.target, active)
+        given = replace(rollout, giving=number, active=active, target=target, place=place, step_at=now)
+        reason = f"step {rollout.step}: {extent(given)} from now on"
+        return Changing(replace(given, reason=reason, due_at=now + BUSY_S), reason)
+
+    def renew(self, rollout: Rollout, gone: list[str], now: float) -> None:
+        if gone:  # A canary that dies and is made again has to report all the same.
+            self._note_given(self._current(), rollout, now)
+
+    def retry(self, rollout: Rollout, now: float) -> Rollout:
+        members = self._current()
+        if rollout.giving is None or members.stack.status != Status.FAILED:
+            return rollout
+        return replace(rollout, giving=self._revise(members, rollout, members.group, now), step_at=now)
+
+    def count(self, rollout: Rollout) -> int:
+        return staged_group.given(self._current().group)
+
+    # -- ends --------------------------------------------------------------------------------------------------------
+
+    def take_back(self, rollout: Rollout) -> int:
+        rollouts.deactivate(self.tx, rollout.key)
+        return rollout.active
+
+    def end(self, rollout: Rollout, now: float) -> None:
+        """Store the revision that the end of a rollout leads to.
+
+        Raises:
+            MembersNotLocked: The stack with the members is not locked.
+        """
+        if self.members is not None:
+            self._revise(self.members, rollout, ENDS[rollout.state](self.members.group), now)
+
+    def _current(self) -> Staged:
+        assert self.members is not None, "the stack of the members is about something else"
+        return self.members
+
+    def _revise(self, members: Staged, rollout: Rollout, after: GroupDefinition, now: float) -> int:
+        if not members.locked:
+            raise MembersNotLocked
+        stack = members.stack
+        intent = revisions.intent_of(self.tx, stack.id, stack.revision)
+        # To the group it is the same act; environment and files are copied from the revision before.
+        desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
+        touched, within_s = touched_by(members.group, after), self._time_s(rollout)
+        number = action_begin.revise(self.db, self.tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
+        self._forget(rollout, stack)
+        return number
+
+    def _time_s(self, rollout: Rollout) -> float:
+        """Return the seconds in which the members of a step get their definition."""
+        if rollout.settings.progress_s:
+            return rollout.settings.progress_s
+        parent = stacks.get(self.tx, rollout.stack_id)
+        if parent is None:
+            return self.timeout_s
+        return stacks.timeout_of(stacks.timeout_mins_of(self.tx, parent), self.timeout_s)
+
+    def _forget(self, rollout: Rollout, stack: Row[Any]) -> None:
+        """Delete the revisions of former steps, which nothing goes back to: there may be as many as members."""
+        old = schema.revision
+        steps = (old.c.number > rollout.subject, old.c.number < stack.revision)
+        kept = old.c.number != (0 if stack.complete_revision is None else stack.complete_revision)
+        self.tx.execute(delete(old).where(old.c.stack_id == stack.id, *steps, kept))
+
+    # -- reports -----------------------------------------------------------------------------------------------------
+
+    def _note_given(self, members: Staged, rollout: Rollout, now: float) -> None:
+        """Note which things the members have that are to have the new definition, and what these have reported.
+
+        A member may report before its id is known here: that report is among the signals of the handle.
+        """
+        self._renew(members, rollout)
+        gates = rollout.settings.gates
+        signals = records.signals_of(self.tx, {gate.handle for gate in gates})
+        for bit, gate in enumerate(gates):
+            heard = [Gate(rollout.key, bit, len(gates))]
+            for signal in signals.get(gate.handle, ()):
+                if signal.at >= members.changed_at:
+                    rollout_reports.store(self.tx, heard, [_report(signal.object)], now)
+
+    def _renew(self, members: Staged, rollout: Rollout, since: int | None = None) -> int:
+        """Note which members are on their way to the new definition; return how many have it, or are."""
+        group = members.group
+        unreached, given, of = Unreached(group), staged_group.given(group), reached_shards(group)
+        return rollout_members.renew(self.tx, rollout, lambda name: name not in unreached, of, given, since)
+
+
+def _report(signal: Mapping[str, Any]) -> Report:
+    """Return what a signal in normal form reports."""
+    names = [str(each) for each in (signal.get("data"), signal.get("id")) if each not in (None, "")]
+    status = SUCCESS if signal.get("status") == SUCCESS else FAILURE
+    return Report(names, status, str(signal.get("reason") or ""))

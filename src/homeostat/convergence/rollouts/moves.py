@@ -1,0 +1,191 @@
+"""The next move of a rollout, stored in the transaction that has locked its row (RU3, RU4, RU6).
+
+`planner.policies.rollout_move` decides which it is.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.convergence.rollouts import definitions
+from homeostat.convergence.rollouts.definitions import DefinitionChange
+from homeostat.convergence.rollouts.member_change import (
+    BUSY_S,
+    CHUNK,
+    POLL_S,
+    Changed,
+    Changing,
+    Failed,
+    MemberChange,
+    unchanged,
+)
+from homeostat.convergence.rollouts.metadata import MetadataChange
+from homeostat.model.plan import Priority
+from homeostat.model.rollout import MemberOrder, OnFailure, Rollout, RolloutState, having
+from homeostat.model.status import Status
+from homeostat.planner.policies import rollout_move
+from homeostat.planner.policies.rollout_move import Advance, Checked, Finish, Move, Refuse, Repeat, Rest
+from homeostat.store import events
+from homeostat.store.builtin import records
+from homeostat.store.database import Database
+from homeostat.store.shards import shards
+from homeostat.store.stacks import rollout_members, rollout_reports, rollouts, stacks
+
+ROLLOUT = "ROLLOUT"
+"""Action of the events about a rollout."""
+UNASKED = Checked(asked=False)
+
+
+class RolloutMoves:
+    """Moves and ends of single rollouts.
+
+    Args:
+        db: The database.
+        timeout_s: Seconds in which the members of a step get a new definition, where nothing else says so.
+    """
+
+    def __init__(self, db: Database, timeout_s: float) -> None:
+        self._db = db
+        self._timeout_s = timeout_s
+
+    def _change(self, tx: Connection, rollout: Rollout, *, locked: bool) -> MemberChange:
+        """Return the change of a rollout's members; `locked` says whether their stack and its shards are."""
+        if rollout.subject is None:
+            return MetadataChange(tx)
+        return DefinitionChange(self._db, tx, definitions.staged(tx, rollout, locked=locked), self._timeout_s)
+
+    def _go_on(self, tx: Connection, rollout: Rollout, checks: Checked, now: float, change: MemberChange) -> None:
+        stack, members = stacks.get(tx, rollout.stack_id), stacks.get(tx, rollout.members)
+        obstacle = _obstacle(stack, members, change)
+        if obstacle or members is None:
+            # The members of the step get their time once more when the obstacle is gone.
+            rollouts.save(tx, replace(rollout, due_at=now + BUSY_S, step_at=now, reason=obstacle))
+        elif rollout.unbegun:  # the pass that sees its handles begins it
+            rollouts.save(tx, replace(rollout, due_at=None))
+        else:
+            match change.progress(rollout, now):
+                case Changing() as changing:
+                    self._save(tx, changing, now)
+                case Failed(reason):
+                    self._refuse(tx, rollout, reason, now, change)
+                case Changed(changed, event):
+                    self._note(tx, changed, event, now)
+                    zoned = self._zoned(tx, changed, members, now)
+                    if zoned is not None:
+                        self._step(tx, zoned, checks, int(members.size), change, now)
+
+    def _zoned(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float) -> Rollout | None:
+        """Return a rollout that knows the zones of its members, where it needs them; None while it looks for them."""
+        if rollout.settings.order != MemberOrder.ZONE or rollout.step:
+            return rollout
+        rollout = rollout_members.find_zones(tx, rollout, int(members.shards))
+        if rollout.place < members.shards:
+            rollouts.save(tx, replace(rollout, due_at=now))
+            return None
+        return replace(rollout, place=0)
+
+    def _step(
+        self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
+    ) -> None:
+        """Make the next move of a rollout whose members, `total` by now, have what they get in its step."""
+        change.renew(rollout, rollout_members.gone(tx, rollout, CHUNK), now)
+        rollout, move = self._next_move(tx, rollout, checks, total, change, now)
+        match move:
+            case Advance(target):
+                step = replace(rollout, step=rollout.step + 1, total=total, step_at=now, reported_at=None)
+                given = change.give(replace(step, target=target), now)
+                if given is None:
+                    # Others that are counted have no thing: they get the metadata of the group.
+                    self._succeed(tx, rollout, now, change)
+                else:
+                    self._save(tx, given, now)
+            case Repeat(target):
+                # In place of the members of the step, which are gone; its time goes on.
+                again = replace(rollout, target=target)
+                waits = replace(again, due_at=now + BUSY_S, reason=f"step {rollout.step}: its members are gone")
+                self._save(tx, change.give(again, now) or Changing(waits), now)
+            case Rest(due_at, reason, reported):
+                due = now + POLL_S if due_at is None else min(due_at, now + POLL_S)
+                at = (rollout.reported_at or now) if reported else None
+                rollouts.save(tx, replace(rollout, due_at=due, reason=reason, reported_at=at))
+            case Refuse(reason):
+                self._refuse(tx, rollout, reason, now, change)
+            case Finish():
+                self._succeed(tx, rollout, now, change)
+
+    def _next_move(
+        self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
+    ) -> tuple[Rollout, Move]:
+        """Return what comes next, and the rollout with the members counted that have what is new."""
+        report = rollout_reports.report_of(tx, rollout)
+        # What was asked for another step, or of other URLs, says nothing of this one.
+        current = checks if checks.is_about(rollout) else UNASKED
+        move = rollout_move.next_move(rollout, report, current, total, now)
+        if isinstance(move, Finish | Repeat):
+            # Members that were reached and have gone are still counted, and as many others were never reached.
+            rollout = replace(rollout, active=change.count(rollout))
+            move = rollout_move.next_move(rollout, report, current, total, now)
+        return rollout, move
+
+    def _save(self, tx: Connection, changing: Changing, now: float) -> None:
+        self._note(tx, changing.rollout, changing.event, now)
+        rollouts.save(tx, changing.rollout)
+
+    # -- ends --------------------------------------------------------------------------------------------------------
+
+    def _succeed(self, tx: Connection, rollout: Rollout, now: float, change: MemberChange) -> None:
+        done = f"all {rollout.active} members have the new {rollout.what}"
+        self._end(tx, rollout, RolloutState.SUCCEEDED, done, now, change)
+
+    def _refuse(self, tx: Connection, rollout: Rollout, reason: str, now: float, change: MemberChange) -> None:
+        if rollout.settings.on_failure == OnFailure.HOLD:
+            held = f"{reason}; held until a user resumes, rolls back or aborts it"
+            rollouts.save(tx, replace(rollout, state=RolloutState.HELD, due_at=None, reason=held))
+            self._note(tx, rollout, held, now)
+        elif rollout.settings.on_failure == OnFailure.ABORT:
+            self._end(tx, rollout, RolloutState.ABORTED, f"{reason}; {unchanged(rollout)}", now, change)
+        else:
+            self._roll_back(tx, rollout, reason, now, change)
+
+    def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float, change: MemberChange) -> Rollout:
+        count = change.take_back(rollout)
+        back = f"{reason}; {having(count, 'has', 'have')} the old {rollout.what} again"
+        return self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now, change)
+
+    def _end(
+        self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float, change: MemberChange
+    ) -> Rollout:
+        """End a rollout, and have the pass of the group's shard conclude its row; return what is stored."""
+        if state is RolloutState.SUCCEEDED:
+            rollout_reports.hand_on_reports(tx, rollout, now)
+        ended = replace(rollout, state=state, due_at=None, reason=f"rollout {reason}")
+        change.end(ended, now)
+        rollouts.save(tx, ended)
+        self._note(tx, rollout, reason, now)
+        shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
+        return ended
+
+    def _note(self, tx: Connection, rollout: Rollout, event: str, now: float) -> None:
+        """Record an event of the group, if there is a text, that leaves its status as it is."""
+        owner = records.owners(tx, [rollout.key]).get(rollout.key) if event else None
+        if owner is not None:
+            events.append(tx, owner.stack_id, [owner.event(ROLLOUT, f"Rollout: {event}")], now)
+
+
+def _obstacle(stack: Row[Any] | None, members: Row[Any] | None, change: MemberChange) -> str:
+    """Return why a rollout may not go on now; "" where it may.
+
+    Args:
+        stack: Stack of the group.
+        members: Stack with its members.
+        change: The change of the members.
+    """
+    if stack is None or members is None:
+        return "the group is gone"
+    facts = stacks.facts(stack)
+    if facts.held:
+        return "the stack is locked or suspended"
+    if members.status == Status.IN_PROGRESS and change.is_blocked_by(members.action):
+        return "the members of the group are being changed"
+    return ""
