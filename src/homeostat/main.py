@@ -6,6 +6,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 from homeostat.cli import (
+    backup,
     cluster_import,
     completion,
     graph,
@@ -53,6 +54,7 @@ GROUPS = (
     service,
     doctor,
     operator_commands,
+    backup,
     cluster_import,
     policy,
     completion,

@@ -270,7 +270,7 @@ def test_snapshots_are_no_things_without_rows(here: Subject) -> None:
     handle = here.make("volume")
     here.taken("volume", handle, "t-2")
     here.cloud.delete("volume", [handle])
-    assert not any(inventory.things(root(here)).values())
+    assert not any(inventory.records(root(here)).values())
 
 
 def test_closing_gives_up_what_is_being_copied(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Each module with commands declares their flags at its end, with the parts in `fl
 - `cluster_import`, `cluster_import_plan`: the import of clusters from Senlin
 - `operator_commands`: commands on the database; `doctor`, `reports`, `maintenance`, `key_commands`, `registration`:
   their parts; `openstack_checks`, `openstack_project`: checks of an OpenStack
+- `backup`: backups of a state directory; `state_archive`: their form; `untracked`: things that no stack has
 - `settings`, `settings_file`, `service_flags`: the settings of a service, their file, and their flags; `flags`: parts
   of flags
 - `shared_environments`: the operator's environments

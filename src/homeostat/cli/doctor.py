@@ -38,17 +38,18 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
         yield Check("local cloud", Level.OK, "nothing was created in it yet")
         return
     try:
-        before = inventory.things(root, known)
+        before = inventory.records(root, known)
     except Transient as error:
         yield Check("local cloud", Level.FAIL, f"it cannot be read: {error}", "restore what the message names")
         return
     guarded = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
     yield Check("local cloud", Level.OK, f"it is in {root}; {guarded} from the files of the service")
     with db.read() as tx:
-        candidates = {kind: health.unowned(tx, found) for kind, found in before.items()}
+        tokens = {kind: {handle: each.token for handle, each in found.items()} for kind, found in before.items()}
+        candidates = {kind: health.unowned(tx, found) for kind, found in tokens.items()}
         retained_things = {kind: retained.among(tx, kind, handles) for kind, handles in candidates.items()}
         rows = health.steady(tx, {name for names in of_kind(before).values() for name in names})
-    after = inventory.things(root, known)
+    after = inventory.records(root, known)
     left, retained_lines = [], []
     for kind, handles in candidates.items():
         why = {each.handle: f"{each.name} of stack {each.stack}: {each.reason}" for each in retained_things[kind]}
@@ -58,7 +59,7 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
             else:
                 left.append(f"{kind} {handle}")
     yield Check("things that were kept", Level.OK, named(retained_lines) or "none")
-    remedy = f"left by a lost database, or retained by an older version; if you do not need it, remove it below {root}"
+    remedy = "left by a database that was lost or set back: see `homeostat untracked`, which adopts or deletes it"
     if left:
         yield Check("things without rows", Level.WARN, named(left), remedy)
     else:

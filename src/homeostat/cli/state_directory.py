@@ -3,6 +3,7 @@
 service.json   process ids and address of the running service     service.lock   held for as long as it lives
 service.log    log of a detached service                          homeostat.db   SQLite, unless there is a URL
 cloud/         the local cloud                                    keys           encrypt the secrets in homeostat.db
+.restoring/    a backup that is being restored
 """
 
 import contextlib
@@ -49,6 +50,7 @@ class State:
         self.database = root / "homeostat.db"
         self.cloud = root / "cloud"
         self.keys = root / "keys"
+        self.restoring = root / ".restoring"
         self._service = root / "service.json"
         self._lock = root / "service.lock"
 
@@ -63,13 +65,22 @@ class State:
             return None
 
     @contextlib.contextmanager
-    def claim(self) -> Iterator[None]:
-        """Hold the directory exclusively. Raise Problem naming the service that has it."""
+    def claim(self, *, interrupted: bool = False) -> Iterator[None]:
+        """Hold the directory exclusively.
+
+        Args:
+            interrupted: Whether a restore may have been interrupted in it.
+
+        Raises:
+            Problem: Another service has it; or the restore of a backup was interrupted.
+        """
         self.make()
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if not _locked(descriptor):
                 raise Problem(self._occupied())
+            if self.restoring.exists() and not interrupted:
+                raise Problem("the restore of a backup was interrupted: run `homeostat restore` once more")
             # A dead service may have left its address.
             self._service.unlink(missing_ok=True)
             yield

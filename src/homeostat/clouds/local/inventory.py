@@ -5,11 +5,11 @@ from pathlib import Path
 from homeostat.clouds.local.cloud import FAMILIES
 from homeostat.clouds.local.tree import ThingRecord, Tree
 
-Things = dict[str, dict[str, str]]
-"""Kind -> handle of a thing -> token that it carries."""
+Records = dict[str, dict[str, ThingRecord]]
+"""Kind -> handle of a thing -> its record."""
 
 
-def things(root: Path, known: str = "") -> Things:
+def records(root: Path, known: str = "") -> Records:
     """Return everything that was requested; things that the cloud made by itself are left out.
 
     Args:
@@ -23,7 +23,7 @@ def things(root: Path, known: str = "") -> Things:
     tree.recognise(known)
     families = sorted((family(tree) for family in FAMILIES), key=lambda family: family.kind)
     return {
-        family.kind: {family.handle(each): each.token for each in tree.all(family.kind).values() if not _own(each)}
+        family.kind: {family.handle(each): each for each in tree.all(family.kind).values() if not _own(each)}
         for family in families
     }
 

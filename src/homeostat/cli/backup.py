@@ -1,0 +1,291 @@
+"""The commands `backup`, `restore` and `untracked`, with their flags.
+
+Imports are inside the functions on purpose: the commands of a client start without loading the database's code.
+"""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from argparse import Namespace
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+from homeostat.cli import state_archive
+from homeostat.cli.confirmation import confirm
+from homeostat.cli.errors import OK, Problem, Usage
+from homeostat.cli.flags import Commands, add_encryption_keys, add_operator_command, add_yes
+from homeostat.cli.operator_commands import open_database
+from homeostat.cli.output import console, write_json
+from homeostat.cli.settings import NO_KEYS
+from homeostat.cli.state_archive import Manifest
+from homeostat.cli.state_directory import State
+
+if TYPE_CHECKING:
+    from homeostat.store.database import Database
+
+SERVERS = (
+    "the database is no SQLite file: copy it with its own tool (pg_dump, mariadb-dump), and the file of keys apart, as "
+    "docs/howto/back-up.md has it"
+)
+
+
+def backup(arguments: Namespace) -> int:
+    """Write an archive of a state directory, while its service runs or not."""
+    state = _state(arguments)
+    now = datetime.now(UTC)
+    target: Path = arguments.file or Path(f"homeostat-{now:%Y%m%dT%H%M%SZ}.tar.gz")
+    source, keys = _database_file(arguments, state), _keys_file(arguments, state)
+    if not source.exists():
+        raise Problem(f"there is no database {source}: name it with --database, or its --state-dir")
+    if target.exists():
+        raise Problem(f"there is a file {target} already: choose another name")
+    with tempfile.TemporaryDirectory(dir=source.parent, prefix=".backup-") as work:
+        copy = Path(work, state_archive.DATABASE)
+        state_archive.copy_database(source, copy)
+        with contextlib.closing(_opened(copy)) as db:
+            manifest = _manifest(db, now, with_keys=keys.exists() and not arguments.without_keys)
+        cloud = state.cloud if manifest.cloud and state.cloud.is_dir() else None
+        _write_whole(target, manifest, copy, keys if manifest.keys else None, cloud)
+    size = target.stat().st_size
+    if arguments.json:
+        write_json({"file": str(target), "size": size, "manifest": asdict(manifest)})
+    else:
+        what = "database and keys" if manifest.keys else "database, without keys"
+        console().print(f"{target}: {what}{' and local cloud' if cloud else ''}, {size:,} bytes", soft_wrap=True)
+    return OK
+
+
+def _write_whole(target: Path, manifest: Manifest, database: Path, keys: Path | None, cloud: Path | None) -> None:
+    """Write an archive for its owner alone, which appears under its name once it is whole."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as out:
+            partial = Path(out.name)
+            try:
+                state_archive.write(out, manifest, database, keys, cloud)
+                out.flush()
+                os.fsync(out.fileno())
+                _name(partial, target)
+            finally:
+                partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise Problem(f"{target} cannot be written: {error}") from error
+
+
+def _name(partial: Path, target: Path) -> None:
+    """Give a file its name, which no other file has."""
+    try:
+        os.link(partial, target)
+    except OSError as error:
+        if isinstance(error, FileExistsError):
+            raise
+        partial.rename(target)  # some file systems have no links
+
+
+def _manifest(db: "Database", now: datetime, *, with_keys: bool) -> Manifest:
+    from homeostat.store.operation import cloud_identities
+    from homeostat.store.operation.workers import VERSION
+
+    status = db.schema_status()
+    identity = ""
+    if status.usable:
+        with db.read() as tx:
+            identity = cloud_identities.identity(tx, "local")
+    return Manifest(VERSION, now.isoformat(timespec="seconds"), status.heads, identity, with_keys)
+
+
+def restore(arguments: Namespace) -> int:
+    """Put the archive of a state directory in the place of what is there."""
+    state = _state(arguments)
+    target, keys = _database_file(arguments, state), _keys_file(arguments, state)
+    with state.claim(interrupted=True):
+        if target.exists() and not arguments.yes:
+            question = f"This puts the archive in the place of {target}, which is kept beside it. Go on?"
+            refusal = f"there is a database {target}: allow it with -y to put the archive in its place"
+            confirm(question, refusal, "nothing was changed")
+        with tempfile.TemporaryDirectory(dir=state.root, prefix=".unpacking-") as work:
+            unpacked = Path(work, "state")
+            unpacked.mkdir(mode=0o700)
+            manifest = _unpacked(arguments.file, unpacked)
+            _check(unpacked, manifest, state)
+            rmtree(state.restoring, ignore_errors=True)
+            unpacked.rename(state.restoring)  # from here on a service refuses to start until all is in its place
+        aside = _put(state, target, keys)
+        rmtree(state.restoring)
+    return _report(arguments, state, manifest, aside)
+
+
+def _unpacked(file: Path, work: Path) -> Manifest:
+    try:
+        with file.open("rb") as archive:
+            return state_archive.unpack(archive, work)
+    except OSError as error:
+        raise Problem(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _check(work: Path, manifest: Manifest, state: State) -> None:
+    """Make sure that this version can run on what an archive has.
+
+    Raises:
+        Problem: It cannot.
+    """
+    from homeostat.clouds.local.tree import Tree
+    from homeostat.model.errors import Transient
+
+    database = work / state_archive.DATABASE
+    try:
+        with contextlib.closing(sqlite3.connect(database)) as connection:
+            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        said = str(error)
+    if said != "ok":
+        raise Problem(f"the database in the archive is damaged: {said}")
+    with contextlib.closing(_opened(database)) as db:
+        if db.schema_status().outdating:
+            raise Problem(f"the archive is of version {manifest.version}, which is newer: install that version first")
+    if not manifest.cloud or not state.cloud.exists():
+        return
+    tree = Tree(state.cloud)
+    try:
+        tree.recognise(manifest.cloud)
+    except Transient as error:
+        remedy = f"move {state.cloud} away, or choose another --state-dir"
+        raise Problem(f"the directory has another local cloud than the archive: {remedy}") from error
+
+
+def _put(state: State, target: Path, keys: Path) -> Path | None:
+    """Put what was unpacked in its place; return where that which was there is kept, None if nothing was."""
+    database, new_keys, cloud = (
+        state.restoring / name for name in (state_archive.DATABASE, state_archive.KEYS, state_archive.CLOUD)
+    )
+    there = [*target.parent.glob(f"{target.name}*"), *([keys] if new_keys.exists() and keys.exists() else [])]
+    aside = None
+    if there:
+        prefix = f"before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-"
+        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=prefix))
+        for each in there:
+            shutil.move(each, aside / each.name)
+    if cloud.is_dir() and not state.cloud.exists():
+        cloud.rename(state.cloud)
+    if new_keys.exists():
+        shutil.move(new_keys, keys)
+    shutil.move(database, target)
+    return aside
+
+
+def _report(arguments: Namespace, state: State, manifest: Manifest, aside: Path | None) -> int:
+    """Say what was restored, and what the cloud has that was made since."""
+    from homeostat.cli import untracked
+
+    newer: list[untracked.Untracked] = []
+    with contextlib.closing(open_database(arguments)) as db:
+        usable = db.schema_status().usable
+        if usable:
+            newer = [*untracked.found(db, state.cloud)]
+    if arguments.json:
+        kept = None if aside is None else str(aside)
+        write_json({"manifest": asdict(manifest), "kept": kept, "untracked": [asdict(each) for each in newer]})
+        return OK
+    out = console()
+    out.print(f"The state of {manifest.created_at} is restored.")
+    if aside is not None:
+        out.print(f"What was there is kept in {aside}", soft_wrap=True)
+    if not usable:
+        out.print("It is of an earlier version: migrate it, and see `homeostat untracked`.")
+    if newer:
+        out.print(f"The cloud has {len(newer)} things that no stack has now:")
+        for each in newer:
+            out.print(f"  {each.kind} {each.id} {each.name}".rstrip(), soft_wrap=True)
+        out.print(untracked.remedies(newer), soft_wrap=True)
+    return OK
+
+
+def show_untracked(arguments: Namespace) -> int:
+    """List, describe or delete things of the local cloud that no stack has."""
+    from homeostat.cli import untracked
+
+    state = _state(arguments)
+    with contextlib.closing(open_database(arguments)) as db:
+        if arguments.adoption_file is not None:
+            return untracked.write_adoption(db, state.cloud, arguments.in_project, arguments.adoption_file)
+        if arguments.delete or arguments.delete_all:
+            return untracked.delete(db, state.cloud, arguments.delete or (), as_json=arguments.json)
+        return untracked.show(db, state.cloud, arguments.in_project, as_json=arguments.json)
+
+
+def _state(arguments: Namespace) -> State:
+    return State(arguments.state_dir.expanduser().absolute())
+
+
+def _database_file(arguments: Namespace, state: State) -> Path:
+    """Return the file of the database.
+
+    Raises:
+        Usage: It is no file.
+    """
+    with contextlib.closing(open_database(arguments)) as db:
+        name = db.engine.url.database
+        if not db.is_sqlite or not name:
+            raise Usage(SERVERS)
+        return Path(name).absolute()
+
+
+def _keys_file(arguments: Namespace, state: State) -> Path:
+    chosen = arguments.encryption_keys
+    return Path(chosen).expanduser().absolute() if chosen and chosen != NO_KEYS else state.keys
+
+
+def _opened(file: Path) -> "Database":
+    import time
+
+    from homeostat.store.database import Database, sqlite_url
+
+    return Database(sqlite_url(file), time.time)
+
+
+# -- flags -------------------------------------------------------------------------------------------------------------
+
+
+def add_commands(commands: Commands) -> None:
+    command = add_operator_command(
+        commands,
+        backup,
+        "backup",
+        "write the database, its keys and the local cloud to one file, while the service runs",
+        "homeostat backup\n  homeostat backup /backups/monday.tar.gz --without-keys\n\n"
+        "The file is for its owner alone: the keys in it open the secrets in it. With PostgreSQL and MariaDB use\n"
+        "their own tools.",
+    )
+    command.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, help="file to write (default: homeostat-TIME.tar.gz)"
+    )
+    command.add_argument("--without-keys", action="store_true", help="leave the keys out, if you keep them elsewhere")
+    add_encryption_keys(command)
+    command = add_operator_command(
+        commands,
+        restore,
+        "restore",
+        "put a backup in the place of the state directory, and list what was made since",
+        "homeostat restore monday.tar.gz\n  homeostat restore monday.tar.gz -y --state-dir /srv/other\n\n"
+        "The service must not run. What is there is kept in a directory of its own. A local cloud that is there\n"
+        "stays as it is: stacks of the backup find their things in it again.",
+    )
+    command.add_argument("file", metavar="FILE", type=Path, help="file that `homeostat backup` wrote")
+    add_yes(command)
+    add_encryption_keys(command)
+    command = add_operator_command(
+        commands,
+        show_untracked,
+        "untracked",
+        "list what the service made in the local cloud and no stack has, to adopt or delete it",
+        "homeostat untracked\n  homeostat untracked --adoption-file found.yaml\n  homeostat untracked --delete ID",
+    )
+    command.add_argument("--in-project", metavar="NAME", default="", help="only things of this project")
+    acts = command.add_mutually_exclusive_group()
+    acts.add_argument("--adoption-file", metavar="FILE", type=Path, help="write a file by which a stack can adopt them")
+    acts.add_argument("--delete", metavar="ID", action="append", help="delete this thing; may be repeated")
+    acts.add_argument("--delete-all", action="store_true", help="delete all of them that were not kept on purpose")
