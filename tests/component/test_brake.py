@@ -75,6 +75,24 @@ def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None
     assert not set(members) & set(service.servers())
 
 
+def test_members_that_an_update_removes_take_no_place_under_the_brake() -> None:
+    """They go last, once all others are well: two that were being healed kept a third from being healed for ever."""
+    service = Service(Weather(build_s=100.0))
+    stack_id, child, _ = six(service)
+    of = {row.name: row.handle for row in service.rows(child)}
+    vanish(service, [of["4"], of["5"]])
+    while sum(each["status"] == "building" for each in service.cloud.things("server").values()) < 2:
+        service.live(0.5)
+    vanish(service, [of["0"]])
+    while why(service, child).get("0") != "brake":
+        service.live(0.5)
+    service.update(stack_id, {"g": group(4), "other": server()})
+    service.live(250.0)
+    assert service.stack(stack_id).status == "COMPLETE"
+    assert len(service.servers()) == 5
+    assert of["0"] not in service.servers()
+
+
 def test_min_in_service_of_a_group_is_honoured_by_healing() -> None:
     service = Service(SLOW)
     policy = {"update_policy": {"rolling_update": {"min_in_service": 5, "max_batch_size": 1}}}

@@ -185,14 +185,14 @@ class HealingLaws:
                 consent = row.key in agreed or self._is_rolled_out(stack, old, now)
                 self._demand(consent, f"{row.name} of {stack.name} is made anew without consent: {row}")
                 self._released.add(row.key)
-        beside = [row for row in mine if row.being_healed and row.key not in agreed]
+        wanted = {name: each for number in range(stack.shards) for name, each in self._graph(stack, number).items()}
+        # What is to go takes no place.
+        beside = [row for row in mine if row.being_healed and row.key not in agreed and row.name in wanted]
         healed = sum(not any(self._requires(stack, row, each) for each in begun) for row in beside)
         # Of a group of several shards each pass knows the number of its members, and not which of them are things.
         counted = {row.name for row in mine if kind_of(row.type) or stack.shards > 1}
         # What has yet to be made counts as well.
-        for number in range(stack.shards):
-            wanted = self._graph(stack, number).items()
-            counted |= {name for name, each in wanted if kind_of(each.type) or stack.shards > 1}
+        counted |= {name for name, each in wanted.items() if kind_of(each.type) or stack.shards > 1}
         allowed = max(1, int(share_of(stack) * len(counted) + 1e-9))
         self._full += healed == allowed
         if all(self._rules(stack, row, now) for row in begun) and agreed != {row.key for row in begun}:

@@ -73,6 +73,7 @@ class Frontier:
             self._add(name, blockers)
         for row in list(self.leftovers.values()):
             self._add_leftover(row)
+        self._decider.healing.difference_update(self.leftovers)  # which may go last, after what waits for the brake
         self._look_at_wholes()
 
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
@@ -93,14 +94,11 @@ class Frontier:
     def _holders(self, row: Resource) -> set[Node]:
         """Return what comes before the deletion of a leftover: its replacement, and every row that was built on it."""
         nodes: set[Node] = {row.name} if self._was_replaced(row) else set()
-        for key in self._users.get(row.key, ()):
-            user = self.world.rows.get(key)
-            if user is None or user is row:
-                continue
-            if user.key in self.leftovers:
+        for user in (self.world.rows.get(key) for key in self._users.get(row.key, ()) if key != row.key):
+            if user is not None and user.key in self.leftovers:
                 nodes.add(leftover_node(user.key))
             # A desired user releases it when it settles: by then it was compared, and updated to use the replacement.
-            elif user.name in self.world.definitions:
+            elif user is not None and user.name in self.world.definitions:
                 nodes.add(user.name)
         return nodes
 
@@ -341,6 +339,7 @@ class Frontier:
         self.current[row.name] = row
         self.leftovers[new.key] = new
         self._add_leftover(new)
+        self._healed(new, removed=True)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
