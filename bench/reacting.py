@@ -46,7 +46,7 @@ class Builders(SimulatedCloud):
             return super().create(kind, intents)
         answers: list[Answer] = []
         for place, intent in enumerate(intents):
-            self.weather.build_s = BUILD_S + APART_S * place
+            self.behaviour.build_s = BUILD_S + APART_S * place
             answers += super().create(kind, [intent])
         threading.Thread(target=self._report, args=(list(answers),), daemon=True).start()
         return answers

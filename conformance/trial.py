@@ -17,7 +17,7 @@ from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import Preview, all_of
 from homeostat.clouds.port import Creation as Thing
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.desired import Identity
 from homeostat.model.errors import FAULT_CODES, Rejected
 from homeostat.model.observed import Observation
@@ -104,10 +104,10 @@ def trial(case: Case, faults: int | None = None) -> Outcome:
 
 def _service(faults: int | None) -> Service:
     if faults is None:
-        return Service(Weather(build_s=BUILD_S, delete_s=BUILD_S))
+        return Service(CloudBehaviour(build_s=BUILD_S, delete_s=BUILD_S))
     bad = Faults(unreachable=0.08, refused=0.08, lost=0.08)
-    weather = Weather(BUILD_S, BUILD_S, listing_lag_s=2.0, idempotent=False, faults=bad)
-    return Service(cloud=lambda clock: SimulatedCloud(clock.now, weather, seed=faults))
+    behaviour = CloudBehaviour(BUILD_S, BUILD_S, listing_lag_s=2.0, idempotent=False, faults=bad)
+    return Service(cloud=lambda clock: SimulatedCloud(clock.now, behaviour, seed=faults))
 
 
 def _stages(case: Case, service: Service) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _with_externals(service: Service, template: Mapping[str, Any] | str) -> Mapp
     resources = template.get("resources") if isinstance(template, Mapping) else None
     if not isinstance(template, Mapping) or not isinstance(resources, Mapping):
         return template
-    weather = service.cloud.weather
-    weather.faults, faults = Faults(), weather.faults
+    behaviour = service.cloud.behaviour
+    behaviour.faults, faults = Faults(), behaviour.faults
     found = {}
     for name, each in resources.items():
         found[name] = each
@@ -163,8 +163,8 @@ def _with_externals(service: Service, template: Mapping[str, Any] | str) -> Mapp
             (made,) = service.cloud.create(kind_of(each["type"]), [Thing(f"theirs-{name}", {"name": name})])
             assert isinstance(made, Observation), made
             found[name] = {**each, "external_id": made.handle}
-    weather.faults = faults
-    service.clock.time += weather.listing_lag_s
+    behaviour.faults = faults
+    service.clock.time += behaviour.listing_lag_s
     return {**template, "resources": found}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.running import PROJECT, Service
 
 AWS, HEAT = "AWS::AutoScaling::AutoScalingGroup", "OS::Heat::InstanceGroup"
@@ -42,7 +42,7 @@ class Fleet(Service):
     """A service with one group; its servers take a second to be built."""
 
     def __init__(self, size: int = 3, kind: str = AWS, creation: Any = None, rollback: bool = False, **policy: Any):
-        super().__init__(Weather(build_s=1.0))
+        super().__init__(CloudBehaviour(build_s=1.0))
         self.more: dict[str, Any] = {"size": size, "kind": kind, "creation": creation, **policy}
         request = StackRequest(cfn("one", **self.more), disable_rollback=not rollback)
         self.id = self.stack_service.create(PROJECT, None, "web", request)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.store.stacks.locks import Lock
@@ -23,9 +23,9 @@ def unlock(service: Service, stack_id: str) -> None:
     service.actions.unlock(stack_id, lambda _: True)
 
 
-def made(resources: dict[str, Any], weather: Weather | None = None) -> tuple[Service, str]:
+def made(resources: dict[str, Any], behaviour: CloudBehaviour | None = None) -> tuple[Service, str]:
     """A service with a stack of these resources that is well and was looked at."""
-    service = Service(weather)
+    service = Service(behaviour)
     stack_id = service.create(resources)
     service.rest()
     return service, stack_id

@@ -9,7 +9,7 @@ from sqlalchemy import Row, select
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.clusters.requests import RequestService
 from homeostat.clouds.port import Answer, Operation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.requests import CHECKED, Ask
 from homeostat.model.errors import Terminal
 from homeostat.model.requested import RECREATE, Aim
@@ -63,13 +63,13 @@ class Nodes(Service):
     def __init__(
         self,
         count: int = 2,
-        weather: Weather | None = None,
+        behaviour: CloudBehaviour | None = None,
         *,
         converge: bool = False,
         member: dict[str, Any] | None = None,
         files: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(cloud=lambda clock: Counting(clock.now, weather))
+        super().__init__(cloud=lambda clock: Counting(clock.now, behaviour))
         wanted = {"count": count, "resource_def": member or server(), "nodes": {"seed": SEED, "format": ""}}
         group = {"nodes": {"type": NodeGroup.name, "properties": wanted}}
         self.asked = 0

@@ -25,7 +25,7 @@ from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.convergence.engine import Threads, Urls, build_engine
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
@@ -68,12 +68,12 @@ class Memory(Database):
 
 
 class Service:
-    """Takes: weather — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
+    """Takes: behaviour — of the cloud; cloud — instead of a simulated one; installed — further kinds of event sinks;
     depth_max — levels of nested stacks; urls — how it reaches those that users name."""
 
     def __init__(
         self,
-        weather: Weather | None = None,
+        behaviour: CloudBehaviour | None = None,
         *,
         cloud: Callable[[VirtualClock], SimulatedCloud] | None = None,
         pool: Executor | None = None,
@@ -85,7 +85,7 @@ class Service:
         self.db = Memory("sqlite://", self.clock.now)
         with self.db.engine.connect() as connection:
             empty().backup(raw(connection))
-        self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, weather)
+        self.cloud = cloud(self.clock) if cloud is not None else SimulatedCloud(self.clock.now, behaviour)
         numbers = iter(range(1, 1_000_000))
         entropy = Entropy(lambda size: next(numbers).to_bytes(size, "big"))
         sinks = Sinks(self.clouds, installed=installed)

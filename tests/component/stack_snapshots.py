@@ -4,17 +4,19 @@ from typing import Any
 
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.store import schema
 from homeostat.store.stacks import snapshots
 from tests.component.running import Service, double, server, volume
 
-SLOW = Weather(snapshot_s=5.0, build_s=1.0, delete_s=1.0)
+SLOW = CloudBehaviour(snapshot_s=5.0, build_s=1.0, delete_s=1.0)
 WEB = {"web": server(), "disk": volume(), "other": double()}
 
 
-def stack_of(weather: Weather | None = None, resources: dict[str, Any] = WEB, **options: Any) -> tuple[Service, str]:
-    service = Service(weather)
+def stack_of(
+    behaviour: CloudBehaviour | None = None, resources: dict[str, Any] = WEB, **options: Any
+) -> tuple[Service, str]:
+    service = Service(behaviour)
     stack_id = service.create(resources, **options)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"

@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence import reconciler
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.json_pieces import plain
@@ -123,7 +123,7 @@ def test_only_what_has_no_address_of_its_own_goes_with_the_stack() -> None:
 
 
 def test_what_is_being_built_is_let_go_of() -> None:
-    service = Service(Weather(build_s=50.0))
+    service = Service(CloudBehaviour(build_s=50.0))
     stack_id = service.create({"group": group(2), "disk": volume()})
     assert service.state(stack_id) == "CREATE_IN_PROGRESS"
 
@@ -137,7 +137,7 @@ def test_what_is_being_built_is_let_go_of() -> None:
 
 def test_what_turns_up_late_stays() -> None:
     """A creation without an answer is not swept away once its stack is abandoned."""
-    service = Service(Weather(faults=Faults(lost=1.0), listing_lag_s=30.0))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0), listing_lag_s=30.0))
     stack_id = service.create({"disk": volume()})
     assert service.row(stack_id, "disk").handle == ""
 
@@ -150,9 +150,9 @@ def test_what_turns_up_late_stays() -> None:
 
 def test_what_was_given_up_before_is_still_swept_away() -> None:
     """Only what stands for a resource at that moment stays: a second volume would be nobody's."""
-    service = Service(Weather(faults=Faults(lost=1.0), listing_lag_s=5.0, idempotent=False))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0), listing_lag_s=5.0, idempotent=False))
     stack_id = service.create({"disk": volume()}, timeout_mins=1)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(61.0)
     handles = set(service.cloud.things("volume"))
 
@@ -220,7 +220,7 @@ def test_what_is_decided_but_not_begun_is_not_done_any_more(monkeypatch: pytest.
 
 def test_what_was_nested_once_and_was_retained_is_not_abandoned() -> None:
     """Found by the simulation (seed 41105181): it was never ended, since nothing deleted it."""
-    service = Service(Weather(build_s=100.0))
+    service = Service(CloudBehaviour(build_s=100.0))
     stack_id = service.create({"part": {"type": "child.yaml", "deletion_policy": "Retain"}}, files=CHILD)
     (child,) = [each.id for each in service.stacks() if each.parent_id == stack_id]
     service.update(stack_id, {"word": {"type": "OS::Heat::RandomString"}})
@@ -255,7 +255,7 @@ def test_what_is_nested_and_was_about_to_be_retained_is_abandoned_as_well(monkey
 
 
 def test_abandoning_in_the_middle_of_a_deletion_keeps_what_is_left() -> None:
-    service = Service(Weather(delete_s=100.0))
+    service = Service(CloudBehaviour(delete_s=100.0))
     stack_id = service.create({"first": server(), "second": {**server(), "depends_on": "first"}})
     service.rest()
     service.delete(stack_id)

@@ -11,7 +11,7 @@ from homeostat.api.orchestration import outputs
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from tests.component.running import Service, group, server
 
@@ -125,7 +125,7 @@ def reading(version: int) -> dict[str, Any]:
 
 def with_one_away() -> tuple[Service, str]:
     """A stack that reads a member of its group; that is being made anew."""
-    service = Service(Weather(build_s=30))
+    service = Service(CloudBehaviour(build_s=30))
     whole = {"heat_template_version": "2018-08-31", "resources": reading(1)}
     whole["outputs"] = {"it": {"value": {"get_attr": ["g", "resource.1.first_address"]}}}
     stack_id = service.stack_service.create("p", None, "web", StackRequest(whole, disable_rollback=True))
@@ -165,7 +165,7 @@ def test_an_output_of_a_member_that_is_away_says_so() -> None:
 
 
 def test_outputs_are_null_without_an_error_until_things_are_made() -> None:
-    service = Service(Weather(build_s=30))
+    service = Service(CloudBehaviour(build_s=30))
     whole: dict[str, Any] = {"heat_template_version": "2018-08-31", "resources": {"g": group(2, server())}}
     whole["outputs"] = {"it": {"value": {"get_attr": ["g", "resource.1.first_address"]}}}
     stack_id = service.stack_service.create("p", None, "web", StackRequest(whole, disable_rollback=True))

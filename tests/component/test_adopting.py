@@ -5,7 +5,7 @@ import json
 import pytest
 
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.waiting import Why
@@ -61,7 +61,7 @@ def test_it_is_a_stack_like_any_other_from_then_on() -> None:
 
 
 def test_what_differs_is_mended_once_all_is_adopted() -> None:
-    service = Service(Weather(build_s=20.0))
+    service = Service(CloudBehaviour(build_s=20.0))
     disk = foreign(service, "volume", size=1, description="theirs")
     web = foreign(service, "server", image="i", flavor="small")
     resources = {"disk": volume(description="ours"), "web": server()}
@@ -187,12 +187,12 @@ def test_what_was_given_is_let_go_of_when_an_update_wants_something_else(given: 
 def test_a_cloud_that_does_not_answer_makes_it_wait() -> None:
     service = Service()
     disk = foreign(service, "volume", size=1)
-    service.cloud.weather.faults.unreachable = 1.0
+    service.cloud.behaviour.faults.unreachable = 1.0
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
     service.live(60.0)
     assert service.state(stack_id) == "ADOPT_IN_PROGRESS"
 
-    service.cloud.weather.faults.unreachable = 0.0
+    service.cloud.behaviour.faults.unreachable = 0.0
     service.rest()
 
     assert service.state(stack_id) == "ADOPT_COMPLETE"
@@ -291,11 +291,11 @@ def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners(
     """Found by the simulation (seed 30201881): it failed with what it was given, and was adopted after an update."""
     service = Service()
     disk = foreign(service, "volume", size=1)
-    service.cloud.weather.faults.unreachable = 1.0
+    service.cloud.behaviour.faults.unreachable = 1.0
     stack_id = service.adopt(document({"disk": volume()}, {"disk": entry("disk", "OS::Cinder::Volume", disk)}))
     assert service.states(stack_id) == {"disk": "ADOPT_IN_PROGRESS"}
     service.update(stack_id, {"disk": {**volume(), "external_id": "volume-999"}})
-    service.cloud.weather.faults.unreachable = 0.0
+    service.cloud.behaviour.faults.unreachable = 0.0
     service.rest()
     assert service.story(stack_id, "disk") == ["disk ADOPT_IN_PROGRESS", "disk ADOPT_COMPLETE", "disk UPDATE_FAILED"]
 
@@ -372,7 +372,7 @@ def test_a_key_pair_keeps_its_private_key() -> None:
 
 def test_explain_says_what_comes_next() -> None:
     """CV19: what waits for others is to be adopted, not created."""
-    service = Service(Weather(build_s=30.0))
+    service = Service(CloudBehaviour(build_s=30.0))
     first, then = foreign(service, "server", image="i", flavor="small"), foreign(service, "volume", size=1)
     resources = {"first": server(), "then": {**volume(), "depends_on": "first"}}
     entries = {"first": entry("first", "OS::Nova::Server", first), "then": entry("then", "OS::Cinder::Volume", then)}

@@ -195,7 +195,7 @@ def test_all_that_the_cloud_does_not_offer_is_named() -> None:
 def test_what_a_cloud_that_is_away_has_is_not_known() -> None:
     service = Service()
     disk = foreign(service, "volume", size=1)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     found = preview(service, document({"disk": volume()}, {"disk": entry("disk", TYPES["volume"], disk)}))
     (kind, reason) = obstacles(found)["disk"]
     assert kind == "unseen"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.running import Service, double, server, template, volume
 
-SLOW = Weather(build_s=3.0, delete_s=3.0)
+SLOW = CloudBehaviour(build_s=3.0, delete_s=3.0)
 
 
 @pytest.mark.parametrize("after_s", [0.0, 1.0, 2.5])
@@ -41,7 +41,7 @@ def test_a_delete_after_an_update_after_a_delete_wins() -> None:
 
 
 def test_a_failed_delete_is_left_by_an_update() -> None:
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     stack_id = service.create({"srv": server(), "t": double(value="1")}, timeout_mins=1)
     service.delete(stack_id)
     service.rest()
@@ -58,7 +58,7 @@ def test_a_failed_delete_is_left_by_an_update() -> None:
 @pytest.mark.shows("CV14")
 def test_a_hanging_delete_goes_on_under_another_deletion_policy(patch: bool, timed_out: bool) -> None:
     """CV14: the undeletable thing stays, and the stack is gone at once."""
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     resources = {"srv": server(), "t": double(value="1")}
     stack_id = service.create(resources, timeout_mins=1)
     service.delete(stack_id)
@@ -73,7 +73,7 @@ def test_a_hanging_delete_goes_on_under_another_deletion_policy(patch: bool, tim
 
 
 def test_policies_may_be_changed_again_while_it_is_deleted() -> None:
-    service = Service(Weather(delete_s=30.0, snapshot_s=1e9))
+    service = Service(CloudBehaviour(delete_s=30.0, snapshot_s=1e9))
     stack_id = service.create({"vol": {**volume(), "deletion_policy": "Snapshot"}})
     service.delete(stack_id)
     service.live(5.0)
@@ -95,12 +95,12 @@ def test_policies_may_be_changed_again_while_it_is_deleted() -> None:
     ids=["nothing is changed", "something else, too", "something is taken out"],
 )
 def test_a_user_who_changes_their_mind_has_the_stack_back(resources: dict[str, Any]) -> None:
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     stack_id = service.create({"srv": server(), "t": double(value="1")})
     service.delete(stack_id)
     service.live(5.0)
     service.update(stack_id, resources)
-    service.cloud.weather.delete_s = 0.0
+    service.cloud.behaviour.delete_s = 0.0
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.rest()

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Creation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.load_balancing import DRAIN_S
 from homeostat.clustering.sizes import Direction
 from homeostat.model.errors import Rejected, Terminal
@@ -23,7 +23,7 @@ class Watched(SimulatedCloud):
     """Notes when servers come and go, and when they enter pools and leave them."""
 
     def __init__(self, now: Any) -> None:
-        super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
+        super().__init__(now, CloudBehaviour(build_s=2.0, delete_s=1.0))
         self.clock = now
         self.full = False
         self.left_at: list[float] = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.port import Answer
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.sizes import Direction
 from tests.component.node_clusters import Cluster, server_spec
 
@@ -29,7 +29,7 @@ class Careful(SimulatedCloud):
     """Notes servers that are deleted while they are in a pool."""
 
     def __init__(self, now: Any) -> None:
-        super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
+        super().__init__(now, CloudBehaviour(build_s=2.0, delete_s=1.0))
         self.cut_off: list[str] = []
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:

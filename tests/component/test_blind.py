@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired.graphs import DesiredGraphs
@@ -92,11 +92,11 @@ def test_without_a_canary_a_person_has_to_say_so(beside: dict[str, Any]) -> None
 def test_what_is_doubted_below_what_no_update_may_touch_is_converged_by_itself() -> None:
     """The request to the root is refused, and its reason says so (seed 39009327)."""
     forbids = {"resource_registry": {"resources": {"grp": {"restricted_actions": "update"}}}}
-    service = Service(Weather(quota=5))
+    service = Service(CloudBehaviour(quota=5))
     stack_id = service.create({"grp": group(6)}, environment=forbids)
     service.rest()
     assert (service.state(stack_id), len(service.servers())) == ("CREATE_FAILED", 5)
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     for handle in service.servers():
         service.cloud.vanish(handle)
     service.live(120.0)
@@ -113,17 +113,17 @@ def test_what_is_doubted_below_what_no_update_may_touch_is_converged_by_itself()
 
 def test_a_canary_that_cannot_be_looked_at_proves_nothing() -> None:
     service, stack_id = all_gone(beside=BESIDE)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(3 * PATIENCE_S)
     assert why(service, stack_id) <= {"blind", "unseen", "left_alone"}
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(PATIENCE_S + 300.0)
     assert healed(service, stack_id)
 
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_what_a_list_leaves_out_and_another_question_finds_is_kept(count: int) -> None:
-    service = Service(cloud=lambda clock: Listless(clock.now, Weather()))
+    service = Service(cloud=lambda clock: Listless(clock.now, CloudBehaviour()))
     assert isinstance(service.cloud, Listless)
     resources = dict(list(DISKS.items())[:count])
     stack_id = service.create({**resources, "beside": BESIDE})

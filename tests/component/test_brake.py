@@ -7,14 +7,14 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from tests.component.running import Service, double, group, server, volume
 
-SLOW = Weather(build_s=10.0)
+SLOW = CloudBehaviour(build_s=10.0)
 
 
 def why(service: Service, stack_id: str) -> dict[str, str]:
@@ -77,7 +77,7 @@ def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None
 
 def test_members_that_an_update_removes_take_no_place_under_the_brake() -> None:
     """They go last, once all others are well: two that were being healed kept a third from being healed for ever."""
-    service = Service(Weather(build_s=100.0))
+    service = Service(CloudBehaviour(build_s=100.0))
     stack_id, child, _ = six(service)
     of = {row.name: row.handle for row in service.rows(child)}
     vanish(service, [of["4"], of["5"]])
@@ -115,7 +115,7 @@ def test_the_share_counts_across_the_shards_of_a_group() -> None:
 def test_members_that_a_group_is_about_to_get_do_not_count() -> None:
     """Of six that are lost two are healed at a time, though there are to be thirty."""
     with patch.object(desired_members, "MEMBERS_PER_SHARD", 10):
-        service = Service(Weather(build_s=100.0))
+        service = Service(CloudBehaviour(build_s=100.0))
         stack_id, child, members = six(service)
         grown = {"resources": {"g": group(30), "other": server()}}
         service.update(stack_id, grown["resources"])
@@ -132,13 +132,13 @@ def test_what_waits_for_one_that_is_gone_does_not_keep_it_from_being_healed() ->
     service = Service()
     stack_id = service.create({"disk": volume(), "web": {**server(), "depends_on": "disk"}})
     service.rest()
-    service.cloud.weather.faults = Faults(refused=1.0)
+    service.cloud.behaviour.faults = Faults(refused=1.0)
     vanish(service, service.servers())
     service.live(120.0)
     assert any(row.name == "web" and row.status == "IN_PROGRESS" for row in service.rows(stack_id))
     vanish(service, [service.row(stack_id, "disk").handle])
     service.live(120.0)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(300.0)
     assert why(service, stack_id) == {}
     assert sorted(handle.rpartition("-")[0] for handle in service.cloud.things()) == ["server", "volume"]

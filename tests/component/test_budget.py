@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.absences import absences
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired import members as desired_members
@@ -21,7 +21,7 @@ from homeostat.store.shards import shards
 from homeostat.store.stacks import revisions, stacks
 from tests.component.running import Service, double, group, server
 
-SLOW = Weather(build_s=10.0)
+SLOW = CloudBehaviour(build_s=10.0)
 COUNT = 6
 LOST_S = 130.0
 """Seconds in which what is lost is missed, and looked for once more."""
@@ -39,8 +39,8 @@ def fleet(image: str, policy: dict[str, Any], count: int = COUNT) -> dict[str, A
     return {"g": {**group(count, one), **policy}, "other": server()}
 
 
-def made(policy: dict[str, Any], weather: Weather = SLOW) -> tuple[Service, str, str]:
-    service = Service(weather)
+def made(policy: dict[str, Any], behaviour: CloudBehaviour = SLOW) -> tuple[Service, str, str]:
+    service = Service(behaviour)
     stack_id = service.create(fleet("i", policy))
     service.rest()
     return service, stack_id, service.child().id
@@ -143,7 +143,7 @@ def test_a_group_without_a_limit_is_updated_while_a_member_is_healed() -> None:
 def test_the_dead_are_healed_in_the_middle_of_a_batch() -> None:
     """Healing takes nobody away, so it does not wait for the update; the next batch waits for it."""
     policy = rolling(2, 4)
-    service, stack_id, child = made(policy, Weather(build_s=60.0))
+    service, stack_id, child = made(policy, CloudBehaviour(build_s=60.0))
     service.update(stack_id, fleet("j", policy))
     assert away(service, child) == {"4": Absence.CHANGED, "5": Absence.CHANGED}
     vanish(service, child, "0", "1")
@@ -160,7 +160,7 @@ def test_a_batch_waits_for_a_member_in_another_shard_and_is_woken_by_it() -> Non
     it."""
     with patch.object(desired_members, "MEMBERS_PER_SHARD", 2):
         policy = rolling(1, 5)
-        service, stack_id, child = made(policy, Weather(build_s=100.0))
+        service, stack_id, child = made(policy, CloudBehaviour(build_s=100.0))
         service.update(stack_id, fleet("j", policy))
         until(service, lambda: away(service, child) == {"3": Absence.CHANGED}, within_s=250.0)
         service.live(30.0)  # so that it comes back after the batch has come to rest
@@ -183,7 +183,7 @@ def test_a_lost_member_in_another_shard_is_the_next_batch() -> None:
     """It is away anyway, so nothing waits, and no event says so; it is made with the new image."""
     with patch.object(desired_members, "MEMBERS_PER_SHARD", 2):
         policy = rolling(1, 5)
-        service, stack_id, child = made(policy, Weather(build_s=100.0))
+        service, stack_id, child = made(policy, CloudBehaviour(build_s=100.0))
         service.update(stack_id, fleet("j", policy))
         assert away(service, child) == {"5": Absence.CHANGED}
         vanish(service, child, "0")
@@ -312,7 +312,7 @@ def test_a_limit_that_is_none_is_refused(kind: str, value: Any) -> None:
 def test_a_batch_that_waits_ends_with_the_time_of_its_stack() -> None:
     """What is left alone, and has the newest definition, is not changed once more: a user has to bring it back."""
     policy = rolling(1, 5, pause=100)
-    service, stack_id, child = made(policy, Weather(build_s=1.0))
+    service, stack_id, child = made(policy, CloudBehaviour(build_s=1.0))
     service.update(stack_id, fleet("j", policy), timeout_mins=10)
     service.live(10.0)
     service.actions.switch(stack_id, ConvergenceSettings({"converge": False}))

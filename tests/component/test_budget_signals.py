@@ -99,11 +99,11 @@ def test_a_batch_whose_members_have_signalled_waits_for_one_that_is_healed() -> 
     fleet.change("two")
     fleet.say(3)
     assert (fleet.images(), away(fleet)) == ("oott", {"2": Absence.AWAITED})
-    fleet.cloud.weather.build_s = 100.0
+    fleet.cloud.behaviour.build_s = 100.0
     fleet.cloud.vanish(fleet.handle(3))
     fleet.live(LOOK_S)
     assert away(fleet) == {"3": Absence.HEALED, "2": Absence.AWAITED}
-    fleet.cloud.weather.build_s = 1.0
+    fleet.cloud.behaviour.build_s = 1.0
     fleet.say(2)
     assert (fleet.images(), away(fleet)) == ("oott", {"3": Absence.HEALED})
     words = "1 of 4 members is away: 3 is being healed; the update goes on with at least 3 in service"

@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation, Operation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.plan import DELETE_WITH_PARTS
@@ -25,7 +25,7 @@ class BalancingCloud(SimulatedCloud):
     """
 
     def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(clock.now, Weather(delete_s=1.0))
+        super().__init__(clock.now, CloudBehaviour(delete_s=1.0))
         self.deletions: list[str] = []
         self.looks: list[tuple[str, int]] = []
         self.lost, self.dies = 0, False

@@ -11,7 +11,7 @@ from tests.component.running import Service, server
 
 
 def allow(service: Service, quota: int | None) -> None:
-    service.cloud.weather = dataclasses.replace(service.cloud.weather, quota=quota)
+    service.cloud.behaviour = dataclasses.replace(service.cloud.behaviour, quota=quota)
 
 
 def released_by(service: Service, stack_id: str) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.status import Action
 from tests.component.running import Service, server
 
@@ -26,16 +26,16 @@ def flavors(service: Service) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("weather", "hidden_s"),
-    [(Weather(), 0.1), (Weather(build_s=30.0), 10.0)],
+    ("behaviour", "hidden_s"),
+    [(CloudBehaviour(), 0.1), (CloudBehaviour(build_s=30.0), 10.0)],
     ids=["before it is looked for again", "while another one is made in its place"],
 )
 @pytest.mark.shows("CV10")
 def test_what_was_not_found_when_it_was_to_be_changed_is_changed_when_it_is_seen_again(
-    weather: Weather, hidden_s: float
+    behaviour: CloudBehaviour, hidden_s: float
 ) -> None:
     """Found by the simulation (seed 30234596): its update was complete, and nobody had changed it."""
-    service = Service(weather)
+    service = Service(behaviour)
     stack_id, handle = updated(service)
     service.live(hidden_s)
     service.cloud.unhide(handle)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.clusters import membership
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from tests.component.clusters import (
     DELETION,
@@ -123,7 +123,9 @@ def test_a_policy_is_attached_to_the_clusters_that_it_names() -> None:
 
 
 def test_a_policy_waits_for_a_cluster_that_is_busy() -> None:
-    service, stack_id = made({"profile": profile(), "cluster": cluster(1, name="c")}, weather=Weather(build_s=30.0))
+    service, stack_id = made(
+        {"profile": profile(), "cluster": cluster(1, name="c")}, behaviour=CloudBehaviour(build_s=30.0)
+    )
     service.scale_out(service.handle(stack_id), 1)
     other = service.create({"policy": policy(bindings=[{"cluster": "c"}])}, name="other")
     service.live(3)

@@ -3,7 +3,7 @@
 import pytest
 
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.notifications.sinks import Sinks
 from tests.component.clusters import (
     BATCH,
@@ -85,7 +85,7 @@ def test_all_that_an_update_changes_is_one_revision_of_the_cluster() -> None:
 
 def test_members_are_changed_in_batches_where_a_policy_says_so() -> None:
     one = {"profile": profile(), "batch": policy(BATCH), "cluster": cluster(3, policies=bound("batch"))}
-    service, stack_id = made(one, weather=Weather(build_s=2.0))
+    service, stack_id = made(one, behaviour=CloudBehaviour(build_s=2.0))
     changed(service, stack_id, {**one, "profile": profile(image="j")})
     (group,) = [each.id for each in service.stacks() if each.parent_name == "nodes"]
     story = [each for each in service.story(group) if "UPDATE" in each and each[0].isdigit()]
@@ -246,13 +246,13 @@ def test_a_cluster_with_a_health_policy_gets_its_nodes_back_by_itself() -> None:
 
 
 def test_a_cluster_whose_nodes_fail_fails_its_resource_and_is_mended_not_replaced() -> None:
-    service = Clusters(weather=Weather(faults=Faults(error=1.0)))
+    service = Clusters(behaviour=CloudBehaviour(faults=Faults(error=1.0)))
     stack_id = service.create(whole())
     service.rest()
     assert service.states(stack_id)["cluster"] == "CREATE_FAILED"
     assert "went to status error" in service.row(stack_id, "cluster").reason.lower()
     before = service.handle(stack_id)
-    service.cloud.weather.faults.error = 0.0
+    service.cloud.behaviour.faults.error = 0.0
     changed(service, stack_id, whole())
     assert service.handle(stack_id) == before
     assert service.seen(stack_id, "cluster")["status"] == "active"
@@ -283,7 +283,7 @@ def test_an_update_brings_back_the_nodes_of_a_cluster_below_its_least_size() -> 
 
 @pytest.mark.heavy
 def test_an_update_waits_while_something_else_goes_on_in_the_cluster() -> None:
-    service, stack_id = made(whole(), weather=Weather(build_s=30.0))
+    service, stack_id = made(whole(), behaviour=CloudBehaviour(build_s=30.0))
     service.scale_out(service.handle(stack_id), 1)
     service.update(stack_id, whole(name="other", policies=[]))
     service.live(5)
@@ -296,7 +296,7 @@ def test_an_update_waits_while_something_else_goes_on_in_the_cluster() -> None:
 
 def test_a_stack_is_deleted_while_its_cluster_is_busy() -> None:
     service, stack_id = made(whole())
-    service.cloud.weather.build_s = 1000.0
+    service.cloud.behaviour.build_s = 1000.0
     service.scale_out(service.handle(stack_id), 1)
     service.delete(stack_id)
     service.rest(60)

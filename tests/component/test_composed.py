@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from tests.component.running import Service
 
 
@@ -79,7 +79,7 @@ def test_a_part_that_goes_is_made_again() -> None:
 
 
 def test_nothing_is_made_twice_on_a_cloud_whose_answers_get_lost() -> None:
-    service = Service(Weather(build_s=2.0, faults=Faults(lost=0.3, refused=0.2)))
+    service = Service(CloudBehaviour(build_s=2.0, faults=Faults(lost=0.3, refused=0.2)))
     stack_id = service.create({**network(), **balanced(["a", "b"])})
     service.rest(3600)
     assert service.state(stack_id) == "CREATE_COMPLETE"

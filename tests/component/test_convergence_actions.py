@@ -3,7 +3,7 @@
 import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
@@ -16,9 +16,9 @@ OFF = ConvergenceSettings({"converge": False})
 ON = ConvergenceSettings({"converge": True})
 
 
-def started(*, weather: Weather | None = None) -> tuple[Service, str, str]:
+def started(*, behaviour: CloudBehaviour | None = None) -> tuple[Service, str, str]:
     """A service with one server that is well and was looked at; its stack and its handle."""
-    service = Service(weather)
+    service = Service(behaviour)
     stack_id = service.create({"srv": server(), "t": double(value="1")})
     service.rest()
     return service, stack_id, service.servers()[0]
@@ -157,7 +157,7 @@ def test_observe_reaches_nested_stacks_and_stacks_with_nothing_to_look_at() -> N
 
 def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     service, stack_id, handle = started()
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     asked_at = service.actions.observe(stack_id)
     service.live(200.0)
     with service.db.read() as tx:
@@ -165,7 +165,7 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     assert at is None or at < asked_at
     assert blind
     assert service.servers() == [handle]
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(100.0)
     with service.db.read() as tx:
         at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
@@ -197,11 +197,11 @@ def test_converge_looks_and_heals_although_it_is_switched_off() -> None:
 
 def test_converge_tries_again_what_has_failed() -> None:
     service = Service()
-    service.cloud.weather.faults = Faults(error=1.0)
+    service.cloud.behaviour.faults = Faults(error=1.0)
     stack_id = service.create({"srv": server()})
     service.rest(2000.0)
     assert service.state(stack_id) == "CREATE_FAILED"
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -209,7 +209,7 @@ def test_converge_tries_again_what_has_failed() -> None:
 
 
 def test_converge_in_the_middle_keeps_the_action() -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create({"srv": server()})
     service.actions.converge(stack_id)
     service.rest()
@@ -272,12 +272,12 @@ def test_no_rollback_from_a_converge_that_fails() -> None:
     stack_id = service.create({"srv": server()}, disable_rollback=False)
     service.rest()
     service.live(1.0)
-    service.cloud.weather.faults = Faults(error=1.0)
+    service.cloud.behaviour.faults = Faults(error=1.0)
     service.cloud.vanish(service.servers()[0])
     service.actions.converge(stack_id)
     service.rest(3000.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.actions.converge(stack_id)
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -370,7 +370,7 @@ def test_a_check_does_not_finish_a_failed_update() -> None:
 
 
 def test_no_check_while_something_goes_on() -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create({"srv": server()})
     with pytest.raises(Rejected, match=r"already has an action \(CREATE\) in progress") as refused:
         service.actions.begin(stack_id, Action.CHECK)
@@ -402,7 +402,7 @@ def looked_at(service: Service, stack_id: str) -> float:
 
 
 def test_what_should_not_exist_is_not_checked() -> None:
-    service = Service(Weather(faults=Faults(snapshot=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(snapshot=1.0)))
     stack_id = service.create({"disk": {**volume(), "deletion_policy": "Snapshot"}})
     service.rest()
     service.delete(stack_id)
@@ -411,7 +411,7 @@ def test_what_should_not_exist_is_not_checked() -> None:
     with pytest.raises(Rejected, match="delete it once more"):
         service.actions.begin(stack_id, Action.CHECK)
     service.actions.converge(stack_id)
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     service.work()
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
@@ -419,7 +419,7 @@ def test_what_should_not_exist_is_not_checked() -> None:
 
 def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
     """A server that is being built when its creation is cancelled dies during the check: it is not made anew."""
-    service = Service(Weather(build_s=60.0))
+    service = Service(CloudBehaviour(build_s=60.0))
     stack_id = service.create({"srv": server(), "later": {**volume(), "depends_on": "srv"}})
     service.stack_service.cancel(stack_id, roll_back=False)
     service.work()
@@ -433,7 +433,7 @@ def test_a_check_of_what_never_became_complete_begins_nothing() -> None:
 
 @pytest.mark.parametrize("heals", [True, False])
 def test_what_was_made_broken_fails_the_check_and_is_left_to_the_next_update(heals: bool) -> None:
-    service = Service(Weather(build_s=1.0, faults=Faults(error=1.0)))
+    service = Service(CloudBehaviour(build_s=1.0, faults=Faults(error=1.0)))
     stack_id = service.create({"srv": server()})
     service.rest()
     service.actions.switch(stack_id, ON if heals else OFF)
@@ -447,7 +447,7 @@ def test_what_was_made_broken_fails_the_check_and_is_left_to_the_next_update(hea
 
 
 def test_what_came_to_be_after_its_time_was_over_passes_a_check_and_is_kept() -> None:
-    service = Service(Weather(build_s=120.0))
+    service = Service(CloudBehaviour(build_s=120.0))
     stack_id = service.create({"srv": server(), "later": double(value={"get_attr": ["srv", "name"]})}, timeout_mins=1)
     service.rest()
     assert service.states(stack_id) == {"srv": "CREATE_FAILED"}
@@ -465,7 +465,7 @@ def test_what_came_to_be_after_its_time_was_over_passes_a_check_and_is_kept() ->
 
 
 def test_what_could_not_be_made_fails_its_check() -> None:
-    service = Service(Weather(quota=0))
+    service = Service(CloudBehaviour(quota=0))
     stack_id = service.create({"bad": server(), "after": {**double(value="1"), "depends_on": "bad"}})
     service.rest()
     assert service.states(stack_id) == {"bad": "CREATE_FAILED"}
@@ -474,7 +474,7 @@ def test_what_could_not_be_made_fails_its_check() -> None:
     service.rest()
     assert service.state(stack_id) == "CHECK_FAILED"
     assert (service.states(stack_id), service.row(stack_id, "bad").reason) == ({"bad": "CHECK_FAILED"}, reason)
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.update(stack_id, {"bad": server()})
     service.rest()
     assert (service.state(stack_id), service.states(stack_id)) == ("UPDATE_COMPLETE", {"bad": "CREATE_COMPLETE"})

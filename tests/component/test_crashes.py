@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
 from homeostat.store.operation import purge
@@ -85,14 +85,14 @@ def test_a_stack_that_was_purged_since_its_shard_was_claimed_does_no_harm(
 @pytest.mark.shows("CV18")
 @pytest.mark.parametrize("late_s", [30.0, 0.0], ids=["the cloud says so", "it does not"])
 def test_what_a_cloud_makes_late_is_waited_for(late_s: float) -> None:
-    weather = Weather(faults=Faults(lost=1.0, late_s=late_s), listing_lag_s=10.0, idempotent=False)
-    service = Service(weather)
+    behaviour = CloudBehaviour(faults=Faults(lost=1.0, late_s=late_s), listing_lag_s=10.0, idempotent=False)
+    service = Service(behaviour)
     # It lists at once whatever it has made, and has not made this yet.
     service.cloud.listing_lag_s = 0.0
     stack_id = service.begin({"net": {"type": "OS::Neutron::Net"}})
     service.work()
     (first,) = service.cloud.things("network")
-    weather.faults.lost = 0.0
+    behaviour.faults.lost = 0.0
     service.live(8)
     assert len(service.cloud.things("network")) == (1 if late_s else 2)
     service.rest()
@@ -104,13 +104,13 @@ def test_what_a_cloud_makes_late_is_waited_for(late_s: float) -> None:
 
 @pytest.mark.shows("CV18")
 def test_what_has_not_come_in_time_is_made_anew() -> None:
-    weather = Weather(faults=Faults(lost=1.0, late_s=30.0), listing_lag_s=0.0, idempotent=False)
-    service = Service(weather)
+    behaviour = CloudBehaviour(faults=Faults(lost=1.0, late_s=30.0), listing_lag_s=0.0, idempotent=False)
+    service = Service(behaviour)
     stack_id = service.begin({"net": {"type": "OS::Neutron::Net"}})
     service.work()
     (first,) = service.cloud.things("network")
     service.cloud.vanish(first)
-    weather.faults.lost = 0.0
+    behaviour.faults.lost = 0.0
     began = service.clock.now()
     service.live(29)
     assert service.cloud.things("network") == {}

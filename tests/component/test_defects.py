@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
 from homeostat.store.shards import leases
@@ -121,25 +121,25 @@ def test_news_in_the_middle_of_an_update_reach_dependants() -> None:
 
 
 def test_an_outage_does_not_use_up_the_attempts() -> None:
-    service = Service(Weather(faults=Faults(unreachable=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(unreachable=1.0)))
     stack_id = service.create({"a": server()})
     service.live(300)
-    service.cloud.weather.faults = Faults(error=1.0)
+    service.cloud.behaviour.faults = Faults(error=1.0)
     while not service.servers():
         service.live(1)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
 
 
 def test_the_old_server_stays_when_the_first_replacement_comes_up_broken() -> None:
-    service = Service(Weather(build_s=3.0))
+    service = Service(CloudBehaviour(build_s=3.0))
     stack_id = service.create({"a": server()})
     service.rest()
     (old,) = service.servers()
-    service.cloud.weather.faults = Faults(error=1.0)
+    service.cloud.behaviour.faults = Faults(error=1.0)
     service.update(stack_id, {"a": server(key_name="k"), "t": double(wait_secs=5)})
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     ready = False
     while service.state(stack_id) == "UPDATE_IN_PROGRESS":
         service.live(0.5)
@@ -152,7 +152,7 @@ def test_the_old_server_stays_when_the_first_replacement_comes_up_broken() -> No
 def test_what_was_changed_before_its_creation_was_found_again_is_changed_back(build_s: float) -> None:
     """The look that finds it is its owner's own, and still it has to be judged."""
     faults = Faults(lost=1.0)
-    service = Service(Weather(build_s=build_s, faults=faults))
+    service = Service(CloudBehaviour(build_s=build_s, faults=faults))
     stack_id = service.create({"a": server(metadata={"k": "v"})})
     (handle,) = service.servers()
     service.cloud.change(handle, metadata={"k": "other"})
@@ -184,9 +184,9 @@ def test_outputs_that_a_config_declares_are_attributes_of_its_deployment() -> No
 
 def test_a_creation_that_was_given_up_for_a_thing_of_others_is_not_looked_for_again_and_again() -> None:
     """Its token goes with it, also where the stack has failed and nothing follows."""
-    service = Service(Weather(faults=Faults(unreachable=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(unreachable=1.0)))
     stack_id = service.create({"disk": volume()})
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     theirs = {"disk": {**volume(), "external_id": "volume-of-others", "properties": {}}, "bad": double(fail=True)}
     service.stack_service.update(stack_id, StackRequest(template(theirs), disable_rollback=True))
     service.live(100.0)

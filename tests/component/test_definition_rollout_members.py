@@ -25,7 +25,7 @@ def test_one_after_the_other() -> None:
 
 def test_an_alarm_does_not_wait_for_the_members_of_the_step() -> None:
     fleet = Fleet(gated=True, steps=["2", "100%"], alarms=["handle"])
-    fleet.cloud.weather.build_s = 50
+    fleet.cloud.behaviour.build_s = 50
     fleet.change("b", 10)
     assert "a" in fleet.images()
     fleet.signal(fleet.id, "handle", {"current": "alarm", "previous": "ok", "alarm_name": "load"})
@@ -112,7 +112,7 @@ def test_a_convergence_reaches_members_that_all_seem_to_be_gone() -> None:
 
 def test_what_a_new_member_says_before_its_id_is_known_counts() -> None:
     fleet = Fleet(steps=["1", "100%"])
-    fleet.cloud.weather.build_s = 30
+    fleet.cloud.behaviour.build_s = 30
     fleet.change("b", 5)
     (new,) = sorted({*fleet.cloud.things("server")} - {row.handle for row in fleet.members()[1:]})[-1:]
     with fleet.db.write() as tx:  # as if it had come before the row of the member was stored

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
 from homeostat.model.plan import Step
@@ -134,7 +134,7 @@ def inner(policy: str = "Delete", **more: Any) -> dict[str, Any]:
 
 def going(policy: str = "Delete", *, levels: int = 1, **options: Any) -> tuple[Service, str]:
     """A tree with a server in its innermost stack, which is being deleted, and waits for the disk to go."""
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     files = {"inner.yaml": json.dumps(template({"a": server()}))}
     if levels == 2:
         files = {"inner.yaml": json.dumps(template({"b": {"type": "b.yaml"}})), "b.yaml": files["inner.yaml"]}
@@ -155,7 +155,7 @@ def lose(service: Service) -> None:
 
 def go_on(service: Service, stack_id: str) -> None:
     """The disk is gone at last."""
-    service.cloud.weather.delete_s = 0.0
+    service.cloud.behaviour.delete_s = 0.0
     for hung in service.cloud.things("volume"):
         service.cloud.vanish(hung)
     service.rest()
@@ -206,7 +206,7 @@ def test_what_has_gone_is_made_again_once_the_deletion_has_failed() -> None:
 
 
 def test_an_update_that_has_reached_a_nested_stack_makes_nothing_more_once_its_tree_goes() -> None:
-    service = Service(Weather(build_s=5.0, delete_s=1e9))
+    service = Service(CloudBehaviour(build_s=5.0, delete_s=1e9))
     one = {"inner.yaml": json.dumps(template({"a": server()}))}
     chain = {"a": server(), "b": {**server(), "depends_on": "a"}, "c": {**server(), "depends_on": "b"}}
     stack_id = service.create(inner(), files=one)

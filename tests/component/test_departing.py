@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.desired import members
 from homeostat.planner.report.preview import Fate
 from homeostat.store.stacks.locks import Lock
@@ -35,7 +35,7 @@ VOLUMES = {"members of a group": 3}
 
 def hanging(kind: str, *, timed_out: bool = False) -> tuple[Service, str, dict[str, Any]]:
     """A stack whose deletion hangs on volumes inside; and what its updates say again."""
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     options: dict[str, Any] = {"files": {"disk.yaml": DISK, "outer.yaml": OUTER}}
     if kind == "by the registry":
         options["environment"] = {"resource_registry": {"My::Disk": "disk.yaml"}}
@@ -77,7 +77,7 @@ def test_any_other_change_of_a_file_has_the_stack_back(files: dict[str, str]) ->
     hung = list(service.cloud.things("volume"))
     service.update(stack_id, ROOTS["a provider template"], files={**said["files"], **files})
     assert service.stack(stack_id).action == "UPDATE"
-    service.cloud.weather.delete_s = 0.0
+    service.cloud.behaviour.delete_s = 0.0
     for handle in hung:
         service.cloud.vanish(handle)
     service.rest()
@@ -86,7 +86,7 @@ def test_any_other_change_of_a_file_has_the_stack_back(files: dict[str, str]) ->
 
 
 def test_a_template_that_is_read_as_a_text_too_is_no_mere_policy() -> None:
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     resources = {"t": double(value={"get_file": "disk.yaml"}), "d": {"type": "disk.yaml"}}
     stack_id = service.create(resources, files={"disk.yaml": DISK})
     service.rest()
@@ -99,7 +99,7 @@ def test_a_template_that_is_read_as_a_text_too_is_no_mere_policy() -> None:
 def waiting() -> tuple[Service, str, dict[str, Any], str]:
     """The deletion of a nested stack has not begun: it waits for what reads it, whose deletion hangs. Gives the new
     resources and the new text of the file, which retain all volumes, too."""
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     outputs = "outputs: {colour: {value: {get_attr: [note, output]}}}"
     reader = {"type": "OS::Cinder::Volume", "properties": {"size": 1, "description": {"get_attr": ["d", "colour"]}}}
     resources = {"reader": reader, "d": {"type": "disk.yaml"}}
@@ -123,7 +123,7 @@ def test_policies_of_a_file_may_be_changed_again() -> None:
     service, stack_id, said = hanging("a provider template")
     root = ROOTS["a provider template"]
     snapshot = KEPT.replace("Retain", "Snapshot")
-    service.cloud.weather.snapshot_s = 1e9
+    service.cloud.behaviour.snapshot_s = 1e9
     service.update(stack_id, root, files={**said["files"], "disk.yaml": snapshot})
     service.live(2.0)
     assert service.state(stack_id) == "DELETE_IN_PROGRESS"
@@ -143,7 +143,7 @@ def test_a_preview_shows_what_the_policies_of_a_file_would_keep() -> None:
 
 
 def test_what_could_not_be_deleted_in_its_time_and_goes_later_is_not_waited_for() -> None:
-    service = Service(Weather(delete_s=90.0))
+    service = Service(CloudBehaviour(delete_s=90.0))
     stack_id = service.create({"t": double(value="1"), "d": volume()}, timeout_mins=1)
     service.rest()
     service.update(stack_id, {"t": double(value="1")}, timeout_mins=1)

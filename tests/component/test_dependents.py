@@ -8,7 +8,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice
 from homeostat.clouds.port import Creation as Order
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Action
 from tests.component.running import Service, group, server, volume
@@ -118,7 +118,7 @@ def test_a_stack_with_a_failed_resource_does_not_say_that_it_is_well() -> None:
 
 def test_what_failed_while_its_stack_was_resumed_and_is_well_again_is_reported() -> None:
     """The server that is being made anew vanishes, too: the stack is resumed without it, and healing goes on."""
-    service = Service(Weather(build_s=20.0))
+    service = Service(CloudBehaviour(build_s=20.0))
     stack_id = service.create({"srv": server()})
     service.rest()
     service.cloud.vanish(*service.servers())

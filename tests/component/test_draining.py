@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
@@ -28,7 +28,7 @@ def behind(size: int, launch: dict[str, Any] = LAUNCH, drain_s: int = DRAIN_S) -
 
 
 def made(resources: dict[str, Any]) -> tuple[Service, str]:
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     stack_id = service.create(resources)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -133,7 +133,7 @@ def stacks_of(count: int, member: str) -> dict[str, Any]:
 
 def draining(member: str) -> tuple[Service, str]:
     """A group of nested stacks of which one is being drained."""
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     stack_id = service.create(stacks_of(3, member), files=NESTED)
     service.rest()
     before = servers(service)
@@ -162,7 +162,7 @@ def test_the_deletion_of_the_group_ends_the_drain_of_a_member_that_is_a_stack(me
 
 def test_what_another_group_drains_is_left_alone() -> None:
     """The deletion of one group wakes nothing that is nested in another."""
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     both = {**stacks_of(2, "member.yaml"), "h": stacks_of(2, "member.yaml")["g"]}
     stack_id = service.create(both, files=NESTED)
     service.rest()

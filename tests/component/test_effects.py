@@ -9,13 +9,13 @@ import pytest
 from homeostat.api.orchestration import outputs
 from homeostat.api.services.graphs import Graphs
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 from tests.component.running import PROJECT, Service, template
 
-SLOW = Weather(build_s=10.0, delete_s=10.0)
-NOW = Weather()
+SLOW = CloudBehaviour(build_s=10.0, delete_s=10.0)
+NOW = CloudBehaviour()
 SERVER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "m1"}}
 VOLUME = {"type": "OS::Cinder::Volume", "properties": {"size": 1}}
 
@@ -119,11 +119,11 @@ def shown(there: Service, stack: str) -> dict[str, Any]:
     return {each["output_key"]: each["output_value"] for each in found}
 
 
-@pytest.mark.parametrize("weather", [NOW, SLOW], ids=["at once", "slowly"])
+@pytest.mark.parametrize("behaviour", [NOW, SLOW], ids=["at once", "slowly"])
 @pytest.mark.parametrize("what", CASES)
-def test_what_another_resource_changes_is_seen_by_outputs_and_dependants(what: str, weather: Weather) -> None:
+def test_what_another_resource_changes_is_seen_by_outputs_and_dependants(what: str, behaviour: CloudBehaviour) -> None:
     resources, last, read, expected = CASES[what]
-    there = Service(weather)
+    there = Service(behaviour)
     stack = begun(there, {**resources, "reader": value(read, last)}, read, expected)
     there.rest()
     found = shown(there, stack)

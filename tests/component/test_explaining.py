@@ -8,7 +8,7 @@ from sqlalchemy import event, select, update
 
 from homeostat.api.services.graphs import Graphs
 from homeostat.clouds.port import Answer, Creation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.convergence import explainer
 from homeostat.convergence.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.convergence.jobs.conductor import run_pass
@@ -24,7 +24,7 @@ from tests.component.maintained import lock
 from tests.component.running import Service, double, group, server
 from tests.component.test_progress import wanted
 
-SLOW = Weather(build_s=30.0, delete_s=30.0)
+SLOW = CloudBehaviour(build_s=30.0, delete_s=30.0)
 
 
 def explanations(
@@ -103,7 +103,7 @@ def test_a_failure_halts_the_rest() -> None:
 
 def test_a_cloud_that_refuses_for_a_while_is_asked_again() -> None:
     faults = Faults(refused=1.0)
-    service = Service(Weather(faults=faults))
+    service = Service(CloudBehaviour(faults=faults))
     stack_id = service.create({"a": server()})
     [found] = explanations(service, stack_id)
     assert found.explanation.why is Why.BACKOFF
@@ -117,7 +117,7 @@ def test_a_cloud_that_refuses_for_a_while_is_asked_again() -> None:
 
 def test_a_cloud_that_does_not_answer_is_explained_from_the_row_of_the_shard() -> None:
     faults = Faults()
-    service = Service(Weather(build_s=30.0, faults=faults))
+    service = Service(CloudBehaviour(build_s=30.0, faults=faults))
     stack_id = service.create({"a": server()})
     service.live(5.0)
     seen_until = service.clock.now()
@@ -135,7 +135,7 @@ def test_a_cloud_that_does_not_answer_is_explained_from_the_row_of_the_shard() -
 
 def test_at_rest_and_not_seen_for_long() -> None:
     faults = Faults()
-    service = Service(Weather(faults=faults))
+    service = Service(CloudBehaviour(faults=faults))
     stack_id = service.create({"a": server()})
     service.live(61.0)
     assert progress_of(service, stack_id).unseen is None
@@ -267,7 +267,7 @@ def test_the_path_leads_down_to_the_leaf() -> None:
 
 
 def test_the_pause_between_two_batches_is_explained_and_counted() -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     policy = {"batch_create": {"max_batch_size": 2, "pause_time": 30}}
     stack_id = service.create({"g": {**group(6), "update_policy": policy}})
     assert whys(service, stack_id) == {"g": Why.BUILDING}
@@ -300,7 +300,7 @@ def test_a_rolling_update_counts_each_member_once_and_never_goes_back(replaced: 
         policy = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0, "pause_time": 0}}
         return {"g": {**group(6, server(**properties)), "update_policy": policy}}
 
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create(grp())
     service.rest()
     service.stack_service.update(stack_id, wanted(grp(**{"user_data" if replaced else "name": "x"})))

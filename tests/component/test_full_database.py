@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Outage
 from tests.component.running import Service, group, server, template
 
@@ -81,7 +81,7 @@ def lose(service: Service, _stack_id: str) -> None:
 
 def update(service: Service, stack_id: str) -> None:
     service.update(stack_id, resources("new"))
-    service.cloud.weather.build_s = 1.0
+    service.cloud.behaviour.build_s = 1.0
 
 
 def update_and_lose(service: Service, stack_id: str) -> None:
@@ -102,7 +102,7 @@ def update_and_lose(service: Service, stack_id: str) -> None:
 def test_what_was_to_be_done_is_done_as_soon_as_there_is_space(
     act: Callable[[Service, str], None], state: str, role: str, spare: int
 ) -> None:
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     stack_id = service.create(resources("old"))
     service.rest()
     act(service, stack_id)
@@ -119,7 +119,7 @@ def test_what_was_to_be_done_is_done_as_soon_as_there_is_space(
 @pytest.mark.heavy
 @pytest.mark.parametrize("spare", range(0, 24, 3))
 def test_a_creation_goes_on_too(spare: int) -> None:
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     stack_id = service.begin(resources("old"))
     fill(service, spare)
     lived(service, 120.0)

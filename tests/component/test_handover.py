@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.clouds.simulated.cloud import SimulatedCloud
 from homeostat.model.errors import Terminal, Transient
 from tests.component.marked import OFF, mark
@@ -74,7 +74,7 @@ def holding(service: Service) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_server_is_replaced_by_one_that_has_what_it_had(case: str) -> None:
-    service = Service(Weather(build_s=5.0, delete_s=3.0))
+    service = Service(CloudBehaviour(build_s=5.0, delete_s=3.0))
     stack_id = service.create(CASES[case]())
     service.rest()
     before = holding(service)
@@ -112,7 +112,7 @@ def test_one_that_is_marked_unhealthy_is_replaced_too(case: str, converge: bool)
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_rollback_gives_it_back(case: str) -> None:
-    service = Service(cloud=lambda clock: Refusing(clock.now, Weather(build_s=2.0, delete_s=2.0)))
+    service = Service(cloud=lambda clock: Refusing(clock.now, CloudBehaviour(build_s=2.0, delete_s=2.0)))
     stack_id = service.create(CASES[case]())
     service.rest()
     before, (first,) = holding(service), service.servers()
@@ -132,7 +132,7 @@ def test_a_rollback_gives_it_back(case: str) -> None:
 @pytest.mark.parametrize("case", ["port", "address"])
 def test_a_rollback_takes_it_from_the_successor_that_others_use(case: str) -> None:
     """What uses the new server has it until the old one stands for the name again: the new one lets go before."""
-    service = Service(Weather(build_s=2.0, delete_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0, delete_s=2.0))
     user = double(value=ref("s"))
     stack_id = service.create({**CASES[case](), "user": user})
     service.rest()
@@ -154,7 +154,7 @@ def addressed(network: Any, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
 def test_a_port_is_replaced_with_its_address(fails: bool) -> None:
-    service = Service(Weather(build_s=2.0, delete_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0, delete_s=2.0))
     stack_id = service.create(addressed(ref("net")))
     service.rest()
     before = holding(service)
@@ -173,7 +173,9 @@ def test_a_port_is_replaced_with_its_address(fails: bool) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_whatever_is_refused_or_lost_on_the_way(case: str, seed: int, lost: float) -> None:
     faults = Faults(refused=0.3, lost=lost)
-    service = Service(cloud=lambda clock: Refusing(clock.now, Weather(build_s=2.0, delete_s=2.0, faults=faults), seed))
+    service = Service(
+        cloud=lambda clock: Refusing(clock.now, CloudBehaviour(build_s=2.0, delete_s=2.0, faults=faults), seed)
+    )
     stack_id = service.create(CASES[case]())
     service.rest()
     before = holding(service)
@@ -220,7 +222,7 @@ KINDS = {
 
 @pytest.mark.parametrize("name", LINKS)
 def test_a_link_is_made_anew_once_the_one_before_is_gone(name: str) -> None:
-    service = Service(Weather(delete_s=2.0))
+    service = Service(CloudBehaviour(delete_s=2.0))
     stack_id = service.create(LINKS[name])
     service.rest()
     first = service.row(stack_id, "it").key
@@ -264,7 +266,7 @@ def test_a_server_whose_volume_would_go_with_it_is_not_deleted_for_it() -> None:
 
 def test_a_server_that_cannot_let_go_is_deleted_first() -> None:
     """Nova detaches nothing from a suspended server."""
-    service = Service(Weather(build_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0))
     stack_id = service.create(on_port())
     service.rest()
     service.actions.switch(stack_id, OFF)
@@ -287,7 +289,7 @@ def pair(first: str, second: str, data: str = "one") -> dict[str, Any]:
 
 @pytest.mark.parametrize("data", ["one", "two"], ids=["in place", "replaced"])
 def test_two_servers_swap_their_ports(data: str) -> None:
-    service = Service(Weather(build_s=2.0, delete_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0, delete_s=2.0))
     stack_id = service.create(pair("p", "q"))
     service.rest()
     ports = {name: service.row(stack_id, name).handle for name in "pq"}
@@ -317,7 +319,7 @@ def renamed(name: str, data: str = "one", **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("data", ["one", "two"])
 @pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
 def test_it_goes_to_a_resource_of_another_name(fails: bool, data: str) -> None:
-    service = Service(Weather(build_s=2.0, delete_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0, delete_s=2.0))
     stack_id = service.create(renamed("1"))
     service.rest()
     bad = {"bad": double(fail=True, value=ref("a2"))} if fails else {}
@@ -340,7 +342,7 @@ def routed(router: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["", "rolled back"])
 def test_another_router_gets_the_place_on_a_subnet(fails: bool) -> None:
-    service = Service(Weather(delete_s=2.0))
+    service = Service(CloudBehaviour(delete_s=2.0))
     stack_id = service.create(routed("r"))
     service.rest()
     bad = {"bad": double(fail=True, value=ref("it"))} if fails else {}
@@ -352,7 +354,7 @@ def test_another_router_gets_the_place_on_a_subnet(fails: bool) -> None:
 
 
 def test_explain_says_what_is_waited_for() -> None:
-    service = Service(Weather(delete_s=50.0))
+    service = Service(CloudBehaviour(delete_s=50.0))
     stack_id = service.create(from_volume())
     service.rest()
     service.update(stack_id, from_volume("two"))

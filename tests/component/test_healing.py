@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from tests.component.running import LIMITS, Service, server, volume
 
 
@@ -70,10 +70,10 @@ def test_a_cloud_that_does_not_answer_the_second_look_is_asked_again_at_growing_
     service.rest()
     (disk,) = service.cloud.things("volume")
     lose(service, "volume", disk)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(300)
     service.cloud.unhide(disk)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(120)
     assert list(service.cloud.things("volume")) == [disk]
 
@@ -81,7 +81,7 @@ def test_a_cloud_that_does_not_answer_the_second_look_is_asked_again_at_growing_
 @pytest.mark.parametrize("after_s", [0.5, 3.0, 9.0], ids=lambda after_s: f"after {after_s} s")
 def test_what_comes_back_while_another_one_is_made_stays_and_that_one_goes(after_s: float) -> None:
     """C1: the healthy old one is never deleted as a leftover."""
-    service = Service(Weather(build_s=10.0))
+    service = Service(CloudBehaviour(build_s=10.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
     (disk,) = service.cloud.things("volume")
@@ -98,7 +98,7 @@ def test_what_comes_back_while_another_one_is_made_stays_and_that_one_goes(after
 
 def test_what_a_user_says_is_well_comes_back_without_a_second_event_of_that() -> None:
     """Found by the simulation (seed 39007511): its check was complete already, and the event was no change."""
-    service = Service(Weather(build_s=10.0))
+    service = Service(CloudBehaviour(build_s=10.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
     (disk,) = service.cloud.things("volume")
@@ -115,7 +115,7 @@ def test_what_a_user_says_is_well_comes_back_without_a_second_event_of_that() ->
 
 
 def test_a_user_of_what_came_back_uses_it_still() -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     service.create({"disk": volume(), "a": server(metadata={"disk": {"get_resource": "disk"}})})
     service.rest()
     (disk,) = service.cloud.things("volume")
@@ -130,7 +130,7 @@ def test_a_user_of_what_came_back_uses_it_still() -> None:
 
 def test_what_comes_back_after_another_one_was_made_is_let_go_of() -> None:
     """Nobody can tell which of the two holds the data: neither is deleted, and an event tells of it."""
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
     (disk,) = service.cloud.things("volume")
@@ -148,7 +148,7 @@ def test_what_comes_back_after_another_one_was_made_is_let_go_of() -> None:
 
 
 def test_what_comes_back_just_before_its_row_goes_is_reported_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
     (disk,) = service.cloud.things("volume")
@@ -169,7 +169,7 @@ def test_what_comes_back_just_before_its_row_goes_is_reported_and_kept(monkeypat
 
 
 def test_a_stack_that_is_deleted_deletes_what_came_back() -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     stack_id = service.create({"disk": volume()})
     service.rest()
     (disk,) = service.cloud.things("volume")

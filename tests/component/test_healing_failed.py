@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.running import Service
 
 DOUBLE = "OS::Heat::TestResource"
@@ -68,7 +68,7 @@ def test_what_is_lost_comes_back_as_it_was(name: str) -> None:
 
 
 def test_what_requires_a_lost_thing_waits_until_that_is_back() -> None:
-    there = Service(Weather(build_s=5.0))
+    there = Service(CloudBehaviour(build_s=5.0))
     stack_id = there.create(
         {
             "bad": double(value="1"),

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.running import Service, group, server, volume
 
 ROLLING = {"update_policy": {"rolling_update": {"min_in_service": 4, "max_batch_size": 1, "pause_time": 5}}}
@@ -25,7 +25,7 @@ def mark_all(service: Service, child: str) -> None:
 
 
 def six(**more: Any) -> tuple[Service, str, str]:
-    service = Service(Weather(build_s=10.0))
+    service = Service(CloudBehaviour(build_s=10.0))
     stack_id = service.create(members(), **more)
     service.rest()
     return service, stack_id, service.child().id
@@ -63,14 +63,14 @@ def test_all_marked_in_the_middle_of_a_rolling_update_that_goes_on() -> None:
 
 def test_what_is_lost_and_cannot_be_made_again_is_explained_and_tried_when_there_is_room() -> None:
     service, stack_id, child = six()
-    service.cloud.weather.quota = 3
+    service.cloud.behaviour.quota = 3
     for row in service.rows(child):
         service.cloud.vanish(row.handle)
     service.live(300.0)
     assert len(service.servers()) == 3
     assert service.state(stack_id) == service.state(child) == "CHECK_FAILED"
     assert "quota" in service.stack(stack_id).reason.lower()
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.actions.converge(stack_id)
     service.live(900.0)
     assert len(service.servers()) == 7

@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from tests.component.running import Service, double, group, server
 
@@ -46,7 +46,7 @@ def test_a_resource_that_says_so_asks_first_and_no_other_does() -> None:
 
 def test_what_vanished_while_it_was_replaced_fails_the_rollback_that_goes_back_to_it() -> None:
     """It hindered nothing, since something was to replace it, and the rollback waited for its time to be over."""
-    service = Service(Weather(build_s=30.0))
+    service = Service(CloudBehaviour(build_s=30.0))
     stack_id = service.create({"srv": saying("ask")})
     service.rest()
     (handle,) = service.servers()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.marked import OFF, mark
 from tests.component.running import Service, group
 from tests.component.test_healing_failed import current, double, failed, role_of, server
@@ -28,7 +28,7 @@ def hurt(there: Service, stack_id: str, name: str, way: str) -> str:
 
 def rollback_failed() -> tuple[Service, str]:
     """A stack of which the update failed, and then the rollback: a server of it could not be changed back."""
-    there = Service(Weather(build_s=1.0))
+    there = Service(CloudBehaviour(build_s=1.0))
     before = {
         "stuck": server("old"),
         "behind": server("old", "stuck"),
@@ -103,7 +103,7 @@ def test_with_convergence_off_what_is_marked_in_a_failed_stack_waits_for_a_reque
 @pytest.mark.parametrize("way", WAYS[:-1])
 @pytest.mark.parametrize("name", ["behind", "free"])
 def test_a_health_policy_recovers_servers_of_a_failed_stack_as_they_were(name: str, way: str) -> None:
-    there = Service(Weather(build_s=1.0))
+    there = Service(CloudBehaviour(build_s=1.0))
     old = {"bad": double(value="1"), "behind": server("old", "bad"), "free": server("old")}
     watched = {"p": policy("behind"), "q": policy("free")}
     stack_id = there.create({**old, **watched})
@@ -129,7 +129,7 @@ def member(role: str) -> dict[str, Any]:
 @pytest.mark.parametrize("watched", [False, True], ids=["healed", "health policy"])
 @pytest.mark.parametrize("way", WAYS[:-1])
 def test_members_of_a_group_whose_batches_failed_come_back_as_each_was(way: str, watched: bool) -> None:
-    there = Service(Weather(build_s=1.0))
+    there = Service(CloudBehaviour(build_s=1.0))
     more = {"p": policy("g")} if watched else {}
     stack_id = there.create({"g": group(3, member("old")), **more})
     there.rest()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.recovery_calls import Request
 from homeostat.model.observed import Observation
 from homeostat.model.status import joined
@@ -119,13 +119,13 @@ def test_a_webhook_that_has_succeeded_is_not_called_again_where_the_cloud_is_awa
 
     def answered(_: Request) -> tuple[int, str]:
         made_well(service)
-        service.cloud.weather = Weather(faults=Faults(unreachable=1.0))
+        service.cloud.behaviour = CloudBehaviour(faults=Faults(unreachable=1.0))
         return 200, ""
 
     service.hook = answered
     service.stop_server(0)
     service.live(30.0)
-    service.cloud.weather = Weather()
+    service.cloud.behaviour = CloudBehaviour()
     service.live(60.0)
     assert len(service.called) == 1
     assert service.row(service.group, "0").marks is None

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.errors import Terminal
@@ -172,9 +172,9 @@ def test_an_observer_that_reaches_nothing_doubts_itself() -> None:
 def test_a_cloud_that_is_away_makes_no_node_unhealthy() -> None:
     service = Checked(3, policy(STATUS))
     before = service.servers()
-    service.cloud.weather = Weather(faults=Faults(unreachable=1.0))
+    service.cloud.behaviour = CloudBehaviour(faults=Faults(unreachable=1.0))
     service.live(120.0)
-    service.cloud.weather = Weather()
+    service.cloud.behaviour = CloudBehaviour()
     service.live(30.0)
     assert service.servers() == before
 
@@ -229,13 +229,13 @@ def test_a_node_is_cut_off_before_another_one_is_made() -> None:
 @pytest.mark.heavy
 @pytest.mark.shows("HS32")
 def test_no_other_one_is_made_while_it_is_not_confirmed_that_a_node_is_cut_off() -> None:
-    service = Checked(3, fenced("COMPUTE"), weather=Weather(faults=Faults(fence=1.0)))
+    service = Checked(3, fenced("COMPUTE"), behaviour=CloudBehaviour(faults=Faults(fence=1.0)))
     before = service.handle(0)
     service.cloud.change(before, status="error")
     service.live(300.0)
     assert (service.handle(0), len(service.servers())) == (before, 3)
     assert "COMPUTE" in service.row(service.group, "0").reason
-    service.cloud.weather = Weather()
+    service.cloud.behaviour = CloudBehaviour()
     service.live(120.0)
     assert (service.handle(0) != before, len(service.servers())) == (True, 3)
 
@@ -313,10 +313,10 @@ def test_what_could_not_be_looked_at_has_not_failed_once_more() -> None:
     service = Checked(2, policy(STATUS, actions=actions("REBOOT"), detection={"failures": 3}))
     service.stop_server(0)
     service.live(12.0)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(120.0)
     assert service.row(service.group, "0").marks is None
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(60.0)
     assert service.recoveries() == ["REBOOT"]
 
@@ -371,7 +371,7 @@ def test_a_policy_with_fewer_actions_takes_over_a_recovery() -> None:
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_node_whose_deletion_takes_long_is_made_again_where_its_policy_forces_it(forced: bool) -> None:
     wanted = policy(STATUS, node_delete_timeout=30, node_force_recreate=forced)
-    service = Checked(2, wanted, weather=Weather(delete_s=500.0))
+    service = Checked(2, wanted, behaviour=CloudBehaviour(delete_s=500.0))
     before = service.handle(0)
     service.stop_server(0)
     service.live(25.0)

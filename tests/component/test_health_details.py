@@ -8,7 +8,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice, Operation
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.node_health import Finding
 from homeostat.model.observed import Observation
@@ -65,7 +65,7 @@ def test_events_and_polling_together_find_at_once_what_events_report() -> None:
 
 @pytest.mark.shows("HP10", "HS19")
 def test_a_node_that_leaves_is_no_case_for_its_policy() -> None:
-    service = Checked(3, policy(STATUS), weather=Weather(delete_s=100.0))
+    service = Checked(3, policy(STATUS), behaviour=CloudBehaviour(delete_s=100.0))
     service.update(service.id, service._wanted(2), internal_types={"Homeostat::NodeGroup"})
     service.live(15.0)
     (leaving,) = [row for row in service.rows(service.group) if row.action == "DELETE"]
@@ -128,8 +128,8 @@ def test_a_member_that_was_made_again_is_looked_at_at_once() -> None:
 
 def test_a_server_that_was_powered_off_is_started_when_another_policy_finds_it_well() -> None:
     """Found by the simulation (seed 5192 of health): by its host it was well, and it stayed off."""
-    weather = Weather(faults=Faults(fence=1.0))
-    service = Checked(3, policy(STATUS, fencing=["COMPUTE", "NETWORK"]), weather=weather)
+    behaviour = CloudBehaviour(faults=Faults(fence=1.0))
+    service = Checked(3, policy(STATUS, fencing=["COMPUTE", "NETWORK"]), behaviour=behaviour)
     handle = service.handle(0)
     service.cloud.change(handle, status="error")
     service.live(30.0)
@@ -137,7 +137,7 @@ def test_a_server_that_was_powered_off_is_started_when_another_policy_finds_it_w
     service.detach()
     service.live(5.0)
     service.attach(policy(HOST))
-    service.cloud.weather = Weather()
+    service.cloud.behaviour = CloudBehaviour()
     service.live(90.0)
     assert service.handle(0) == handle
     assert service.cloud.things("server")[handle]["status"] == "active"

@@ -44,8 +44,8 @@ class Stacks(Nodes):
             node = health.of_rows(tx, [key])[key]
         return node.finding, node.reason
 
-    def weather(self, **faults: float) -> None:
-        self.cloud.weather = replace(self.cloud.weather, faults=replace(self.cloud.weather.faults, **faults))
+    def behaviour(self, **faults: float) -> None:
+        self.cloud.behaviour = replace(self.cloud.behaviour, faults=replace(self.cloud.behaviour.faults, **faults))
 
 
 @pytest.mark.parametrize("lost", [True, False])
@@ -98,9 +98,9 @@ def test_what_cannot_be_brought_back_inside_comes_to_the_actions() -> None:
     service = Stacks(2, policy(STATUS, verify_timeout=20))
     before = service.node(0)
     service.cloud.vanish(service.inside(0)["web"])
-    service.weather(error=1.0)
+    service.behaviour(error=1.0)
     service.live(200.0)
-    service.weather(error=0.0)
+    service.behaviour(error=0.0)
     service.live(300.0)
     assert recoveries(service)[:2] == ["CONVERGE", "RECREATE"]
     assert service.node(0) != before
@@ -118,7 +118,7 @@ def test_what_is_suspended_inside_is_not_unwell() -> None:
 
 def test_what_cannot_be_seen_inside_is_unknown() -> None:
     service = Stacks(1, policy(STATUS))
-    service.weather(unreachable=1.0)
+    service.behaviour(unreachable=1.0)
     service.live(60.0)
     assert (service.found(0)[0], recoveries(service)) == (Finding.UNKNOWN, [])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.observed import Observation
 from homeostat.model.status import joined
@@ -47,7 +47,7 @@ def test_grace_counts_from_the_end_of_a_change() -> None:
 
 
 def test_the_time_in_which_a_member_is_built_is_no_part_of_its_grace() -> None:
-    service = Checked(2, policy(STATUS, detection={"node_update_timeout": 60}), weather=Weather(build_s=50.0))
+    service = Checked(2, policy(STATUS, detection={"node_update_timeout": 60}), behaviour=CloudBehaviour(build_s=50.0))
     before = service.handle(0)
     service.stop_server(0)
     service.live(40.0)
@@ -81,16 +81,16 @@ def test_a_member_that_cannot_be_made_at_once_has_its_address_in_the_end(trouble
     """
     service = Checked(2, policy(STATUS, preserve=["addresses"]), networks=[{"network": "n"}])
     before = (service.handle(0), address(service, 0))
-    service.cloud.weather.faults = Faults(error=1.0 if trouble == "error" else 0.0)
-    service.cloud.weather.quota = 0 if trouble == "quota" else None
+    service.cloud.behaviour.faults = Faults(error=1.0 if trouble == "error" else 0.0)
+    service.cloud.behaviour.quota = 0 if trouble == "quota" else None
     service.cloud.change(before[0], status="error")
     if trouble == "taken":
-        service.cloud.weather.quota = 0
+        service.cloud.behaviour.quota = 0
     while before[0] in service.cloud.things():
         service.live(0.1)
     service.live(5.0)
     if trouble == "taken":
-        service.cloud.weather.quota = None
+        service.cloud.behaviour.quota = None
         port = {"network": "n", "fixed_ips": [{"ip_address": before[1]}]}
         (taken,) = service.cloud.create("port", [Creation("t", port)])
         service.live(60.0)
@@ -98,7 +98,7 @@ def test_a_member_that_cannot_be_made_at_once_has_its_address_in_the_end(trouble
         assert ["already in use" in each for each in said] == [True]
         assert len(service.rows(service.group)) <= 3, "each try has the same row"
         service.cloud.vanish(taken.handle if isinstance(taken, Observation) else "")
-    service.cloud.weather.faults, service.cloud.weather.quota = Faults(), None
+    service.cloud.behaviour.faults, service.cloud.behaviour.quota = Faults(), None
     service.live(300.0)
     assert service.handle(0) != before[0]
     assert address(service, 0) == before[1]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.node_health import Finding
 from homeostat.planner.policies.reported import with_report
@@ -101,7 +101,7 @@ def remove_to(service: Checked, count: int) -> None:
 
 def slow() -> Checked:
     """Six nodes of a cloud that takes long to delete one."""
-    return Checked(6, policy(STATUS), weather=Weather(delete_s=40.0))
+    return Checked(6, policy(STATUS), behaviour=CloudBehaviour(delete_s=40.0))
 
 
 def test_while_members_are_removed_none_of_the_others_is_recovered_and_afterwards_it_is() -> None:
@@ -119,7 +119,7 @@ def test_while_members_are_removed_none_of_the_others_is_recovered_and_afterward
 
 def test_a_recovery_that_has_begun_looks_again_before_it_goes_on() -> None:
     ladder = policy(STATUS, actions=actions("REBOOT", "RECREATE"), verify_timeout=5)
-    service = Checked(6, ladder, weather=Weather(delete_s=40.0))
+    service = Checked(6, ladder, behaviour=CloudBehaviour(delete_s=40.0))
     service.live(15.0)
     before = service.handle(1)
     service.cloud.change(before, status="error")

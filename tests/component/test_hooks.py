@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
@@ -69,9 +69,9 @@ def test_before_creation() -> None:
     ]
 
 
-@pytest.mark.parametrize("weather", [Weather(), Weather(build_s=3.0)], ids=["at once", "slow"])
-def test_after_creation_what_requires_it_waits(weather: Weather) -> None:
-    service = Service(weather)
+@pytest.mark.parametrize("behaviour", [CloudBehaviour(), CloudBehaviour(build_s=3.0)], ids=["at once", "slow"])
+def test_after_creation_what_requires_it_waits(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create(chain(), environment=hooked("*", "post-create"))
     service.live(20.0)
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE"}
@@ -123,7 +123,7 @@ def test_after_an_update_in_place_alone() -> None:
 
 
 def test_before_and_after_a_deletion() -> None:
-    service = Service(Weather(delete_s=2.0))
+    service = Service(CloudBehaviour(delete_s=2.0))
     stack_id = service.create(chain(), environment=hooked("b", "pre-delete", "post-delete"))
     service.rest()
     service.delete(stack_id)
@@ -328,9 +328,9 @@ def taken(**more: Any) -> dict[str, Any]:
     return {**volume(**more), "external_id": "volume-1"}
 
 
-def with_theirs(weather: Weather | None = None) -> Service:
+def with_theirs(behaviour: CloudBehaviour | None = None) -> Service:
     """A service beside a volume that another stack has made."""
-    service = Service(weather)
+    service = Service(behaviour)
     service.create({"v": volume(size=3)}, name="theirs")
     service.rest()
     assert list(service.cloud.things("volume")) == ["volume-1"]
@@ -338,7 +338,7 @@ def with_theirs(weather: Weather | None = None) -> Service:
 
 
 def test_what_is_another_owners_is_taken_and_let_go_of_as_it_is() -> None:
-    service = with_theirs(Weather(build_s=1.0))
+    service = with_theirs(CloudBehaviour(build_s=1.0))
     before = service.cloud.things()
     resources = {"a": taken(size=9), "t": double(value={"get_resource": "a"})}
     stack_id = service.create(resources, name="mine")
@@ -409,7 +409,7 @@ def test_whose_it_is_does_not_change(before: dict[str, Any], after: dict[str, An
 @pytest.mark.parametrize("policy", ["Delete", "Snapshot"])
 def test_what_is_another_owners_stays_whatever_policy_the_deletion_is_given(policy: str) -> None:
     """An update that could not make it the stack's own is the newest that says something of policies."""
-    service = with_theirs(Weather(delete_s=60.0))
+    service = with_theirs(CloudBehaviour(delete_s=60.0))
     user = server(metadata={"disk": {"get_resource": "a"}})
     stack_id = service.create({"a": taken(), "user": user}, name="mine")
     service.rest()
@@ -427,11 +427,11 @@ def test_what_is_another_owners_stays_whatever_policy_the_deletion_is_given(poli
 
 
 def test_what_a_creation_without_an_answer_has_made_is_found_before_it_is_another_owners() -> None:
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     stack_id = service.begin({"a": volume()})
     service.work()
     assert (len(service.cloud.things("volume")), service.row(stack_id, "a").handle) == (1, "")
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.update(stack_id, {"a": {**volume(), "external_id": "other"}})
     service.rest()
     assert service.state(stack_id) == "UPDATE_FAILED"

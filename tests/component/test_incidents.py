@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from tests.component.checked import HOST, STATUS, Checked, actions, policy
@@ -21,7 +21,7 @@ def explained(service: Service, stack_id: str) -> list[str]:
 
 
 def test_of_the_members_on_a_host_that_has_failed_one_is_recovered_first() -> None:
-    service = Checked(12, policy(HOST, verify_timeout=60), weather=Weather(build_s=8.0))
+    service = Checked(12, policy(HOST, verify_timeout=60), behaviour=CloudBehaviour(build_s=8.0))
     failed = hosts(service)[0]
     service.cloud.fail_host(failed)
     service.live(45.0)
@@ -38,7 +38,7 @@ def test_of_the_members_on_a_host_that_has_failed_one_is_recovered_first() -> No
 @pytest.mark.heavy
 def test_where_the_first_recovery_does_not_help_the_others_wait_and_one_more_is_tried_later() -> None:
     service = Checked(6, policy(STATUS, verify_timeout=30))
-    service.cloud.weather.faults = Faults(error=1.0)  # an image, say, with which no server comes up
+    service.cloud.behaviour.faults = Faults(error=1.0)  # an image, say, with which no server comes up
     for number in range(6):
         service.cloud.change(service.handle(number), status="error")
     service.live(60.0)
@@ -47,7 +47,7 @@ def test_where_the_first_recovery_does_not_help_the_others_wait_and_one_more_is_
     service.live(200.0)
     later = len({each.name for each in service.rows(service.group) if each.replaces is not None})
     assert 1 < later < 6
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(900.0)
     assert {each.status for each in service.rows(service.group) if each.replaced_by is None} == {"COMPLETE"}
 
@@ -78,7 +78,7 @@ def test_a_policy_may_have_all_recovered_at_once() -> None:
 
 def test_of_two_members_on_a_host_that_is_down_one_is_recovered_first() -> None:
     """The one that is recovered leaves the host: the other one waits until it is well all the same."""
-    service = Checked(6, policy(HOST, verify_timeout=60), weather=Weather(build_s=30.0))
+    service = Checked(6, policy(HOST, verify_timeout=60), behaviour=CloudBehaviour(build_s=30.0))
     failed = hosts(service)[0]
     there = [number for number, host in hosts(service).items() if host == failed]
     assert len(there) == 2
@@ -93,7 +93,7 @@ def test_of_two_members_on_a_host_that_is_down_one_is_recovered_first() -> None:
 
 
 def test_a_policy_may_have_both_members_of_a_host_recovered_at_once() -> None:
-    service = Checked(6, policy(HOST, one_first=False), weather=Weather(build_s=30.0))
+    service = Checked(6, policy(HOST, one_first=False), behaviour=CloudBehaviour(build_s=30.0))
     service.cloud.fail_host(hosts(service)[0])
     service.live(45.0)
     assert service.recoveries() == ["RECREATE"] * 2

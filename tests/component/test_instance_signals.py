@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import member_reports
 from homeostat.builtin.member_reports import MemberReport, report_of
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence import rolling_update
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
@@ -226,7 +226,7 @@ def test_a_complete_group_that_converges_asks_nothing_again() -> None:
 
 
 def test_a_server_within_a_member_signals_with_its_own_id() -> None:
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     environment = {"resource_registry": {"OS::Heat::ScaledResource": "member.yaml"}}
     template = cfn("one", 2, creation=creation())
     request = StackRequest(template, files={"member.yaml": MEMBER}, environment=environment)
@@ -243,7 +243,7 @@ def test_a_server_within_a_member_signals_with_its_own_id() -> None:
 
 def test_what_is_hidden_is_so_in_the_words_of_a_member(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is hidden is read before the transaction that fails the stack, which must not wait for another one."""
-    service = Service(Weather(build_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0))
     template = cfn("one", 2, creation=creation())
     template["Parameters"] = {"pw": {"Type": "String", "NoEcho": True}}
     template["Resources"]["launch"]["Properties"]["UserData"] = {"Ref": "pw"}

@@ -5,23 +5,23 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.store.shards import shard_state
 from tests.component.running import Service, double, server, volume
 
-QUICK = Weather()
-SLOW = Weather(build_s=3.0, delete_s=2.0)
-LATE = Weather(build_s=1.0, listing_lag_s=2.0)
-WEATHERS = pytest.mark.parametrize("weather", [QUICK, SLOW, LATE], ids=["at once", "slow", "listing late"])
+QUICK = CloudBehaviour()
+SLOW = CloudBehaviour(build_s=3.0, delete_s=2.0)
+LATE = CloudBehaviour(build_s=1.0, listing_lag_s=2.0)
+BEHAVIOURS = pytest.mark.parametrize("behaviour", [QUICK, SLOW, LATE], ids=["at once", "slow", "listing late"])
 
 
 def two() -> dict[str, object]:
     return {"disk": volume(), "srv": {**server(), "depends_on": "disk"}}
 
 
-@WEATHERS
-def test_create(weather: Weather) -> None:
-    service = Service(weather)
+@BEHAVIOURS
+def test_create(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create(two())
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -48,9 +48,9 @@ def test_a_dependant_begins_only_when_what_it_requires_is_seen_ready() -> None:
     assert service.states(stack_id) == {"disk": "CREATE_COMPLETE", "srv": "CREATE_IN_PROGRESS"}
 
 
-@WEATHERS
-def test_update_in_place_keeps_the_thing(weather: Weather) -> None:
-    service = Service(weather)
+@BEHAVIOURS
+def test_update_in_place_keeps_the_thing(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create({"srv": server()})
     service.rest()
     before = service.servers()
@@ -61,9 +61,9 @@ def test_update_in_place_keeps_the_thing(weather: Weather) -> None:
     assert service.cloud.things()[before[0]]["metadata"] == {"k": "v"}
 
 
-@WEATHERS
-def test_update_by_replacement_makes_a_new_thing_and_removes_the_old_one(weather: Weather) -> None:
-    service = Service(weather)
+@BEHAVIOURS
+def test_update_by_replacement_makes_a_new_thing_and_removes_the_old_one(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create({"srv": server()})
     service.rest()
     before = service.servers()
@@ -85,9 +85,9 @@ def test_the_old_server_serves_until_the_new_one_is_ready() -> None:
     assert set(before) < set(service.servers())
 
 
-@WEATHERS
-def test_what_an_update_leaves_out_is_removed(weather: Weather) -> None:
-    service = Service(weather)
+@BEHAVIOURS
+def test_what_an_update_leaves_out_is_removed(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create(two())
     service.rest()
     service.update(stack_id, {"disk": volume()})
@@ -96,10 +96,10 @@ def test_what_an_update_leaves_out_is_removed(weather: Weather) -> None:
     assert service.states(stack_id) == {"disk": "CREATE_COMPLETE"}
 
 
-@WEATHERS
+@BEHAVIOURS
 @pytest.mark.shows("CV4")
-def test_delete_runs_in_reverse_and_leaves_nothing(weather: Weather) -> None:
-    service = Service(weather)
+def test_delete_runs_in_reverse_and_leaves_nothing(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create(two())
     service.rest()
     service.delete(stack_id)
@@ -143,7 +143,7 @@ def test_a_retained_thing_stays_in_the_cloud() -> None:
 
 
 def test_a_failure_names_the_resource_and_the_reason() -> None:
-    service = Service(Weather(quota=1))
+    service = Service(CloudBehaviour(quota=1))
     stack_id = service.create({"a": server(), "b": {**server(), "depends_on": "a"}})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -153,10 +153,10 @@ def test_a_failure_names_the_resource_and_the_reason() -> None:
 
 @pytest.mark.shows("CV10")
 def test_a_failed_stack_is_mended_by_an_update() -> None:
-    service = Service(Weather(quota=1))
+    service = Service(CloudBehaviour(quota=1))
     stack_id = service.create({"a": server(), "b": {**server(), "depends_on": "a"}})
     service.rest()
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.update(stack_id, {"a": server(), "b": {**server(), "depends_on": "a"}})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -164,7 +164,7 @@ def test_a_failed_stack_is_mended_by_an_update() -> None:
 
 
 def test_rollback_of_a_creation_leaves_an_empty_stack() -> None:
-    service = Service(Weather(quota=1))
+    service = Service(CloudBehaviour(quota=1))
     stack_id = service.create({"a": server(), "b": {**server(), "depends_on": "a"}}, disable_rollback=False)
     service.rest()
     assert service.state(stack_id) == "ROLLBACK_COMPLETE"
@@ -234,9 +234,9 @@ def test_a_new_deletion_policy_frees_a_deletion_that_hangs() -> None:
 
 @pytest.mark.shows("CV18")
 def test_a_creation_whose_answer_is_lost_is_found_and_not_repeated() -> None:
-    service = Service(Weather(idempotent=False, faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(idempotent=False, faults=Faults(lost=1.0)))
     stack_id = service.create({"a": server()})
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert len(service.servers()) == 1
@@ -254,11 +254,11 @@ def test_a_creation_whose_answer_is_lost_is_found_and_not_repeated() -> None:
 def test_a_key_pair_whose_private_key_was_lost_with_an_answer_is_made_anew(
     properties: dict[str, Any], anew: bool
 ) -> None:
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     pair = {"type": "OS::Nova::KeyPair", "properties": {"name": "k", **properties}}
     stack_id = service.create({"key": pair})
     (made,) = service.cloud.things("keypair").values()
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     (pair,) = service.cloud.things("keypair").values()
@@ -269,11 +269,11 @@ def test_a_key_pair_whose_private_key_was_lost_with_an_answer_is_made_anew(
 
 
 def test_a_creation_that_times_out_without_an_answer_leaves_nothing_behind() -> None:
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     stack_id = service.create({"a": server()}, timeout_mins=1, disable_rollback=False)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(70)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(120)
     assert service.state(stack_id) == "ROLLBACK_COMPLETE"
     assert service.servers() == []
@@ -362,9 +362,9 @@ def test_a_silent_cloud_is_no_reason_to_make_anything_anew() -> None:
     stack_id = service.create({"a": server()})
     service.rest()
     before = service.servers()
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(600)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(120)
     assert service.servers() == before
     assert service.story(stack_id, "a") == ["a CREATE_IN_PROGRESS", "a CREATE_COMPLETE"]
@@ -372,7 +372,7 @@ def test_a_silent_cloud_is_no_reason_to_make_anything_anew() -> None:
 
 @pytest.mark.shows("CV13")
 def test_a_server_that_breaks_again_and_again_is_tried_at_growing_intervals_and_then_given_up() -> None:
-    service = Service(Weather(faults=Faults(error=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(error=1.0)))
     stack_id = service.create({"a": server()})
     started = service.clock.time
     service.rest()

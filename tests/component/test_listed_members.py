@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.desired.texts import template_text
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks import revisions
@@ -35,7 +35,7 @@ def of_file(flavor: str) -> dict[str, Any]:
 
 
 def created(resource: dict[str, Any], **options: Any) -> tuple[Service, str]:
-    service = Service(Weather(build_s=1.0, delete_s=1.0))
+    service = Service(CloudBehaviour(build_s=1.0, delete_s=1.0))
     stack_id = service.create({"grp": resource}, **options)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
 from homeostat.store.shards import shards
@@ -392,7 +392,7 @@ def test_only_the_owner_and_who_may_break_locks_take_one_away() -> None:
 
 
 def test_what_is_being_healed_comes_to_its_end_before_the_stack_is_locked() -> None:
-    service, stack_id = made({"srv": server()}, Weather(build_s=20.0))
+    service, stack_id = made({"srv": server()}, CloudBehaviour(build_s=20.0))
     service.cloud.vanish(service.servers()[0])
     service.observer.round()
     service.live(2.0)
@@ -467,7 +467,7 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     lock(service, stack_id, expires_at=service.clock.now() + 600.0)
     service.rest()
     assert service.states(stack_id) == {"srv": "LOCK_COMPLETE", "late": "INIT_COMPLETE"}
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(8000.0)
     assert service.state(stack_id) == "UNLOCK_FAILED"
     with service.db.read() as tx:
@@ -475,7 +475,7 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     service.live(600.0)
     with service.db.read() as tx:
         assert [each.epoch for each in shards.of_stack(tx, stack_id)] == before
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     unlock(service, stack_id)
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"

@@ -128,13 +128,13 @@ def test_an_update_that_overtakes_the_deletion_of_a_locked_stack_leaves_nothing_
     service, stack_id = made({"g": group(2, double()), "srv": server()})
     lock(service, stack_id)
     service.rest()
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     unlock(service, stack_id)
     service.live(8000.0)
     assert service.state(stack_id) == "UNLOCK_FAILED"
     service.stack_service.delete(stack_id)  # and no pass follows before the update
     service.update(stack_id, {"g": group(2, double()), "srv": server()})
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.rest()
     with service.db.read() as tx:
         assert tx.execute(select(schema.stack.c.lock).where(schema.stack.c.lock.is_not(None))).all() == []

@@ -7,7 +7,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import DEFAULT_REASON, MarkRequest, Marks
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.stages.loading import load_world
 from homeostat.convergence.stages.passing import Pass
@@ -59,7 +59,7 @@ def test_false_makes_complete_what_has_failed_its_check_and_nothing_else() -> No
 
 def test_what_was_never_made_is_not_well_because_a_user_says_so() -> None:
     """Found by the simulation (seed 30202011): what it was to replace was deleted by the next update."""
-    service = Service(Weather(quota=1))
+    service = Service(CloudBehaviour(quota=1))
     stack_id = service.create({"it": volume()})
     service.rest()
     service.update(stack_id, {"it": server()})
@@ -78,7 +78,7 @@ def test_what_was_never_made_is_not_well_because_a_user_says_so() -> None:
 
 @pytest.mark.parametrize("mark_request", [WELL, MarkRequest(True, lasts_s=1.0)], ids=["marked well", "time is over"])
 def test_what_was_never_made_and_fails_its_check_goes_on_failing_it(mark_request: MarkRequest) -> None:
-    service = Service(Weather(quota=0))
+    service = Service(CloudBehaviour(quota=0))
     stack_id = service.begin({"it": server()})
     service.rest()
     service.actions.begin(stack_id, Action.CHECK)
@@ -272,12 +272,12 @@ def test_the_failures_of_a_group_are_counted_with_the_mark() -> None:
 def test_what_is_marked_and_was_never_there_is_made_by_the_next_update() -> None:
     """Its creation timed out with nothing made: it is made in its own row, and the table of states knows."""
     service = Service()
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     stack_id = service.create({"srv": server()}, timeout_mins=1)
     service.rest()
     assert service.row(stack_id, "srv").handle == ""
     mark(service, stack_id, "srv")
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.update(stack_id, {"srv": server()})
     service.rest()
     story = service.story(stack_id, "srv")

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from tests.component.marked import mark
 from tests.component.node_clusters import Cluster
 from tests.component.previewed import changes, preview
 from tests.component.running import Service, group, server
 
-SLOW = Weather(build_s=10.0, delete_s=10.0)
+SLOW = CloudBehaviour(build_s=10.0, delete_s=10.0)
 LAUNCH = {"type": "AWS::AutoScaling::LaunchConfiguration", "properties": {"ImageId": "i", "InstanceType": "small"}}
 KINDS = (
     "OS::Heat::ResourceGroup",
@@ -101,7 +101,7 @@ def test_a_signal_takes_who_is_being_replaced_for_a_mark(moment: str) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_smaller_cluster_loses_the_node_that_is_being_replaced_for_a_mark(moment: str) -> None:
-    there = Cluster(3, weather=SLOW)
+    there = Cluster(3, behaviour=SLOW)
     before = members(there)
     mark(there, there.child().id, "1")
     there.live(MOMENTS[moment])

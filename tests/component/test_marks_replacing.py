@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from tests.component.marked import OFF, PAIR, UNHEALTHY, mark, refused, send_marks, started
 from tests.component.running import Service, double, group, server
@@ -149,7 +149,7 @@ def test_what_is_of_others_is_looked_at_anew_by_the_next_update() -> None:
 
 
 def test_what_is_listed_and_not_made_yet_is_no_unknown_name() -> None:
-    service = Service(Weather(build_s=100.0))
+    service = Service(CloudBehaviour(build_s=100.0))
     stack_id = service.create({"srv": server(), "after": {**server(), "depends_on": "srv"}})
     assert refused(service, stack_id, "after").fault == "ActionInProgress"
     assert refused(service, stack_id, "other").fault == "EntityNotFound"
@@ -207,7 +207,7 @@ PATHS = {1: "grp/1", 2: "grp/0/1", 3: "grp/0/0/1"}
 def test_an_update_is_complete_once_what_is_marked_below_is_replaced(
     depth: int, converge: bool, begun_s: float
 ) -> None:
-    service = Service(Weather(build_s=10.0, delete_s=10.0))
+    service = Service(CloudBehaviour(build_s=10.0, delete_s=10.0))
     stack_id = service.create({"grp": DEEP[depth]})
     service.rest()
     service.live(60.0)

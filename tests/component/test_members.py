@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Operation
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.model.errors import Rejected
 from tests.component.running import PROJECT, Service, double, group, server, template
@@ -37,8 +37,8 @@ def names(service: Service) -> list[str]:
     return sorted(each["name"] for each in service.cloud.things("server").values())
 
 
-def created(count: int, kind: str, weather: Weather | None = None) -> tuple[Service, str]:
-    service = Service(weather)
+def created(count: int, kind: str, behaviour: CloudBehaviour | None = None) -> tuple[Service, str]:
+    service = Service(behaviour)
     stack_id = service.create(grp(count, kind), files=PARTS)
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -116,7 +116,7 @@ def test_the_removed_names_can_be_read() -> None:
 
 def test_a_removal_carried_out_twice_removes_one_member() -> None:
     """The reference names the member; after the first time nobody has that reference any more."""
-    service, stack_id = created(3, "servers", Weather(delete_s=1.0))
+    service, stack_id = created(3, "servers", CloudBehaviour(delete_s=1.0))
     service.stack_service.update(stack_id, StackRequest(template(grp(3, "servers", "server-1"))))
     execute, calls = service.nested_stacks.execute, []
 
@@ -149,10 +149,10 @@ def test_a_rollback_makes_up_for_a_member_that_was_removed_by_name() -> None:
 def test_members_in_trouble_are_healed_and_not_preferred_when_shrinking() -> None:
     service, stack_id = created(3, "servers")
     service.cloud.change("server-1", status="error")
-    service.cloud.weather.quota = 0
+    service.cloud.behaviour.quota = 0
     service.live(65)
     assert service.states(service.child().id)["0"] == "CREATE_FAILED"
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     update(service, stack_id, grp(2, "servers"))
     assert names(service) == ["m0", "m1"]
 

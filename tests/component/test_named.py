@@ -117,9 +117,9 @@ def test_what_was_found_is_believed_for_a_while_and_what_was_not_is_looked_for_a
 
 
 def test_a_cloud_that_does_not_answer_does_not_hinder_a_new_desired_state(service: Service) -> None:
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     stack_id = service.begin({"srv": server(image="lost")})
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.work()
     assert service.state(stack_id) == "CREATE_COMPLETE"
 

@@ -7,7 +7,7 @@ import pytest
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Operation
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
@@ -20,8 +20,8 @@ def names(service: Service) -> list[str]:
     return sorted(each["name"] for each in service.cloud.things("server").values())
 
 
-def created(count: int, weather: Weather | None = None, **properties: Any) -> tuple[Service, str]:
-    service = Service(weather)
+def created(count: int, behaviour: CloudBehaviour | None = None, **properties: Any) -> tuple[Service, str]:
+    service = Service(behaviour)
     stack_id = service.create({"grp": group(count, **properties)})
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -32,14 +32,16 @@ def reader(attribute: str) -> dict[str, Any]:
     return double(value={"list_join": [",", {"get_attr": ["grp", attribute]}]})
 
 
-@pytest.mark.parametrize("weather", [Weather(), Weather(build_s=3.0, delete_s=2.0)], ids=["at once", "slow"])
+@pytest.mark.parametrize(
+    "behaviour", [CloudBehaviour(), CloudBehaviour(build_s=3.0, delete_s=2.0)], ids=["at once", "slow"]
+)
 @pytest.mark.parametrize(
     ("before", "after"),
     [(2, 4), (4, 1), (2, 0), (0, 2), (2, 2)],
     ids=["up", "down", "to none", "from none", "no change"],
 )
-def test_scaling(weather: Weather, before: int, after: int) -> None:
-    service, stack_id = created(before, weather)
+def test_scaling(behaviour: CloudBehaviour, before: int, after: int) -> None:
+    service, stack_id = created(before, behaviour)
     assert names(service) == [f"m{number}" for number in range(before)]
     kept = set(service.servers())
     service.update(stack_id, {"grp": group(after)})
@@ -100,7 +102,7 @@ def test_the_skip_list_may_start_afresh() -> None:
 
 
 def test_a_dependant_reads_the_references_of_the_members() -> None:
-    service = Service(Weather(build_s=2.0))
+    service = Service(CloudBehaviour(build_s=2.0))
     stack_id = service.create({"grp": group(2), "t": reader("refs")})
     service.rest()
     assert service.row(stack_id, "t").properties["value"] == "server-1,server-2"
@@ -119,7 +121,7 @@ def test_a_member_that_is_healed_changes_what_dependants_read() -> None:
 
 
 def test_a_member_that_fails_fails_the_group_and_the_stack() -> None:
-    service = Service(Weather(quota=2))
+    service = Service(CloudBehaviour(quota=2))
     stack_id = service.create({"grp": group(3)})
     service.rest()
     assert service.state(service.child().id) == "CREATE_FAILED"
@@ -128,10 +130,10 @@ def test_a_member_that_fails_fails_the_group_and_the_stack() -> None:
 
 
 def test_a_group_that_failed_is_mended_by_an_update() -> None:
-    service = Service(Weather(quota=2))
+    service = Service(CloudBehaviour(quota=2))
     stack_id = service.create({"grp": group(3)})
     service.rest()
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.update(stack_id, {"grp": group(3)})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -192,7 +194,7 @@ def test_a_member_in_a_group_of_groups() -> None:
 
 
 def test_the_reason_of_a_member_reaches_the_stack() -> None:
-    service = Service(Weather(quota=2))
+    service = Service(CloudBehaviour(quota=2))
     stack_id = service.create({"grp": group(3)})
     service.rest()
     reason = service.stack(stack_id).reason
@@ -202,10 +204,10 @@ def test_the_reason_of_a_member_reaches_the_stack() -> None:
 
 
 def test_a_member_that_was_never_made_can_be_removed_by_its_name() -> None:
-    service = Service(Weather(quota=2))
+    service = Service(CloudBehaviour(quota=2))
     stack_id = service.create({"grp": group(3)})
     service.rest()
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.update(stack_id, {"grp": group(3, removal_policies=[{"resource_list": ["2"]}])})
     service.rest()
     assert names(service) == ["m0", "m1", "m3"]
@@ -214,11 +216,11 @@ def test_a_member_that_was_never_made_can_be_removed_by_its_name() -> None:
 def failed_group() -> tuple[Service, str]:
     """Three members; making a fourth failed, so that the group's stack is not COMPLETE."""
     service, stack_id = created(3)
-    service.cloud.weather.quota = 3
+    service.cloud.behaviour.quota = 3
     service.update(stack_id, {"grp": group(4)})
     service.rest()
     assert service.state(stack_id) == "UPDATE_FAILED"
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     return service, stack_id
 
 
@@ -231,7 +233,7 @@ def test_members_of_a_failed_group_stay() -> None:
 
 
 def test_a_rollback_keeps_the_members() -> None:
-    service = Service(Weather(quota=3))
+    service = Service(CloudBehaviour(quota=3))
     stack_id = service.create({"grp": group(3)}, disable_rollback=False)
     service.rest()
     before = service.servers()
@@ -243,7 +245,7 @@ def test_a_rollback_keeps_the_members() -> None:
 
 def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
     """The nested stack is still in progress when the second update comes."""
-    service, stack_id = created(3, Weather(build_s=3.0, delete_s=2.0))
+    service, stack_id = created(3, CloudBehaviour(build_s=3.0, delete_s=2.0))
     removed = [{"resource_list": ["0"]}]
     service.update(stack_id, {"grp": group(2, removal_policies=removed)})
     service.update(stack_id, {"grp": group(3, removal_policies=removed)})
@@ -252,7 +254,7 @@ def test_a_change_of_mind_in_the_middle_keeps_the_removed_names() -> None:
 
 
 def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
-    service, stack_id = created(3, Weather(delete_s=8.0))
+    service, stack_id = created(3, CloudBehaviour(delete_s=8.0))
     removing = template({"grp": group(2, removal_policies=[{"resource_list": ["0"]}])})
     service.stack_service.update(stack_id, StackRequest(removing))
     service.die_after_nested_act()
@@ -261,7 +263,7 @@ def test_an_update_of_a_group_carried_out_twice_is_the_same_update() -> None:
 
 
 def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated_by_itself() -> None:
-    service = Service(Weather(build_s=3.0))
+    service = Service(CloudBehaviour(build_s=3.0))
     stack_id = service.create({"grp": group(2), "t": reader("refs")})
     service.rest()
     child = service.child()
@@ -276,13 +278,13 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
 
 
 def test_a_nested_stack_has_as_much_time_as_its_owner() -> None:
-    service = Service(Weather(build_s=5000.0))
+    service = Service(CloudBehaviour(build_s=5000.0))
     stack_id = service.create({"grp": group(1)}, timeout_mins=120)
     assert service.child().deadline >= service.stack(stack_id).deadline
 
 
 def test_the_owner_learns_at_once_that_a_nested_stack_was_cancelled() -> None:
-    service = Service(Weather(build_s=60.0))
+    service = Service(CloudBehaviour(build_s=60.0))
     stack_id = service.create({"grp": group(1)})
     service.stack_service.cancel(service.child().id, roll_back=False)
     service.live(10)
@@ -293,11 +295,11 @@ def unhealed(service: Service, resources: dict[str, Any]) -> str:
     """Two servers; the second vanished, and making it anew was refused. What was in the way has gone since."""
     stack_id = service.create(resources)
     service.rest()
-    service.cloud.weather.quota = 1
+    service.cloud.behaviour.quota = 1
     service.cloud.vanish("server-2")
     service.live(65)
     assert len(service.servers()) == 1
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     return stack_id
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeostat.clouds.port import Answer, Creation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Terminal
 from homeostat.resources.families.node_groups import NodeGroup, NodePlace
 from tests.component.running import Service, server
@@ -57,8 +57,8 @@ def group(
 class Ordered(SimulatedCloud):
     """Notes in which order servers and their places come and go, and when."""
 
-    def __init__(self, now: Any, weather: Weather) -> None:
-        super().__init__(now, weather)
+    def __init__(self, now: Any, behaviour: CloudBehaviour) -> None:
+        super().__init__(now, behaviour)
         self.clock = now
         self.full = False
         self.order: list[str] = []
@@ -85,8 +85,10 @@ class Ordered(SimulatedCloud):
 
 
 class Balanced(Service):
-    def __init__(self, count: int, weather: Weather = Weather(build_s=2.0, delete_s=1.0), **more: Any) -> None:
-        super().__init__(cloud=lambda clock: Ordered(clock.now, weather))
+    def __init__(
+        self, count: int, behaviour: CloudBehaviour = CloudBehaviour(build_s=2.0, delete_s=1.0), **more: Any
+    ) -> None:
+        super().__init__(cloud=lambda clock: Ordered(clock.now, behaviour))
         self.id = self.begin({**balancer(), **group(count, **more)}, internal_types={NodeGroup.name})
         self.rest(3600)
 
@@ -221,7 +223,7 @@ def test_a_place_that_cannot_be_made_fails_by_itself() -> None:
 
 
 def test_nothing_is_doubled_or_left_over_in_a_bad_cloud() -> None:
-    service = Balanced(3, Weather(build_s=2.0, faults=Faults(lost=0.2, refused=0.2)), beside=place())
+    service = Balanced(3, CloudBehaviour(build_s=2.0, faults=Faults(lost=0.2, refused=0.2)), beside=place())
     service.change(2, beside=place(), removed=[1])
     assert service.balanced == ["0", "2"]
     service.delete(service.id)

@@ -3,7 +3,7 @@ told of, as its deletion policy says."""
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.shards import orphans
@@ -28,10 +28,12 @@ def sweep(service: Service, *, for_s: float) -> None:
         service.observer.sweep()
 
 
-@pytest.mark.parametrize("weather", [Weather(), Weather(delete_s=3.0, listing_lag_s=2.0)], ids=["at once", "slow"])
+@pytest.mark.parametrize(
+    "behaviour", [CloudBehaviour(), CloudBehaviour(delete_s=3.0, listing_lag_s=2.0)], ids=["at once", "slow"]
+)
 @pytest.mark.shows("CV18")
-def test_what_turns_up_after_its_stack_is_gone_is_removed(weather: Weather) -> None:
-    service = Service(weather)
+def test_what_turns_up_after_its_stack_is_gone_is_removed(behaviour: CloudBehaviour) -> None:
+    service = Service(behaviour)
     stack_id = service.create({"disk": volume(), "other": server()})
     service.rest()
     disk = service.row(stack_id, "disk").handle
@@ -173,7 +175,7 @@ def test_what_could_not_be_deleted_and_is_not_found_then_is_removed_or_named(
     service.rest()
     disk = service.row(stack_id, "disk").handle
     service.cloud.change(disk, locked=True)
-    service.cloud.weather.faults = Faults(snapshot=1.0 if hindered == "snapshot" else 0.0)
+    service.cloud.behaviour.faults = Faults(snapshot=1.0 if hindered == "snapshot" else 0.0)
     service.delete(stack_id)
     service.live(30.0)
     assert service.state(stack_id) == "DELETE_FAILED"

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, ChangeNotice, Creation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.store import schema
@@ -30,8 +30,8 @@ def due(service: Service) -> int:
     return service.board.job_count
 
 
-def at_rest(weather: Weather | None = None) -> tuple[Service, str]:
-    service = Service(weather)
+def at_rest(behaviour: CloudBehaviour | None = None) -> tuple[Service, str]:
+    service = Service(behaviour)
     service.create({"a": server()})
     service.rest()
     service.clock.time += LIMITS.look_steady_s
@@ -68,14 +68,14 @@ def test_what_is_gone_is_news() -> None:
 def test_a_cloud_that_does_not_answer_is_no_news() -> None:
     service, handle = at_rest()
     service.cloud.vanish(handle)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.observer.round()
     assert due(service) == 0
     assert looked_at(service).presence == "present"
 
 
 def test_what_was_just_made_may_not_be_listed_yet() -> None:
-    service = Service(Weather(listing_lag_s=5.0))
+    service = Service(CloudBehaviour(listing_lag_s=5.0))
     service.begin({"a": server()})
     service.work()
     service.clock.time += 1.0
@@ -101,12 +101,12 @@ def test_observed_properties_are_kept_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weather", "after_s"),
-    [(Weather(build_s=30.0), LIMITS.look_busy_s), (Weather(), LIMITS.look_steady_s)],
+    ("behaviour", "after_s"),
+    [(CloudBehaviour(build_s=30.0), LIMITS.look_busy_s), (CloudBehaviour(), LIMITS.look_steady_s)],
     ids=["in progress", "at rest"],
 )
-def test_when_a_shard_is_looked_at_again(weather: Weather, after_s: float) -> None:
-    service = Service(weather)
+def test_when_a_shard_is_looked_at_again(behaviour: CloudBehaviour, after_s: float) -> None:
+    service = Service(behaviour)
     service.create({"a": server()})
     for _ in range(3):
         with service.db.read() as tx:
@@ -224,11 +224,11 @@ def test_an_outage_longer_than_patience_leaks_nothing() -> None:
     service = Service()
     give_up(service, "gone-1")
     make(service, "gone-1")
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     for _ in range(3):
         service.clock.time += PATIENCE_S / 2 + 1
         service.observer.sweep()
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.clock.time += LOOK_S
     service.observer.sweep()
     assert service.servers() == []
@@ -318,7 +318,7 @@ def test_an_older_answer_does_not_hide_newer_news() -> None:
 
 def test_what_is_changed_while_it_is_being_built_is_changed_back() -> None:
     """Found by the simulation: the look that showed it ready counted as judged, so nobody minded the difference."""
-    service = Service(Weather(build_s=3.0))
+    service = Service(CloudBehaviour(build_s=3.0))
     stack_id = service.create({"disk": volume(description="ours")})
     service.cloud.change("volume-1", description="theirs")
     service.live(10.0)
@@ -361,8 +361,8 @@ def test_an_answer_that_json_cannot_hold_breaks_no_pass() -> None:
 class Counted(SimulatedCloud):
     """Knows the kinds that were looked at."""
 
-    def __init__(self, clock: VirtualClock, weather: Weather) -> None:
-        super().__init__(clock.now, weather)
+    def __init__(self, clock: VirtualClock, behaviour: CloudBehaviour) -> None:
+        super().__init__(clock.now, behaviour)
         self.looks: list[str] = []
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
@@ -372,8 +372,8 @@ class Counted(SimulatedCloud):
 
 def looks_at(n: int, build_s: float, look_max_s: float) -> tuple[list[str], float]:
     """The kinds looked at while n servers and volumes are made, and when the stack was complete."""
-    weather = Weather(build_s=build_s, look_max_s=look_max_s)
-    service = Service(cloud=lambda clock: Counted(clock, weather))
+    behaviour = CloudBehaviour(build_s=build_s, look_max_s=look_max_s)
+    service = Service(cloud=lambda clock: Counted(clock, behaviour))
     assert isinstance(service.cloud, Counted)
     started = service.clock.now()
     service.create({f"s{i}": server() for i in range(n)} | {f"v{i}": volume() for i in range(n)})

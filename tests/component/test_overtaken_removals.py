@@ -8,7 +8,7 @@ import pytest
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import all_of
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.nested_stacks import overtaken_revisions
 from homeostat.desired.compiling import Definitions
@@ -17,7 +17,7 @@ from homeostat.model.desired import Identity
 from homeostat.store.stacks.revisions import Desired
 from tests.component.running import Service, double, group, server
 
-SLOW = Weather(build_s=10.0, delete_s=10.0)
+SLOW = CloudBehaviour(build_s=10.0, delete_s=10.0)
 PARAMETERS = {"n": {"type": "number"}, "rm": {"type": "comma_delimited_list", "default": ""}}
 GIVEN = {name: {"get_param": name} for name in PARAMETERS}
 

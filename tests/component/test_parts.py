@@ -10,7 +10,7 @@ from taskflow.jobs.base import JobPriority
 
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Answer, Change, Creation, Operation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import SET_ASIDE_S, run_pass
 from homeostat.desired.graphs import DesiredGraphs, compile_graph
@@ -366,7 +366,7 @@ class Breaking(SimulatedCloud):
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), Transient("busy")], ids=["a bug", "by the rules"])
 def test_an_adapter_that_raises_leaves_it_open_what_was_made(error: Exception) -> None:
-    service = Service(cloud=lambda clock: Breaking(clock.now, Weather(idempotent=False)))
+    service = Service(cloud=lambda clock: Breaking(clock.now, CloudBehaviour(idempotent=False)))
     assert isinstance(service.cloud, Breaking)
     service.cloud.broken = error
     stack_id = service.create({"a": server()})
@@ -427,7 +427,7 @@ class Choosy(SimulatedCloud):
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_value_that_an_adapter_cannot_take_fails_its_own_resource_alone(number: int) -> None:
-    service = Service(cloud=lambda clock: Choosy(clock.now, Weather(idempotent=False)))
+    service = Service(cloud=lambda clock: Choosy(clock.now, CloudBehaviour(idempotent=False)))
     resources = {f"s{each}": server(**({"metadata": {"a": "b"}} if each == number else {})) for each in range(5)}
     stack_id = service.create(resources)
     service.work()
@@ -457,17 +457,17 @@ def test_an_adapter_that_refuses_a_whole_batch_fails_each_of_it() -> None:
 
 
 def test_one_refusal_does_not_touch_the_rest_of_its_batch() -> None:
-    service = Service(Weather(quota=1))
+    service = Service(CloudBehaviour(quota=1))
     stack_id = service.create({"a": server(), "b": server()})
     assert service.states(stack_id) == {"a": "CREATE_COMPLETE", "b": "CREATE_FAILED"}
 
 
 def test_a_cloud_that_is_down_fails_nothing() -> None:
-    service = Service(Weather(faults=Faults(unreachable=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(unreachable=1.0)))
     stack_id = service.create({"a": server()})
     service.live(600)
     assert service.states(stack_id) == {"a": "CREATE_IN_PROGRESS"}
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
 

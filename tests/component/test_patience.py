@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import ChangeNotice
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.waiting import Why
 from tests.component.running import LIMITS, Service, double, group, server, volume
 from tests.component.test_explaining import explanations
@@ -20,7 +20,7 @@ def healing(build_s: float, *, minutes: int | None = 1, timeout_s: float = 3600.
     service.reconciler.limits = replace(LIMITS, stack_timeout_s=timeout_s)
     stack_id = service.create({"a": server(), "disk": volume()}, timeout_mins=minutes)
     service.rest()
-    service.cloud.weather.build_s = build_s
+    service.cloud.behaviour.build_s = build_s
     lose(service, service.servers()[0])
     return service, stack_id
 
@@ -63,7 +63,7 @@ def test_explain_says_when_the_time_is_over() -> None:
     ]
     acted_at = next(each.acted_at for each in service.rows(stack_id) if each.status == "IN_PROGRESS")
     assert fails_at == acted_at + MINUTE
-    service = Service(Weather(build_s=30.0))
+    service = Service(CloudBehaviour(build_s=30.0))
     other_id = service.create({"b": server(), "c": {**server(), "depends_on": "b"}}, timeout_mins=2)
     assert {each.explanation.name: each.explanation.fails_at for each in explanations(service, other_id)} == {
         "b": service.stack(other_id).deadline,
@@ -85,10 +85,10 @@ def test_what_gets_ready_after_its_time_was_over_is_well() -> None:
 @pytest.mark.parametrize("away_s", [2 * MINUTE, 4 * MINUTE])
 def test_what_became_ready_while_the_cloud_was_away_has_not_failed(away_s: float) -> None:
     service, stack_id = healing(50.0)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(away_s)
     assert healed_row(service, stack_id)[0] == "CREATE_IN_PROGRESS"
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(2 * MINUTE)
     assert healed_row(service, stack_id)[0] == "CREATE_COMPLETE"
     assert "CREATE_FAILED" not in "".join(service.story(stack_id))
@@ -96,15 +96,15 @@ def test_what_became_ready_while_the_cloud_was_away_has_not_failed(away_s: float
 
 def test_what_did_not_become_ready_while_the_cloud_was_away_fails_after_that() -> None:
     service, stack_id = healing(1e6)
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(4 * MINUTE)
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.live(2 * MINUTE)
     assert healed_row(service, stack_id)[0] == "CREATE_FAILED"
 
 
 def test_what_runs_on_in_a_stack_that_has_failed_ends() -> None:
-    service = Service(Weather(build_s=1e6))
+    service = Service(CloudBehaviour(build_s=1e6))
     stack_id = service.create({"a": server(), "b": double(wait_secs=5, fail=True)}, timeout_mins=1)
     service.rest()
     assert service.states(stack_id) == {"a": "CREATE_IN_PROGRESS", "b": "CREATE_FAILED"}
@@ -117,7 +117,7 @@ def test_what_is_healed_in_a_nested_stack_has_the_time_of_the_whole() -> None:
     service = Service()
     stack_id = service.create({"g": group(1)}, timeout_mins=2)
     service.rest()
-    service.cloud.weather.build_s = 1e6
+    service.cloud.behaviour.build_s = 1e6
     lose(service, service.servers()[0])
     service.live(MINUTE)
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -127,7 +127,7 @@ def test_what_is_healed_in_a_nested_stack_has_the_time_of_the_whole() -> None:
 
 @pytest.mark.parametrize("flavor", ["small", "large"])
 def test_what_became_ready_too_late_is_not_made_once_more_by_an_update(flavor: str) -> None:
-    service = Service(Weather(build_s=90.0))
+    service = Service(CloudBehaviour(build_s=90.0))
     stack_id = service.create({"a": server()}, timeout_mins=1)
     service.live(2 * MINUTE)
     assert (service.state(stack_id), service.states(stack_id)) == ("CREATE_FAILED", {"a": "CREATE_FAILED"})

@@ -9,14 +9,14 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.preview import Preview, all_of
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
 from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, changes, done, preview, random, state_of, together, value
 from tests.component.running import PROJECT, Service, double, group, server, template, volume
-from tests.simulation.templates import Gardener
+from tests.simulation.templates import TemplateMutator
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def test_what_is_left_alone_is_corrected_by_the_update_as_in_the_preview() -> No
 
 
 def test_a_preview_of_a_deletion_that_goes_on_under_another_policy() -> None:
-    service = Service(Weather(delete_s=1e9))
+    service = Service(CloudBehaviour(delete_s=1e9))
     resources = {"net": volume(), "srv": {**server(), "depends_on": "net"}}
     stack_id = service.create(resources)
     service.delete(stack_id)
@@ -337,7 +337,7 @@ SEEDS = 25
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_templates_become_what_the_preview_showed(seed: int) -> None:
     """What is not known beforehand may turn out to be as before: then less happens than the preview showed."""
-    gardener = Gardener(random_of.Random(seed), nested=True)
+    gardener = TemplateMutator(random_of.Random(seed), nested=True)
     service = Service()
     desired = replace(gardener.grow(), held={})
     stack_id = service.stack_service.create(PROJECT, None, "web", desired.request(disable_rollback=True))

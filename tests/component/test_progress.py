@@ -5,12 +5,12 @@ from typing import Any
 from sqlalchemy import select
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, template
 
-SLOW = Weather(build_s=30.0, delete_s=30.0)
+SLOW = CloudBehaviour(build_s=30.0, delete_s=30.0)
 
 
 def wanted(resources: dict[str, Any]) -> StackRequest:

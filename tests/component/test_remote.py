@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.desired.compiling import compile_desired
 from homeostat.desired.implied import graph_of
 from homeostat.model.desired import Identity
@@ -26,8 +26,8 @@ def remote_stack(service: Service) -> dict[str, Any]:
     return found
 
 
-def created(resource: dict[str, Any], weather: Weather | None = None) -> tuple[Service, str]:
-    service = Service(weather)
+def created(resource: dict[str, Any], behaviour: CloudBehaviour | None = None) -> tuple[Service, str]:
+    service = Service(behaviour)
     stack_id = service.create({"r": resource})
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
@@ -37,7 +37,7 @@ def created(resource: dict[str, Any], weather: Weather | None = None) -> tuple[S
 def test_a_stack_is_made_changed_and_removed() -> None:
     text = "heat_template_version: wallaby\nparameters: {a: {type: number}}"
     first = remote(template=text, parameters={"a": 1}, timeout=7)
-    service, stack_id = created(first, Weather(build_s=5.0, delete_s=5.0))
+    service, stack_id = created(first, CloudBehaviour(build_s=5.0, delete_s=5.0))
     row = service.row(stack_id, "r")
     made = remote_stack(service)
     assert (made["name"], made["region"], made["parameters"]) == (f"web-r-{row.key}", "", {"a": 1})
@@ -83,12 +83,12 @@ def test_what_vanished_is_made_anew() -> None:
 
 
 def test_a_stack_that_failed_there_fails_here_with_its_reason_and_is_updated_again() -> None:
-    service = Service(Weather(faults=Faults(error=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(error=1.0)))
     stack_id = service.begin({"r": remote()})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
     handle = service.row(stack_id, "r").handle
-    service.cloud.weather.faults.error = 0.0
+    service.cloud.behaviour.faults.error = 0.0
     service.cloud.change(handle, status="complete")
     service.update(stack_id, {"r": remote()})
     service.rest()
@@ -97,10 +97,10 @@ def test_a_stack_that_failed_there_fails_here_with_its_reason_and_is_updated_aga
 
 
 def test_a_lost_answer_makes_no_second_stack() -> None:
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     stack_id = service.begin({"r": remote()})
     service.work()
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert remote_stack(service)

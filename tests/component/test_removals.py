@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from tests.component.running import Service
@@ -65,7 +65,7 @@ def test_it_says_why_it_stays() -> None:
 
 
 def test_an_address_that_another_one_needs_becomes_free_first() -> None:
-    there = Service(Weather(build_s=5.0))
+    there = Service(CloudBehaviour(build_s=5.0))
     port = {"type": "OS::Neutron::Port", "properties": {"network": "n", "fixed_ips": [{"ip_address": "10.0.0.7"}]}}
     stack_id = there.create({"old": port, "data": volume(), "slow": double(value="1")})
     there.rest()
@@ -80,10 +80,10 @@ def test_an_address_that_another_one_needs_becomes_free_first() -> None:
 def test_what_is_refused_again_and_again_gets_the_place_of_what_holds_no_data() -> None:
     there = Service()
     stack_id = there.create({"net": {"type": "OS::Neutron::Net"}, "data": volume()})
-    there.cloud.weather.faults.refused = 1.0
+    there.cloud.behaviour.faults.refused = 1.0
     there.update(stack_id, {"other": {"type": "OS::Neutron::Net", "properties": {"name": "other"}}})
     there.live(10)
-    there.cloud.weather.faults.refused = 0.0
+    there.cloud.behaviour.faults.refused = 0.0
     there.live(1)
     assert len(volumes(there)) == 1 or there.state(stack_id) == "UPDATE_COMPLETE"
     there.rest()

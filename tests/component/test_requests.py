@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.encrypted_operations import operate
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation
@@ -122,7 +122,7 @@ def test_an_operation_that_fails_changes_nothing(converge: bool) -> None:
 
 
 def test_an_operation_that_fails_during_an_update_does_not_fail_the_update() -> None:
-    service = Nodes(weather=Weather(build_s=5.0))
+    service = Nodes(behaviour=CloudBehaviour(build_s=5.0))
     service.ask(operation("lock"), 0)
     service.work()
     asked = service.ask(operation("stop"), 0)
@@ -161,7 +161,7 @@ def test_an_operation_whose_answer_is_lost_is_repeated_by_the_next_owner(
 def test_an_operation_of_a_cloud_that_is_away_ends_with_its_time() -> None:
     service = Nodes()
     asked = service.ask(reboot(), 0, timeout_s=60)
-    service.cloud.weather.faults.refused = 1.0
+    service.cloud.behaviour.faults.refused = 1.0
     service.live(30.0)
     assert service.end(asked) is None
     service.live(60.0)
@@ -204,10 +204,10 @@ def test_a_password_is_in_no_row_no_event_and_no_log(caplog: pytest.LogCaptureFi
     service.db.use_keys(Keyring([b"k" * 64]))
     asked = service.ask(operation("change_password", admin_pass="very s3cret"), 0)
     assert "very s3cret" not in service.everything()
-    service.cloud.weather.faults.refused = 1.0
+    service.cloud.behaviour.faults.refused = 1.0
     service.live(30.0)
     assert "very s3cret" not in service.everything()
-    service.cloud.weather.faults.refused = 0.0
+    service.cloud.behaviour.faults.refused = 0.0
     service.live(30.0)
     assert service.ended(asked) == DONE
     assert service.cloud.passwords == {service.member(0).handle: "very s3cret"}
@@ -300,7 +300,7 @@ def test_a_lost_node_that_is_left_alone_is_recovered_on_request() -> None:
 
 
 def test_a_deletion_that_takes_too_long_fails_the_recovery_and_the_node_comes_back_later() -> None:
-    service = Nodes(weather=Weather(delete_s=100.0))
+    service = Nodes(behaviour=CloudBehaviour(delete_s=100.0))
     asked = service.ask(recreation(20), 0)
     service.live(50.0)
     status, reason = service.ended(asked)
@@ -311,7 +311,7 @@ def test_a_deletion_that_takes_too_long_fails_the_recovery_and_the_node_comes_ba
 
 
 def test_a_recovery_by_force_does_not_wait_for_the_deletion() -> None:
-    service = Nodes(weather=Weather(delete_s=100.0))
+    service = Nodes(behaviour=CloudBehaviour(delete_s=100.0))
     asked = service.ask(recreation(20, force=True), 0)
     service.live(15.0)
     assert service.end(asked) is None
@@ -324,13 +324,13 @@ def test_a_recovery_by_force_does_not_wait_for_the_deletion() -> None:
 
 def test_what_is_fenced_first_is_made_anew_once_it_is_seen_to_be_cut_off() -> None:
     service = Nodes()
-    service.cloud.weather.faults.fence = 1.0
+    service.cloud.behaviour.faults.fence = 1.0
     before = service.member(0).handle
     asked = service.ask(recreation(60, fence=["COMPUTE"]), 0)
     service.live(30.0)
     assert service.end(asked) is None
     assert before in service.servers()
-    service.cloud.weather.faults.fence = 0.0
+    service.cloud.behaviour.faults.fence = 0.0
     service.live(30.0)
     assert service.ended(asked) == DONE
     assert before not in service.servers()
@@ -338,7 +338,7 @@ def test_what_is_fenced_first_is_made_anew_once_it_is_seen_to_be_cut_off() -> No
 
 def test_what_cannot_be_fenced_is_not_made_anew() -> None:
     service = Nodes()
-    service.cloud.weather.faults.fence = 1.0
+    service.cloud.behaviour.faults.fence = 1.0
     servers = service.servers()
     asked = service.ask(recreation(20, fence=["COMPUTE"]), 0)
     service.live(60.0)
@@ -347,7 +347,7 @@ def test_what_cannot_be_fenced_is_not_made_anew() -> None:
 
 
 def test_a_recovery_survives_the_death_of_its_worker_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = Nodes(weather=Weather(build_s=2.0, delete_s=2.0))
+    service = Nodes(behaviour=CloudBehaviour(build_s=2.0, delete_s=2.0))
     asked = service.ask(recreation(60, fence=["COMPUTE"]), 0)
     deaths = 0
     for _ in range(100):
@@ -366,10 +366,10 @@ def test_a_recovery_survives_the_death_of_its_worker_at_every_step(monkeypatch: 
 
 
 def test_a_node_whose_creation_failed_is_made_on_request() -> None:
-    service = Nodes(weather=Weather(quota=1))
+    service = Nodes(behaviour=CloudBehaviour(quota=1))
     assert len(service.servers()) == 1
     (failed,) = [number for number in (0, 1) if not service.member(number).handle]
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     asked = service.ask(recreation(), failed)
     service.live(60.0)
     assert (service.ended(asked), len(service.servers())) == (DONE, 2)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.model.intent import LeftAlone
 from homeostat.store import schema
@@ -132,7 +132,7 @@ def test_a_failed_restoration_is_rolled_back_where_that_is_wanted() -> None:
     service, stack_id = stack_of(disable_rollback=False)
     id = take_snapshot(service, stack_id)
     service.update(stack_id, {"other": double(), "late": double()})
-    service.cloud.weather.faults.error = 1.0
+    service.cloud.behaviour.faults.error = 1.0
     service.snapshots.restore(stack_id, id)
     service.work()
     service.rest()
@@ -144,12 +144,12 @@ def test_a_failed_restoration_goes_on_when_the_stack_is_converged() -> None:
     service, stack_id = stack_of()
     id = take_snapshot(service, stack_id)
     service.update(stack_id, {"other": double()})
-    service.cloud.weather.faults.error = 1.0
+    service.cloud.behaviour.faults.error = 1.0
     service.snapshots.restore(stack_id, id)
     service.work()
     service.rest()
     assert service.state(stack_id) == "RESTORE_FAILED"
-    service.cloud.weather.faults.error = 0.0
+    service.cloud.behaviour.faults.error = 0.0
     service.live(10.0)
     with service.db.write() as tx:
         action_begin.converge(service.db, tx, stacks.live(service.db, tx, stack_id), service.clock.now(), 3600.0)
@@ -174,7 +174,7 @@ def test_an_update_wins_over_a_restoration_and_keeps_what_was_restored_by_then()
 
 def test_a_failure_deep_inside_has_its_path_and_is_mended_by_the_next_update() -> None:
     service, stack_id = stack_of(
-        Weather(faults=Faults(snapshot=1.0)), {"inner": {"type": "inner.yaml"}}, files=nested()
+        CloudBehaviour(faults=Faults(snapshot=1.0)), {"inner": {"type": "inner.yaml"}}, files=nested()
     )
     service.snapshots.take(stack_id, None)
     service.work()
@@ -182,7 +182,7 @@ def test_a_failure_deep_inside_has_its_path_and_is_mended_by_the_next_update() -
     assert service.state(stack_id) == "SNAPSHOT_FAILED"
     assert "resources.inner.resources.disk: its snapshot" in service.stack(stack_id).reason
     before = list(service.cloud.things("volume"))
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     service.update(stack_id, {"inner": {"type": "inner.yaml"}}, files=nested())
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence import rolling_update
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
@@ -172,7 +172,7 @@ def test_after_a_failure_the_failed_member_is_mended_before_the_next_batch() -> 
 
 
 def test_the_same_update_again_goes_on_where_the_series_stopped() -> None:
-    service = Service(Weather(quota=4))
+    service = Service(CloudBehaviour(quota=4))
     server: dict[str, Any] = {"type": "OS::Nova::Server"}
     server["properties"] = {"image": "i", "flavor": "f", "name": "m%index%"}
     policy = {"rolling_update": {"max_batch_size": 1, "min_in_service": 0}}
@@ -186,7 +186,7 @@ def test_the_same_update_again_goes_on_where_the_series_stopped() -> None:
     service.rest()
     assert service.state(stack_id) == "UPDATE_FAILED", "the replacement of a member is one server too many"
     assert set(before) <= set(service.servers())
-    service.cloud.weather.quota = 5
+    service.cloud.behaviour.quota = 5
     service.update(stack_id, {"grp": second, "other": server})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -435,7 +435,7 @@ def test_a_shard_that_has_something_left_to_do_is_not_left_alone_by_a_new_count(
 ) -> None:
     """What was lost and replaced while the group had failed waits until it has not; its members are not changed."""
     monkeypatch.setattr(members, "MEMBERS_PER_SHARD", 2)
-    service = Service(Weather(quota=4))
+    service = Service(CloudBehaviour(quota=4))
     stack_id = service.create({"grp": group(5)})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -444,7 +444,7 @@ def test_a_shard_that_has_something_left_to_do_is_not_left_alone_by_a_new_count(
     service.cloud.vanish(lost.handle)
     service.live(100.0)
     assert lost.key in {row.key for row in service.rows(child)}
-    service.cloud.weather.quota = None
+    service.cloud.behaviour.quota = None
     service.update(stack_id, {"grp": group(6)})
     service.rest()
     service.live(100.0)

@@ -245,7 +245,7 @@ def test_another_time_holds_at_once_for_members_that_are_being_given_the_definit
 ) -> None:
     """The first member takes long to be made: its time counts from the newest update."""
     group = Definition()
-    group.service.cloud.weather = replace(group.service.cloud.weather, build_s=400.0)
+    group.service.cloud.behaviour = replace(group.service.cloud.behaviour, build_s=400.0)
     group.change("2", progress_deadline=before_s)
     group.service.live(50)
     group.update("2", lambda found: found["group"]["update_policy"]["rollout"].update(progress_deadline=after_s))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
@@ -426,7 +426,7 @@ def test_a_server_that_is_gone_by_then_fails_the_group() -> None:
 
 
 def test_the_look_at_the_server_is_repeated_while_the_cloud_is_away() -> None:
-    service = Service(Weather(build_s=1.0, faults=Faults(refused=0.4)))
+    service = Service(CloudBehaviour(build_s=1.0, faults=Faults(refused=0.4)))
     model = like(service)
     launch = {**LAUNCH, "properties": {"InstanceId": model}}
     stack_id = service.create({**instances(AWS, launch, MinSize=1, MaxSize=1), "other": group_like(model)["group"]})

@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from tests.component.previewed import changes, preview
@@ -91,7 +91,7 @@ class Ordered(SimulatedCloud):
     """Notes in which order servers and their places come and go."""
 
     def __init__(self, now: Any) -> None:
-        super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
+        super().__init__(now, CloudBehaviour(build_s=2.0, delete_s=1.0))
         self.order: list[str] = []
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
@@ -223,7 +223,7 @@ def test_an_address_with_an_error_is_an_error_to_what_reads_it(names: list[str],
 
 
 def test_nothing_is_doubled_or_left_over_in_a_bad_cloud() -> None:
-    service = Service(Weather(build_s=2.0, faults=Faults(lost=0.2, refused=0.2)))
+    service = Service(CloudBehaviour(build_s=2.0, faults=Faults(lost=0.2, refused=0.2)))
     stack_id = service.create(balanced(3, ["elb"], elb=elb((80, 8080))))
     service.rest(3600)
     assert service.state(stack_id) == "CREATE_COMPLETE", service.states(stack_id)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Transient
 from homeostat.notifications.stack_notifications import StackNotifier
 from homeostat.store import schema
@@ -22,8 +22,8 @@ SCALING = "orchestration.autoscaling."
 class Heard:
     """A service, and what it sends about scaling."""
 
-    def __init__(self, template: dict[str, Any], weather: Weather | None = None) -> None:
-        self.service, self.bus = Service(weather), Bus()
+    def __init__(self, template: dict[str, Any], behaviour: CloudBehaviour | None = None) -> None:
+        self.service, self.bus = Service(behaviour), Bus()
         self.stack_id = self.service.create(template)
         self.service.rest()
         self.group = self.service.child()
@@ -99,7 +99,7 @@ def test_a_signal_that_changes_nothing_sends_nothing() -> None:
 
 
 def test_each_signal_in_one_action_begins_and_ends() -> None:
-    heard = Heard(resources(), Weather(build_s=10.0))
+    heard = Heard(resources(), CloudBehaviour(build_s=10.0))
     heard.signal()
     heard.service.live(2)
     heard.signal()
@@ -111,7 +111,7 @@ def test_each_signal_in_one_action_begins_and_ends() -> None:
 
 
 def test_a_signal_that_waits_for_a_snapshot_is_reported_when_it_is_applied() -> None:
-    heard = Heard(resources(), Weather(snapshot_s=20.0))
+    heard = Heard(resources(), CloudBehaviour(snapshot_s=20.0))
     heard.service.snapshots.take(heard.stack_id, "before")
     heard.service.live(5)
     heard.signal()
@@ -134,7 +134,7 @@ def test_a_failure_has_its_reason_and_the_members_that_there_are() -> None:
 
 
 def test_a_group_that_is_deleted_meanwhile_was_not_resized() -> None:
-    heard = Heard(resources(), Weather(build_s=60.0))
+    heard = Heard(resources(), CloudBehaviour(build_s=60.0))
     heard.signal()
     heard.service.live(2)
     heard.service.delete(heard.stack_id)

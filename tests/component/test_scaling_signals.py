@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.builtin.signals import metadata_of
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.resources.scaling_adjustments import Adjustment, AdjustmentType, adjusted
@@ -176,7 +176,7 @@ def test_a_signal_in_the_middle_of_a_rolling_update_lets_it_go_on() -> None:
 
 
 def test_a_signal_in_the_middle_of_a_snapshot_waits_for_its_end() -> None:
-    service = Service(Weather(snapshot_s=20.0))
+    service = Service(CloudBehaviour(snapshot_s=20.0))
     stack_id = service.create(resources())
     service.rest()
     id = str(service.snapshots.take(stack_id, "before").id)
@@ -196,7 +196,7 @@ def test_a_signal_in_the_middle_of_a_snapshot_waits_for_its_end() -> None:
 
 def test_signals_that_wait_are_counted_and_refused_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeostat.convergence.scaling.DEFERRED_MAX", 2)
-    service = Service(Weather(snapshot_s=20.0))
+    service = Service(CloudBehaviour(snapshot_s=20.0))
     stack_id = service.create(resources())
     service.rest()
     service.snapshots.take(stack_id, "before")

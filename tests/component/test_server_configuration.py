@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.resources import mime
 from tests.component.running import URL, Service, server
@@ -123,10 +123,10 @@ def test_the_transport_changes_in_place() -> None:
 
 
 def test_a_lost_answer_keeps_the_key_that_the_server_has() -> None:
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     stack_id = service.begin({"srv": configured()})
     service.work()
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.rest()
     (agent,) = service.records_of("server_agent")
     (handle,) = service.servers()

@@ -5,21 +5,21 @@ import json
 import pytest
 from sqlalchemy import select
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
 from tests.component.running import Service, double, server, volume
 
-SLOW = Weather(snapshot_s=5.0, delete_s=1.0)
+SLOW = CloudBehaviour(snapshot_s=5.0, delete_s=1.0)
 
 
 def snapshotted(**properties: object) -> dict[str, object]:
     return {**volume(**properties), "deletion_policy": "Snapshot"}
 
 
-def living(weather: Weather | None = None, **resources: dict[str, object]) -> tuple[Service, str, str]:
+def living(behaviour: CloudBehaviour | None = None, **resources: dict[str, object]) -> tuple[Service, str, str]:
     """A service with a complete stack of one volume (or of these resources): service, stack, handle of `disk`."""
-    service = Service(weather)
+    service = Service(behaviour)
     stack_id = service.create(resources or {"disk": snapshotted()})
     service.rest()
     return service, stack_id, service.row(stack_id, "disk").handle
@@ -81,7 +81,7 @@ def test_a_replaced_one_leaves_a_snapshot() -> None:
 
 
 def test_what_never_came_to_be_is_just_deleted() -> None:
-    service = Service(Weather(faults=Faults(error=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(error=1.0)))
     stack_id = service.create({"disk": snapshotted()})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -111,10 +111,10 @@ def _text(template: dict[str, object]) -> str:
 
 def test_a_lost_answer_makes_no_second_snapshot() -> None:
     service, stack_id, handle = living(SLOW)
-    service.cloud.weather.faults.lost = 1.0
+    service.cloud.behaviour.faults.lost = 1.0
     service.delete(stack_id)
     service.live(2.0)
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
     assert words(service, handle) == ["available"]
@@ -145,9 +145,9 @@ def test_a_worker_that_dies_between_the_snapshot_and_the_deletion_is_followed_by
 def test_an_outage_deletes_nothing() -> None:
     service, stack_id, handle = living(SLOW)
     service.delete(stack_id)
-    service.cloud.weather.faults.unreachable = 1.0
+    service.cloud.behaviour.faults.unreachable = 1.0
     service.live(30.0)
-    service.cloud.weather.faults.unreachable = 0.0
+    service.cloud.behaviour.faults.unreachable = 0.0
     assert list(service.cloud.things("volume")) == [handle]
     service.rest()
     assert service.state(stack_id) == "DELETE_COMPLETE"
@@ -166,11 +166,11 @@ def test_a_snapshot_whose_maker_died_is_made_anew() -> None:
 
 def failed() -> tuple[Service, str, str]:
     """A stack whose deletion has failed since its snapshot did."""
-    service, stack_id, handle = living(Weather(faults=Faults(snapshot=1.0)))
+    service, stack_id, handle = living(CloudBehaviour(faults=Faults(snapshot=1.0)))
     service.delete(stack_id)
     service.rest()
     assert service.state(stack_id) == "DELETE_FAILED"
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     return service, stack_id, handle
 
 
@@ -194,7 +194,7 @@ def test_asking_once_more_makes_another_snapshot() -> None:
 
 def hanging() -> tuple[Service, str, str]:
     """A volume was removed from the template, and its snapshot does not come to an end."""
-    service, stack_id, handle = living(Weather(snapshot_s=1e9), disk=snapshotted(), other=double())
+    service, stack_id, handle = living(CloudBehaviour(snapshot_s=1e9), disk=snapshotted(), other=double())
     service.update(stack_id, {"other": double()})
     service.live(5.0)
     assert service.states(stack_id)["disk"] == "DELETE_IN_PROGRESS"
@@ -212,13 +212,13 @@ def test_another_policy_frees_a_snapshot_that_hangs(policy: str, stays: bool) ->
 
 
 def test_a_replacement_whose_old_one_cannot_be_snapshotted_fails_at_once() -> None:
-    service, stack_id, old = living(Weather(faults=Faults(snapshot=1.0)))
+    service, stack_id, old = living(CloudBehaviour(faults=Faults(snapshot=1.0)))
     service.update(stack_id, {"disk": snapshotted(image="other")})
     service.live(5.0)
     assert service.state(stack_id) == "UPDATE_FAILED"
     assert "Resource DELETE failed" in service.stack(stack_id).reason
     assert old in service.cloud.things("volume")
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     service.update(stack_id, {"disk": snapshotted(image="other")})
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
@@ -227,7 +227,7 @@ def test_a_replacement_whose_old_one_cannot_be_snapshotted_fails_at_once() -> No
 
 
 def test_what_times_out_goes_on_when_it_is_asked_for_again() -> None:
-    service = Service(Weather(snapshot_s=90.0))
+    service = Service(CloudBehaviour(snapshot_s=90.0))
     stack_id = service.create({"disk": snapshotted()}, timeout_mins=1)
     service.rest()
     handle = service.row(stack_id, "disk").handle

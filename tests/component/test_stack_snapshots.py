@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks import snapshots
 from tests.component.running import Service, double, volume
@@ -52,7 +52,7 @@ def test_a_stack_that_is_busy_or_failed_or_suspended_is_refused() -> None:
     with pytest.raises(Rejected, match="already has an action") as refused:
         service.snapshots.take(stack_id, None)
     assert refused.value.code == 409
-    broken = Service(Weather(faults=Faults(error=1.0)))
+    broken = Service(CloudBehaviour(faults=Faults(error=1.0)))
     failed = broken.create({"disk": volume()})
     broken.rest()
     with pytest.raises(Rejected, match="CREATE_FAILED"):
@@ -70,7 +70,7 @@ def test_there_is_a_limit() -> None:
 
 
 def test_a_snapshot_that_fails_says_why_and_leaves_the_stack_as_it_is() -> None:
-    service, stack_id = stack_of(Weather(faults=Faults(snapshot=1.0)))
+    service, stack_id = stack_of(CloudBehaviour(faults=Faults(snapshot=1.0)))
     handles = {name: service.row(stack_id, name).handle for name in WEB}
     id = str(service.snapshots.take(stack_id, None).id)
     service.work()
@@ -81,7 +81,7 @@ def test_a_snapshot_that_fails_says_why_and_leaves_the_stack_as_it_is() -> None:
     assert "no room is left" in row.reason
     with pytest.raises(Rejected, match="only a complete one"):
         service.snapshots.restore(stack_id, id)
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     service.live(600.0)
     service.update(stack_id, {**WEB, "more": double()})
     service.rest()
@@ -95,11 +95,11 @@ def test_a_snapshot_that_fails_says_why_and_leaves_the_stack_as_it_is() -> None:
 
 
 def test_after_a_failed_snapshot_what_vanishes_is_healed_all_the_same() -> None:
-    service, stack_id = stack_of(Weather(faults=Faults(snapshot=1.0)))
+    service, stack_id = stack_of(CloudBehaviour(faults=Faults(snapshot=1.0)))
     service.snapshots.take(stack_id, None)
     service.work()
     service.rest()
-    service.cloud.weather.faults.snapshot = 0.0
+    service.cloud.behaviour.faults.snapshot = 0.0
     service.cloud.vanish(service.row(stack_id, "web").handle)
     service.live(120.0)
     assert len(service.servers()) == 1
@@ -108,7 +108,7 @@ def test_after_a_failed_snapshot_what_vanishes_is_healed_all_the_same() -> None:
 def test_what_a_user_changed_before_a_snapshot_failed_is_mended_by_the_next_update() -> None:
     """It was judged by the answer that told of the failure."""
     resources = {"disk": volume(description="mine")}
-    service, stack_id = stack_of(Weather(faults=Faults(snapshot=1.0)), resources)
+    service, stack_id = stack_of(CloudBehaviour(faults=Faults(snapshot=1.0)), resources)
     service.cloud.change(service.row(stack_id, "disk").handle, description="by hand")
     service.snapshots.take(stack_id, None)
     service.work()
@@ -146,7 +146,7 @@ def test_an_update_in_between_ends_it_and_nothing_is_leaked() -> None:
 
 
 def test_what_takes_too_long_is_failed() -> None:
-    service, stack_id = stack_of(Weather(snapshot_s=600.0), timeout_mins=1)
+    service, stack_id = stack_of(CloudBehaviour(snapshot_s=600.0), timeout_mins=1)
     id = str(service.snapshots.take(stack_id, None).id)
     service.rest()
     assert (service.state(stack_id), snapshot(service, stack_id, id).reason) == ("SNAPSHOT_FAILED", "Timed out")
@@ -154,10 +154,10 @@ def test_what_takes_too_long_is_failed() -> None:
 
 def test_lost_answers_make_no_second_snapshot() -> None:
     service, stack_id = stack_of(SLOW)
-    service.cloud.weather.faults.lost = 1.0
+    service.cloud.behaviour.faults.lost = 1.0
     service.snapshots.take(stack_id, None)
     service.live(3.0)
-    service.cloud.weather.faults.lost = 0.0
+    service.cloud.behaviour.faults.lost = 0.0
     service.rest()
     assert service.state(stack_id) == "SNAPSHOT_COMPLETE"
     assert len(service.cloud.all_snapshots()) == 2
@@ -202,11 +202,11 @@ def test_one_that_is_being_taken_or_restored_is_not_deleted() -> None:
 def test_an_outage_only_delays_a_deletion() -> None:
     service, stack_id = stack_of()
     id = take_snapshot(service, stack_id)
-    service.cloud.weather.faults.unreachable = 1.0
+    service.cloud.behaviour.faults.unreachable = 1.0
     service.snapshots.delete(stack_id, id)
     service.live(60.0)
     assert snapshot(service, stack_id, id).status == "IN_PROGRESS"
-    service.cloud.weather.faults.unreachable = 0.0
+    service.cloud.behaviour.faults.unreachable = 0.0
     service.live(30.0)
     assert snapshot(service, stack_id, id) is None
     assert service.cloud.all_snapshots() == []
@@ -230,11 +230,11 @@ def test_of_an_abandoned_stack_only_those_go_that_were_deleted_before() -> None:
     service, stack_id = stack_of()
     kept, deleted = take_snapshot(service, stack_id), take_snapshot(service, stack_id)
     stays = {copy_of(service, stack_id, kept, name) for name in ("web", "disk")}
-    service.cloud.weather.faults = Faults(unreachable=1.0)
+    service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.snapshots.delete(stack_id, deleted)
     service.moving.abandon(stack_id)
     service.rest()
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     sweep(service)
     assert {each["id"] for each in service.cloud.all_snapshots()} == stays
 

@@ -5,7 +5,7 @@ import pytest
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import graphs, members
@@ -181,11 +181,11 @@ def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_ma
     """Found by the simulation (seed 30233421): what was to replace it broke and went first, and nothing could be made
     in the place of that. Nobody knew any more that it had been replaced: it stood for its name, and hindered nothing.
     """
-    service, stack_id = made({"vol": volume()}, Weather(delete_s=5.0))
-    service.cloud.weather.faults = Faults(error=1.0)
+    service, stack_id = made({"vol": volume()}, CloudBehaviour(delete_s=5.0))
+    service.cloud.behaviour.faults = Faults(error=1.0)
     Marks(service.db).mark(stack_id, MarkRequest(unhealthy=True), {"": "vol"})
     service.live(3.0)
-    service.cloud.weather.quota = 1
+    service.cloud.behaviour.quota = 1
     service.live(30.0)
     replaced, unmade = sorted(service.rows(stack_id), key=lambda row: row.born)
     assert (replaced.status, replaced.replaced_by, unmade.action) == ("FAILED", unmade.key, "CREATE")
@@ -195,7 +195,7 @@ def test_what_was_replaced_is_not_suspended_in_the_place_of_what_could_not_be_ma
 
 
 def test_while_something_else_goes_on_a_stack_is_not_suspended() -> None:
-    service = Service(Weather(build_s=30.0))
+    service = Service(CloudBehaviour(build_s=30.0))
     stack_id = service.create({"srv": server()})
     assert refusal(service.actions.begin, stack_id, Action.SUSPEND) == "409 ActionInProgress"
 
@@ -209,7 +209,7 @@ def test_the_newest_revision_wins_while_a_stack_is_suspended() -> None:
 
 
 def test_trouble_of_the_cloud_holds_suspending_up_only() -> None:
-    service = Service(Weather(faults=Faults(refused=0.4, lost=0.3, unreachable=0.1)))
+    service = Service(CloudBehaviour(faults=Faults(refused=0.4, lost=0.3, unreachable=0.1)))
     stack_id = service.create({name: server() for name in "abcd"})
     service.rest(3000.0)
     for _ in range(3):
@@ -313,11 +313,11 @@ def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_over
     service, stack_id = made({"srv": server(metadata={"v": "1"})})
     service.actions.begin(stack_id, Action.SUSPEND)
     service.rest()
-    service.cloud.weather.faults = Faults(refused=1.0)
+    service.cloud.behaviour.faults = Faults(refused=1.0)
     service.actions.begin(stack_id, Action.RESUME)
     service.live(3.0)
     assert service.states(stack_id) == {"srv": "RESUME_IN_PROGRESS"}
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.cloud.vanish(*service.servers())
     service.update(stack_id, {"srv": server(metadata={"v": "2"})})
     service.rest()
@@ -329,12 +329,12 @@ def test_what_vanished_while_it_was_resumed_is_made_anew_by_the_update_that_over
 def test_what_differs_when_it_is_found_while_its_stack_is_asked_for_something_else_is_mended(action: Action) -> None:
     """Found by the simulation (seed 30231073): the answer to its creation was lost, and the stack never was complete.
     It was judged by the look that found it, and what a user had changed stayed so for ever."""
-    service = Service(Weather(faults=Faults(lost=1.0)))
+    service = Service(CloudBehaviour(faults=Faults(lost=1.0)))
     stack_id = service.create({"vol": volume(description="mine")})
     service.stack_service.cancel(stack_id, roll_back=False)
     (made,) = service.cloud.things("volume")
     service.cloud.change(made, description="by hand")
-    service.cloud.weather.faults = Faults()
+    service.cloud.behaviour.faults = Faults()
     service.actions.begin(stack_id, action)
     service.rest()
     service.live(1.0)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from homeostat.store.shards import health
 from homeostat.store.stacks import member_health
@@ -27,7 +27,7 @@ class Healed(Service):
     """A stack of these resources at rest."""
 
     def __init__(self, resources: dict[str, Any]) -> None:
-        super().__init__(Weather(build_s=1.0))
+        super().__init__(CloudBehaviour(build_s=1.0))
         self.id = self.create(resources)
         self.rest()
         assert self.state(self.id) == "CREATE_COMPLETE"

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.observability import tracing
 from tests.component.running import Service, server, template, volume
 
@@ -73,20 +73,20 @@ def test_batches_and_calls_belong_to_their_pass(spans: Spans, executor: ThreadPo
 
 
 def test_a_refusal_of_a_cloud_is_in_its_span(spans: Spans) -> None:
-    Service(Weather(faults=Faults(refused=1.0))).create({"a": server()})
+    Service(CloudBehaviour(faults=Faults(refused=1.0))).create({"a": server()})
     batch = spans()["perform"][0]
     assert (attribute(batch, "errors"), attribute(batch, "error")) == (1, "Transient: the cloud is busy")
 
 
 def test_a_call_that_fails_is_an_error(spans: Spans) -> None:
-    Service(Weather(faults=Faults(unreachable=1.0))).create({"a": server()})
+    Service(CloudBehaviour(faults=Faults(unreachable=1.0))).create({"a": server()})
     call = spans()["call"][0]
     assert not call.status.is_ok
     assert call.events[0].name == "exception"
 
 
 def test_a_round_of_looking_has_a_span_only_if_it_looks(spans: Spans) -> None:
-    service = Service(Weather(build_s=5.0))
+    service = Service(CloudBehaviour(build_s=5.0))
     service.observer.round()
     assert "round" not in spans()
     service.create({"a": server()})

@@ -8,7 +8,7 @@ import pytest
 from docs import examples
 from homeostat.builtin.server_agents import OWN
 from homeostat.clouds.port import Answer, Change, Creation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.status import Status
 from homeostat.resources.comparison import equal
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
@@ -25,7 +25,7 @@ class Watched(SimulatedCloud):
     """Counts what changes it."""
 
     def __init__(self, now: Any) -> None:
-        super().__init__(now, Weather(build_s=2.0, delete_s=1.0))
+        super().__init__(now, CloudBehaviour(build_s=2.0, delete_s=1.0))
         self.calls: list[str] = []
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:

@@ -3,7 +3,7 @@
 import pytest
 
 from docs import examples
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.resources.families.retired import RetiredType
 from homeostat.resources.registry import resource_type, types
 from homeostat.testing import Example, Setting, check_conforms
@@ -14,7 +14,7 @@ STRUCK = ("OS::Neutron::Net", "OS::Nova::KeyPair", "OS::Nova::Server")
 
 
 def simulated(setting: Setting) -> SimulatedCloud:
-    return SimulatedCloud(setting.now, Weather(build_s=2.0, delete_s=1.0, idempotent=False))
+    return SimulatedCloud(setting.now, CloudBehaviour(build_s=2.0, delete_s=1.0, idempotent=False))
 
 
 @pytest.mark.parametrize("case", ["schema", "pure"])

@@ -135,7 +135,7 @@ def test_another_value_of_an_update_is_sent_and_judged_anew(there: Service) -> N
 
 def test_what_a_busy_thing_shows_is_no_sign(there: Service) -> None:
     """A volume can be made read-only once it is there: it is, by what differs then."""
-    there.cloud.weather.build_s = 5.0
+    there.cloud.behaviour.build_s = 5.0
     there.cloud.keeps = True  # type: ignore[attr-defined]
     there.cloud.late = True  # type: ignore[attr-defined]
     stack_id = there.create({"disk": {"type": "OS::Cinder::Volume", "properties": {"size": 1, "read_only": True}}})
@@ -150,7 +150,7 @@ def records(ttl: int) -> dict[str, Any]:
 
 def test_what_a_busy_thing_shows_counts_where_all_is_stored_by_then(there: Service) -> None:
     """Records are pending until the name servers have them, and show what the service has made of ours before."""
-    there.cloud.weather.build_s = 5.0
+    there.cloud.behaviour.build_s = 5.0
     stack_id = there.create(records(600))
     there.live(600)
     assert there.state(stack_id) == "CREATE_COMPLETE"

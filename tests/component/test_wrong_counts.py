@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.port import Answer, Change, Creation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.observed import Observation
 from tests.component.running import Service, server, volume
 
@@ -51,7 +51,7 @@ def configured(**properties: Any) -> dict[str, Any]:
 
 
 def miscounting() -> tuple[Service, Miscounting]:
-    service = Service(cloud=lambda clock: Miscounting(clock.now, Weather(idempotent=False)))
+    service = Service(cloud=lambda clock: Miscounting(clock.now, CloudBehaviour(idempotent=False)))
     assert isinstance(service.cloud, Miscounting)
     return service, service.cloud
 

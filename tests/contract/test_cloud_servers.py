@@ -15,7 +15,7 @@ from homeostat.clouds.heat_api import Regions
 from homeostat.clouds.local.hypervisors import HOST
 from homeostat.clouds.local.server_boot import PASSWORD
 from homeostat.clouds.port import Answer, Creation, Operation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.kinds.compute import FENCES
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Observation, Presence
@@ -156,7 +156,7 @@ def test_a_locked_server_is_fenced_all_the_same(subject: Subject) -> None:
 
 
 def test_what_is_not_seen_to_be_cut_off_is_not_listed() -> None:
-    cloud = SimulatedCloud(lambda: 0.0, Weather(faults=Faults(fence=1.0)))
+    cloud = SimulatedCloud(lambda: 0.0, CloudBehaviour(faults=Faults(fence=1.0)))
     handle = present(cloud.create("server", [Creation("t", {"name": "web"})])[0]).handle
     seen = present(cloud.operate("server", [Operation(handle, "fence", {"what": ["COMPUTE"]})])[0]).properties
     assert (seen["fenced"], [*seen["not_fenced"]]) == ([], ["COMPUTE"])

@@ -13,7 +13,7 @@ from tests.waiting import until
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import Tree
 from homeostat.clouds.port import Answer, Change, Cloud, Creation, Operation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import snapshots_of
 
@@ -81,7 +81,7 @@ def simulated(path: Path) -> Iterator[Subject]:
     def rest(seconds: float) -> None:
         now[0] += seconds
 
-    yield Subject(SimulatedCloud(lambda: now[0], Weather(build_s=0.1, snapshot_s=0.1)), rest)
+    yield Subject(SimulatedCloud(lambda: now[0], CloudBehaviour(build_s=0.1, snapshot_s=0.1)), rest)
 
 
 ADAPTERS: dict[str, Callable[[Path], Iterator[Subject]]] = {"local": local, "simulated": simulated}

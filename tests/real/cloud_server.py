@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.observed import Observation
 from tests.real.processes import CONTEXT, end_with_the_tests
@@ -23,7 +23,7 @@ class CountingCloud(SimulatedCloud):
     """Knows how much it was asked to do. Asked twice with one token, it makes two things, and tells of it."""
 
     def __init__(self) -> None:
-        super().__init__(time.time, Weather(build_s=0.3, delete_s=0.1, idempotent=False))
+        super().__init__(time.time, CloudBehaviour(build_s=0.3, delete_s=0.1, idempotent=False))
         self._acts = 0
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:

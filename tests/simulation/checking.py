@@ -1,6 +1,5 @@
 """The world of health policies: groups with any policy, users who interfere with recoveries, workers that die."""
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,18 +16,18 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store.shards import health
-from tests.simulation.ailing import AilingWorld
+from tests.simulation.health_faults import HealthFaultWorld
 from tests.simulation.health_keeping import NETWORK, preserving
 from tests.simulation.health_policies import Spec, amended, prescribed, recovers_all, sees, with_urls
 from tests.simulation.health_rows import Member, read
 from tests.simulation.places import asks_urls, with_places
 from tests.simulation.taking import Takers
 from tests.simulation.templates import GROUP
-from tests.simulation.wards import NODES, Ward
+from tests.simulation.watched_groups import NODES, WatchedGroup
 
 MADE_WITHIN, STEPS = 400, 900
 """Steps in which groups are made without trouble, and those that follow."""
-HASTE = 0.07
+FAULT_RATE = 0.07
 """Chance at each step that something happens beside it."""
 FOLLOWED = 0.03
 """Chance at each step that a process that has died is followed by another one."""
@@ -38,13 +37,13 @@ CALM_SHARE = 0.5
 """Part of the policies that a user amends in the end although they would recover everything."""
 
 
-class CheckedWorld(AilingWorld):
-    """wards — its stacks with groups; those that were deleted are left out."""
+class CheckedWorld(HealthFaultWorld):
+    """watched_groups — its stacks with groups; those that were deleted are left out."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         rng = random.Random(f"checked {seed}")
-        self.wards: list[Ward] = []
+        self.watched_groups: list[WatchedGroup] = []
         self._created = self._sources = 0
         self._ends_now = False
         self._agreed: set[str] = set()
@@ -92,7 +91,7 @@ class CheckedWorld(AilingWorld):
             self._go_on()
         weights = [weight for weight, _ in self._acts]
         for _ in range(STEPS):
-            if self.rng.random() < HASTE:
+            if self.rng.random() < FAULT_RATE:
                 (act,) = self.rng.choices([act for _, act in self._acts], weights)
                 act()
             self._end_outages()
@@ -101,7 +100,7 @@ class CheckedWorld(AilingWorld):
             self._go_on()
 
     def _are_made(self) -> bool:
-        return all(each.stack_id for each in self.wards) and not any(
+        return all(each.stack_id for each in self.watched_groups) and not any(
             each.status == Status.IN_PROGRESS for each in self.all_stacks()
         )
 
@@ -125,22 +124,22 @@ class CheckedWorld(AilingWorld):
     def _create(self) -> None:
         rng = self.rng
         kind = rng.choice((NodeGroup.name, NodeGroup.name, GROUP))
-        ward = Ward(self._created, kind, rng.randint(2, 6), converges=kind == GROUP and rng.random() < 0.5)
-        ward.network = NETWORK if self._preserves and self._more.random() < 0.7 else ""
+        group = WatchedGroup(self._created, kind, rng.randint(2, 6), converges=kind == GROUP and rng.random() < 0.5)
+        group.network = NETWORK if self._preserves and self._more.random() < 0.7 else ""
         self._created += 1
-        self.wards.append(ward)
+        self.watched_groups.append(group)
         spec = self._prescribed() if rng.random() < 0.85 else None
 
         def create(stack_service: StackService) -> None:
-            ward.stack_id = stack_service.create("p", None, f"s{ward.number}", ward.request())
-            self.mended.add(ward.stack_id)
+            group.stack_id = stack_service.create("p", None, f"s{group.number}", group.request())
+            self.mended.add(group.stack_id)
 
-        self._request(create, f"create s{ward.number}: {ward}")
-        if not ward.converges:
+        self._request(create, f"create s{group.number}: {group}")
+        if not group.converges:
             off = ConvergenceSettings(exceptions={NODES: {"converge": False}})
-            self._act_on(lambda actions: actions.switch(ward.stack_id, off), f"leave s{ward.number} alone")
+            self._act_on(lambda actions: actions.switch(group.stack_id, off), f"leave s{group.number} alone")
         if spec is not None:
-            self._put(ward, spec)
+            self._put(group, spec)
 
     def _request(self, request: Callable[[StackService], object], story: str) -> None:
         """Served in order: by the first process that is there."""
@@ -155,68 +154,68 @@ class CheckedWorld(AilingWorld):
             api = alive[0]
             self._request(lambda _: act(api.actions), story)
 
-    def _ward(self) -> Ward | None:
+    def _watched(self) -> WatchedGroup | None:
         """Mostly one of which members are unhealthy."""
-        there = [each for each in self.wards if each.stack_id]
+        there = [each for each in self.watched_groups if each.stack_id]
         sick = {each.stack_id for each in self.laws.sick()}
         ailing = [each for each in there if self.group(each) in sick]
         chosen = ailing if ailing and self.rng.random() < 0.7 else there
         return self.rng.choice(chosen) if chosen else None
 
-    def group(self, ward: Ward) -> str:
+    def group(self, group: WatchedGroup) -> str:
         """Id of the stack of its members; "" if there is none."""
-        found = (each.handle for each in self.rows() if each.stack_id == ward.stack_id and each.name == NODES)
+        found = (each.handle for each in self.rows() if each.stack_id == group.stack_id and each.name == NODES)
         return next(found, "")
 
-    def ward_of(self, stack_id: str) -> Ward | None:
-        return next((each for each in self.wards if self.group(each) == stack_id), None)
+    def watched_of(self, stack_id: str) -> WatchedGroup | None:
+        return next((each for each in self.watched_groups if self.group(each) == stack_id), None)
 
     def changes(self, row: Member) -> bool:
-        ward, properties = self.ward_of(row.stack_id), read(row.properties)
+        group, properties = self.watched_of(row.stack_id), read(row.properties)
         kept = {name: properties[name] for name in ("flavor", "key_name") if name in properties}
-        return ward is None or kept != ward.properties  # one that is being deleted may have been changed before
+        return group is None or kept != group.properties  # one that is being deleted may have been changed before
 
     def wants(self, row: Member) -> bool:
-        ward = self.ward_of(row.stack_id)
-        return ward is None or int(row.name) < ward.count
+        group = self.watched_of(row.stack_id)
+        return group is None or int(row.name) < group.count
 
-    def _update(self, ward: Ward, story: str, **changes: int) -> None:
+    def _update(self, group: WatchedGroup, story: str, **changes: int) -> None:
         def update(stack_service: StackService) -> None:
-            before = {name: getattr(ward, name) for name in changes}
+            before = {name: getattr(group, name) for name in changes}
             for name, value in changes.items():
-                setattr(ward, name, value)
+                setattr(group, name, value)
             try:
-                stack_service.update(ward.stack_id, ward.request())
+                stack_service.update(group.stack_id, group.request())
             except Rejected:
                 for name, value in before.items():
-                    setattr(ward, name, value)
+                    setattr(group, name, value)
                 raise
-            if ward not in self.wards:
-                self.wards.append(ward)  # its deletion has been revoked by that
+            if group not in self.watched_groups:
+                self.watched_groups.append(group)  # its deletion has been revoked by that
 
-        self._request(update, f"update s{ward.number}: {changes}")
+        self._request(update, f"update s{group.number}: {changes}")
         self.laws.note(story)
 
     def _scale(self) -> None:
-        ward = self._ward()
-        if ward is not None:
-            self._update(ward, "scaled in the middle", count=self.rng.randint(1, 6))
+        group = self._watched()
+        if group is not None:
+            self._update(group, "scaled in the middle", count=self.rng.randint(1, 6))
 
     def _change(self) -> None:
-        ward = self._ward()
-        if ward is not None:
+        group = self._watched()
+        if group is not None:
             name = self.rng.choice(("flavor", "key"))
-            self._update(ward, "changed in the middle", **{name: self.rng.randrange(1, 4)})
+            self._update(group, "changed in the middle", **{name: self.rng.randrange(1, 4)})
 
     def _delete(self) -> None:
-        ward = self._ward()
-        if ward is not None and len(self.wards) > 1:
-            self._request(lambda stack_service: self._deleted(stack_service, ward), f"delete s{ward.number}")
+        group = self._watched()
+        if group is not None and len(self.watched_groups) > 1:
+            self._request(lambda stack_service: self._deleted(stack_service, group), f"delete s{group.number}")
 
-    def _deleted(self, stack_service: StackService, ward: Ward) -> None:
-        stack_service.delete(ward.stack_id)
-        if ward in self.wards:
-            self.wards.remove(ward)
+    def _deleted(self, stack_service: StackService, group: WatchedGroup) -> None:
+        stack_service.delete(group.stack_id)
+        if group in self.watched_groups:
+            self.watched_groups.remove(group)
         self.laws.note("deleted in the middle")
 
     def _check(self) -> None:
@@ -229,37 +228,49 @@ class CheckedWorld(AilingWorld):
         self._begin(Action.RESUME)
 
     def _begin(self, action: Action) -> None:
-        ward = self._ward()
-        if ward is not None:
-            self._act_on(lambda actions: actions.begin(ward.stack_id, action), f"{action.lower()} s{ward.number}")
+        group = self._watched()
+        if group is not None:
+            self._act_on(
+                lambda actions: actions.begin(group.stack_id, action),
+                f"{action.lower()} s{group.number}",
+            )
             self.laws.note(f"{action.lower()} in the middle")
 
     def _lock(self) -> None:
-        ward, ends = self._ward(), self.rng.choice((None, self.clock.time + 30.0))
+        group, ends = self._watched(), self.rng.choice((None, self.clock.time + 30.0))
         values = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": ends}
-        if ward is not None:
-            self._act_on(lambda actions: actions.lock(ward.stack_id, values, lambda _: True), f"lock s{ward.number}")
+        if group is not None:
+            self._act_on(
+                lambda actions: actions.lock(group.stack_id, values, lambda _: True),
+                f"lock s{group.number}",
+            )
             self.laws.note("locked in the middle")
 
     def _unlock(self) -> None:
-        ward = self._ward()
-        if ward is not None:
-            self._act_on(lambda actions: actions.unlock(ward.stack_id, lambda _: True), f"unlock s{ward.number}")
+        group = self._watched()
+        if group is not None:
+            self._act_on(
+                lambda actions: actions.unlock(group.stack_id, lambda _: True),
+                f"unlock s{group.number}",
+            )
 
     def _switch(self) -> None:
         """Convergence, of a group that is no cluster."""
-        ward = self._ward()
-        if ward is not None and ward.kind == GROUP:
-            ward.converges = not ward.converges
-            switches = ConvergenceSettings(exceptions={NODES: {} if ward.converges else {"converge": False}})
-            self._act_on(lambda actions: actions.switch(ward.stack_id, switches), f"switch s{ward.number} {switches}")
+        group = self._watched()
+        if group is not None and group.kind == GROUP:
+            group.converges = not group.converges
+            switches = ConvergenceSettings(exceptions={NODES: {} if group.converges else {"converge": False}})
+            self._act_on(
+                lambda actions: actions.switch(group.stack_id, switches),
+                f"switch s{group.number} {switches}",
+            )
 
     # -- members -----------------------------------------------------------------------------------------------------
 
     def _member(self) -> tuple[str, str] | None:
         """Stack and name of a member, mostly of one that is unhealthy."""
         sick = sorted((each.stack_id, each.name) for each in self.laws.sick())
-        groups = {self.group(each) for each in self.wards if each.stack_id}
+        groups = {self.group(each) for each in self.watched_groups if each.stack_id}
         rows = sorted((each.stack_id, each.name) for each in self.rows() if each.stack_id in groups)
         chosen = sick if sick and self.rng.random() < 0.8 else rows
         return self.rng.choice(chosen) if chosen else None
@@ -286,9 +297,9 @@ class CheckedWorld(AilingWorld):
 
     def _attach(self) -> None:
         """Another policy takes the place of the one that holds."""
-        ward = self._ward()
-        if ward is not None:
-            self._put(ward, self._prescribed())
+        group = self._watched()
+        if group is not None:
+            self._put(group, self._prescribed())
             self.laws.note("another policy in the middle")
 
     def _prescribed(self) -> Spec:
@@ -300,12 +311,12 @@ class CheckedWorld(AilingWorld):
 
     def _move_places(self) -> None:
         """The policy that holds is asked from other places from now on, or others count more."""
-        ward = self._ward()
-        if ward is not None and ward.spec is not None and asks_urls(ward.spec):
-            self._put(ward, with_places(ward.spec, self._more, self.places))
+        group = self._watched()
+        if group is not None and group.spec is not None and asks_urls(group.spec):
+            self._put(group, with_places(group.spec, self._more, self.places))
             self.laws.note("other places in the middle")
 
-    def _put(self, ward: Ward, spec: Spec) -> None:
+    def _put(self, group: WatchedGroup, spec: Spec) -> None:
         """In one transaction or two, as clients do."""
         self._sources += 1
         source, at_once = f"policy{self._sources}", self.rng.random() < 0.3
@@ -314,58 +325,53 @@ class CheckedWorld(AilingWorld):
         def put(_: StackService) -> None:
             if at_once:
                 with api.db.write() as tx:
-                    self._take_away(tx, ward)
-                    self._bind(tx, ward, source, spec)
+                    self._take_away(tx, group)
+                    self._bind(tx, group, source, spec)
                 return
             with api.db.write() as tx:
-                self._take_away(tx, ward)
+                self._take_away(tx, group)
             with api.db.write() as tx:
-                self._bind(tx, ward, source, spec)
+                self._bind(tx, group, source, spec)
 
-        self._request(put, f"attach to s{ward.number} {source}: {spec['properties']}")
+        self._request(put, f"attach to s{group.number} {source}: {spec['properties']}")
 
-    def _take_away(self, tx: Connection, ward: Ward) -> None:
+    def _take_away(self, tx: Connection, group: WatchedGroup) -> None:
         if not self._ends_now:
-            health.detach(tx, ward.source, self.db.now_of(tx))
+            health.detach(tx, group.source, self.db.now_of(tx))
 
-    def _bind(self, tx: Connection, ward: Ward, source: str, spec: Spec, *, enabled: bool = True) -> None:
+    def _bind(self, tx: Connection, group: WatchedGroup, source: str, spec: Spec, *, enabled: bool = True) -> None:
         """As for a cluster: the policy holds for the members of its group."""
-        gone = tx.exec_driver_sql("SELECT 1 FROM stack WHERE id = ? AND deleted_at IS NULL", (ward.stack_id,))
-        bound = tx.exec_driver_sql("SELECT 1 FROM health_check WHERE stack_id = ?", (ward.stack_id,))
-        if gone.first() is None or bound.first() is not None or self._ends_now:
-            return
-        values = {"id": source, "source": source, "stack_id": ward.stack_id, "name": NODES, "members": True}
-        health.attach(tx, {**values, "spec": spec, "enabled": enabled}, self.db.now_of(tx))
-        ward.spec, ward.source, ward.enabled = spec, source, enabled
+        if not self._ends_now:
+            group.bind(tx, source, spec, self.db.now_of(tx), enabled=enabled)
 
     def _detach(self) -> None:
-        ward, api = self._ward(), self.apis[0]
-        if ward is None:
+        group, api = self._watched(), self.apis[0]
+        if group is None:
             return
 
         def detach(_: StackService) -> None:
             with api.db.write() as tx:
-                self._take_away(tx, ward)
+                self._take_away(tx, group)
             if not self._ends_now:
-                ward.spec = None
+                group.spec = None
 
-        self._request(detach, f"detach from s{ward.number}")
+        self._request(detach, f"detach from s{group.number}")
         self.laws.note("detached in the middle")
 
     def _toggle(self) -> None:
         """A policy is switched off, or on again."""
-        ward, api = self._ward(), self.apis[0]
-        if ward is None:
+        group, api = self._watched(), self.apis[0]
+        if group is None:
             return
 
         def toggle(_: StackService) -> None:
             if self._ends_now:
                 return
             with api.db.write() as tx:
-                health.switch(tx, ward.source, enabled=not ward.enabled, now=self.db.now_of(tx))
-            ward.enabled = not ward.enabled
+                health.switch(tx, group.source, enabled=not group.enabled, now=self.db.now_of(tx))
+            group.enabled = not group.enabled
 
-        self._request(toggle, f"switch the policy of s{ward.number}")
+        self._request(toggle, f"switch the policy of s{group.number}")
         self.laws.note("switched in the middle")
 
     # -- rest --------------------------------------------------------------------------------------------------------
@@ -374,54 +380,48 @@ class CheckedWorld(AilingWorld):
         super().calm()
         self.end_trouble()
         # Each fence of each recovery would take minutes, one after the other.
-        self.cloud.weather = replace(self.cloud.weather, faults=replace(self.cloud.weather.faults, fence=0.0))
+        self.cloud.behaviour = replace(self.cloud.behaviour, faults=replace(self.cloud.behaviour.faults, fence=0.0))
         for handle in self.cloud.things():
             self.cloud.change(handle, locked=False)
         for api in self.apis:
             api.requests.clear()
-        for ward in self.wards:
-            if ward.stack_id:
-                self._amend(ward)
+        for group in self.watched_groups:
+            if group.stack_id:
+                self._amend(group)
         self._revive()
         self._ends_now = True  # a request that is being served takes no policy away any more
 
-    def _amend(self, ward: Ward) -> None:
+    def _amend(self, group: WatchedGroup) -> None:
         """The policy is one that recovers everything by itself; what has none is brought back by convergence."""
-        self._read(ward)
-        spec = ward.spec
-        if spec is None or ward.unwatched:
-            self._converge_again(ward)
+        group.read(self.db.raw)
+        spec = group.spec
+        if spec is None or group.unwatched:
+            self._converge_again(group)
         elif not recovers_all(spec, self.places) or self.rng.random() < CALM_SHARE:
             with self.db.write() as tx:
-                self._take_away(tx, ward)
+                self._take_away(tx, group)
                 self._sources += 1
-                self._bind(tx, ward, f"policy{self._sources}", amended(spec, self.places))
-            self.note(f"amend the policy of s{ward.number}")
+                self._bind(tx, group, f"policy{self._sources}", amended(spec, self.places))
+            self.note(f"amend the policy of s{group.number}")
 
-    def _read(self, ward: Ward) -> None:
-        """What holds for it by what is stored: of a request that has failed, the commit may have succeeded, or not."""
-        chosen = "SELECT spec, source, enabled FROM health_check WHERE stack_id = ?"
-        found = self.db.raw.execute(chosen, (ward.stack_id,)).fetchone()
-        spec, ward.source, enabled = found or ("null", "", True)
-        ward.spec, ward.enabled = json.loads(spec), bool(enabled)
-
-    def _converge_again(self, ward: Ward) -> None:
-        ward.converges = True
+    def _converge_again(self, group: WatchedGroup) -> None:
+        group.converges = True
         try:
-            StackActions(self.db, 900.0).switch(ward.stack_id, ConvergenceSettings(exceptions={NODES: {}}))
+            StackActions(self.db, 900.0).switch(group.stack_id, ConvergenceSettings(exceptions={NODES: {}}))
         except Rejected as error:
             self.note(f"refused: {error}")
 
-    def _is_left_alone(self, ward: Ward) -> bool:
-        return any(each.id == ward.stack_id and NODES in (each.exceptions or {}) for each in self.all_stacks())
+    def _is_left_alone(self, group: WatchedGroup) -> bool:
+        return any(each.id == group.stack_id and NODES in (each.exceptions or {}) for each in self.all_stacks())
 
     def _revive(self) -> None:
         """People start what no policy sees, or what nothing brings back."""
-        wards = {self.group(each): each for each in self.wards if each.stack_id}
-        owners = {row.handle: wards.get(row.stack_id) for row in self.rows() if row.handle}
+        groups = {self.group(each): each for each in self.watched_groups if each.stack_id}
+        owners = {row.handle: groups.get(row.stack_id) for row in self.rows() if row.handle}
         for handle, server in sorted(self.cloud.things("server").items()):
-            ward = owners.get(handle)
-            policy = policy_of(ward.spec) if ward is not None and ward.spec is not None and ward.enabled else None
+            group = owners.get(handle)
+            spec = group.spec if group is not None and group.enabled else None
+            policy = None if spec is None else policy_of(spec)
             if policy is None or not sees(policy, server, host_down=False):
                 self.cloud.change(handle, status="active")
                 self.laws.evidence.brought_back.add(handle)
@@ -433,14 +433,14 @@ class CheckedWorld(AilingWorld):
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
         self._free()
         self._agree()
-        for ward in self.wards:
-            self._read(ward)
-            if ward.stack_id and ward.unwatched and self._is_left_alone(ward):
-                self._converge_again(ward)  # it may have been refused while the stack was locked
-            elif ward.spec is not None and not recovers_all(ward.spec, self.places):
+        for group in self.watched_groups:
+            group.read(self.db.raw)
+            if group.stack_id and group.unwatched and self._is_left_alone(group):
+                self._converge_again(group)  # it may have been refused while the stack was locked
+            elif group.spec is not None and not recovers_all(group.spec, self.places):
                 # Another one was being attached in the moment in which everything became calm.
                 self._ends_now = False
-                self._amend(ward)
+                self._amend(group)
                 self._ends_now = True
         super()._jump(rested_at)
 
@@ -463,7 +463,10 @@ class CheckedWorld(AilingWorld):
 
     def _agree(self) -> None:
         """Everything of a kind is gone at once: the service believes that when users say so."""
-        there, groups = self.cloud.things("server"), {self.group(each): each for each in self.wards if each.stack_id}
+        there, groups = (
+            self.cloud.things("server"),
+            {self.group(each): each for each in self.watched_groups if each.stack_id},
+        )
         for row in self.rows():
             stands = row.stack_id in groups and row.replaced_by is None
             stands = stands and (row.status == Status.FAILED or groups[row.stack_id].unwatched)
@@ -489,6 +492,6 @@ class CheckedWorld(AilingWorld):
 
     def settle(self, within_s: float = 7200.0) -> None:
         # What an action has failed with may have been recovered by a policy.
-        self.mended.update(self.group(each) for each in self.wards if each.stack_id)
+        self.mended.update(self.group(each) for each in self.watched_groups if each.stack_id)
         super().settle(within_s)
         self.laws.check_rest(self.cloud)

@@ -177,11 +177,11 @@ class DisturbedWorld(SimulatedWorld):
         self._for_a_while(cloud, Faults(refused=1.0, retry_after_s=self.rng.choice((2.0, 30.0))), "limits rates")
 
     def _for_a_while(self, cloud: WatchedCloud, faults: Faults, story: str) -> None:
-        cloud.weather.faults = faults
+        cloud.behaviour.faults = faults
         until = self.clock.time + self.rng.choice((5.0, 30.0, 120.0))
 
         def end() -> None:
-            cloud.weather.faults = self._usual
+            cloud.behaviour.faults = self._usual
 
         self._ends.append((until, end))
         self.note(f"the cloud {story} until {until - 1_000_000:.2f}")

@@ -56,7 +56,7 @@ class CheckedCloud(WatchedCloud):
         return looks
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[CloudAnswer]:
-        if kind == "server" and self.weather.faults.unreachable < 1.0:
+        if kind == "server" and self.behaviour.faults.unreachable < 1.0:
             for each in intents:
                 self.on_create(each.token)
         return self._answered(kind, super().create(kind, intents))

@@ -5,13 +5,13 @@ from typing import Any
 
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import kind_of
-from tests.simulation.templates import SERVER, VOLUME, Gardener, Resources
+from tests.simulation.templates import SERVER, VOLUME, Resources, TemplateMutator
 from tests.simulation.trouble import TroubledWorld
 
 PORT = "OS::Neutron::Port"
 
 
-class HoldingGardener(Gardener):
+class HoldingGardener(TemplateMutator):
     """Grows servers on ports and addresses, which boot from volumes; nothing is wanted by two at a time."""
 
     def __init__(self, rng: random.Random, *, nested: bool) -> None:
@@ -94,7 +94,7 @@ class HoldingWorld(TroubledWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = HoldingGardener(self.rng, nested=seed % 2 == 0)
+        self._mutator = HoldingGardener(self.rng, nested=seed % 2 == 0)
 
     def settle(self, within_s: float = 7200.0) -> None:
         super().settle(within_s)

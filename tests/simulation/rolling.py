@@ -63,7 +63,7 @@ class RollingWorld(TroubledWorld):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.steps = self.rng.choice((30, 60, 250))
-        self._gardener = self._roller = Roller(self.rng, nested=True)
+        self._mutator = self._roller = Roller(self.rng, nested=True)
         self._acts += [(25.0, self._report_anything), (4.0, self._steer)]
         self.laws = RolloutLaws(self.db, lambda: self.clock.time)
         self.db.on_commit = self._committed
@@ -135,7 +135,7 @@ class RollingWorld(TroubledWorld):
         if self.rng.random() < 0.7:
             self._usual = Faults()
         for cloud in self.clouds.values():
-            cloud.weather.quota, cloud.weather.faults = None, self._usual
+            cloud.behaviour.quota, cloud.behaviour.faults = None, self._usual
         for process in self.processes:
             process.calm()
         self.replace_dead()

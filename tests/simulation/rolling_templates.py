@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from homeostat.model.rollout import CANARY, IMMEDIATE, ROLLING
-from tests.simulation.templates import GROUP, INNER, DesiredStack, Gardener, Resources
+from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources, TemplateMutator
 
 HANDLE, CONDITION = "OS::Heat::WaitConditionHandle", "OS::Heat::WaitCondition"
 SCALING_GROUP, SCALING_POLICY = "OS::Heat::AutoScalingGroup", "OS::Heat::ScalingPolicy"
@@ -15,7 +15,7 @@ VALUES = 4
 """Different metadata that a group may have."""
 
 
-class Roller(Gardener):
+class Roller(TemplateMutator):
     """Each stack that it grows has a group with metadata, and mostly a wait condition that depends on it."""
 
     def grow(self) -> DesiredStack:

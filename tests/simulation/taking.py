@@ -62,7 +62,7 @@ class Takers:
 
     def _give(self, kind: str, spec: dict[str, Any]) -> str:
         cloud = self._world.cloud
-        with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
+        with patch.object(cloud.behaviour, "faults", Faults()), patch.object(cloud.behaviour, "quota", None):
             handle = cloud.give(kind, spec)
         self._world.watcher.retained.add(handle)
         return handle

@@ -54,7 +54,7 @@ def _nested(resources: Resources) -> dict[str, Any]:
     return {**_template(resources), "parameters": {"given": {"type": "string", "default": "d"}}, "outputs": outputs}
 
 
-class Gardener:
+class TemplateMutator:
     """Grows templates and changes them. nested — whether nested stacks and groups are among them; careful —
     whether all else has data that is snapshotted when it goes; links — whether things are made of others, without which
     the cloud refuses them."""

@@ -104,7 +104,7 @@ class BalancingWorld(ScalingWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = Balancer(self.rng, nested=True)
+        self._mutator = Balancer(self.rng, nested=True)
         # Of their own, so that the rest of a world is what it would be without them.
         self._neighbours = random.Random(seed)
         self.checked = 0
@@ -127,7 +127,7 @@ class BalancingWorld(ScalingWorld):
 
     def _add_listener(self, cloud: WatchedCloud, balancer: str) -> None:
         spec = {"loadbalancer": balancer, "protocol": "TCP", "protocol_port": 7000 + len(cloud.theirs)}
-        with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
+        with patch.object(cloud.behaviour, "faults", Faults()), patch.object(cloud.behaviour, "quota", None):
             handle = cloud.give("listener", spec)
         self.note(f"{handle} is added to {balancer} by hand")
 

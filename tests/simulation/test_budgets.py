@@ -112,12 +112,12 @@ class BudgetWorld(ScalingWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = Budgeter(self.rng, nested=False)
+        self._mutator = Budgeter(self.rng, nested=False)
         self._acts = [(weight, act) for weight, act in self._acts if act not in (self._snapshot, self._adopt)]
         self._acts += [(8.0, self._mark), (14.0, self._disturb), (1.0, self._kill)]
         self._usual = replace(self._usual, error=self._usual.error / 5, refused=self._usual.refused / 5)
         for cloud in self.clouds.values():  # most updates get to their end
-            cloud.weather.quota, cloud.weather.faults = None, self._usual
+            cloud.behaviour.quota, cloud.behaviour.faults = None, self._usual
         self.first = self.later = self.full = self.spared = 0
         self._stood: dict[str, _Standing] = {}
         self._recent: list[dict[str, set[str]]] = []

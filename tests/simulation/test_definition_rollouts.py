@@ -116,7 +116,7 @@ class DefiningWorld(RollingWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = self._roller = Definer(self.rng, nested=True)
+        self._mutator = self._roller = Definer(self.rng, nested=True)
         self.laws = self.definitions = DefinitionLaws(self.db, lambda: self.clock.time)
 
     def check_rollouts(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import GROUP
 from tests.simulation.world import SimulatedWorld
@@ -26,9 +26,9 @@ STEPS = 250
 """Steps while the deletion waits for the disk."""
 
 
-def weather_of(rng: random.Random) -> Weather:
+def weather_of(rng: random.Random) -> CloudBehaviour:
     faults = Faults(unreachable=rng.choice((0.0, 0.05)), refused=rng.choice((0.0, 0.1)), lost=rng.choice((0.0, 0.1)))
-    return Weather(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((200.0, 400.0)), faults=faults)
+    return CloudBehaviour(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((200.0, 400.0)), faults=faults)
 
 
 class DeletedAroundWorld(SimulatedWorld):

@@ -104,7 +104,7 @@ class DrainingWorld(BudgetWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = self._drainer = Drainer(self.rng, nested=False)
+        self._mutator = self._drainer = Drainer(self.rng, nested=False)
         self.drained = self.in_pools = 0
         self._placed: set[str] = set()
         self._servers: dict[str, Server] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.kinds.effects import EFFECTS
 from homeostat.model.status import Status
@@ -35,7 +35,7 @@ class ChangingWorld(Service):
         self.rng = random.Random(f"effects {seed}")
         faults = Faults(lost=self.rng.choice((0.0, 0.2, 0.5)), refused=self.rng.choice((0.0, 0.1)))
         slow = self.rng.choice((0.0, 0.0, 10.0))
-        super().__init__(Weather(build_s=slow, delete_s=self.rng.choice((0.0, slow)), faults=faults))
+        super().__init__(CloudBehaviour(build_s=slow, delete_s=self.rng.choice((0.0, slow)), faults=faults))
         self.deaths = self.judged = 0
         self._deadly = self.rng.choice((0.0, 0.1, 0.3))
         self._execute = self.executor.execute

@@ -24,7 +24,7 @@ from homeostat.resources.discovery import Offer
 from tests.simulation import templates
 from tests.simulation.actors import InterruptibleCloud
 from tests.simulation.playing import replay, with_story
-from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
 from tests.simulation.wavering import WaveringWorld
 
 pytestmark = pytest.mark.heavy
@@ -145,7 +145,7 @@ class Disk(resource.Resource):
         return {name: look.properties[name] for name in ("description",) if name in look.properties}
 
 
-class DiskGardener(Gardener):
+class DiskGardener(TemplateMutator):
     def grow(self) -> DesiredStack:
         """With a disk in each stack."""
         desired = super().grow()
@@ -165,7 +165,7 @@ class DiskWorld(WaveringWorld):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         Disk.outside = dict(self.clouds)
-        self._gardener = DiskGardener(random.Random(f"disks {seed}"), nested=seed % 2 == 0)
+        self._mutator = DiskGardener(random.Random(f"disks {seed}"), nested=seed % 2 == 0)
 
     def things(self) -> dict[str, dict[str, Any]]:
         """What its row knows by the record's id, having heard of it early or never, is shown under that."""

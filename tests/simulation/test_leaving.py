@@ -15,7 +15,7 @@ from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.api.services.stacks import StackService
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import GROUP
 from tests.simulation.test_scaling import SCALING_GROUP
@@ -32,9 +32,9 @@ STEPS = 150
 """Steps after each request, at most."""
 
 
-def weather_of(rng: random.Random) -> Weather:
+def weather_of(rng: random.Random) -> CloudBehaviour:
     faults = Faults(unreachable=rng.choice((0.0, 0.05)), refused=rng.choice((0.0, 0.1)), lost=rng.choice((0.0, 0.1)))
-    return Weather(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((0.0, 2.0)), faults=faults)
+    return CloudBehaviour(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((0.0, 2.0)), faults=faults)
 
 
 class LeavingWorld(SimulatedWorld):

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from tests.simulation.templates import GROUP, DesiredStack
 from tests.simulation.world import SimulatedWorld
 
 NAMES = st.sampled_from(("red", "blue"))
-SLOW = Weather(build_s=2.0, delete_s=1.0, listing_lag_s=1.0, idempotent=False)
+SLOW = CloudBehaviour(build_s=2.0, delete_s=1.0, listing_lag_s=1.0, idempotent=False)
 
 Resource = tuple[str, str]
 """Kind (`server`, `volume`, `group`), and what is wanted of it: flavor, description, number of members."""

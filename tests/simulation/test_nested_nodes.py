@@ -13,18 +13,18 @@ import pytest
 
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.store.shards import health
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.wards import NODES, SEED
+from tests.simulation.watched_groups import NODES, SEED
 
 pytestmark = pytest.mark.heavy
 
 SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
 FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
-STEPS, HASTE, FOLLOWED = 900, 0.05, 0.03
+STEPS, FAULT_RATE, FOLLOWED = 900, 0.05, 0.03
 """Steps before the calm; chances at each that something happens beside it, and that the dead are followed."""
 SERVER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small"}}
 INSIDE = ("web", "db")
@@ -48,10 +48,10 @@ class NodesWorld(DisturbedWorld):
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"nodes {seed}")
         faults = Faults(unreachable=rng.choice((0.0, 0.05)), lost=rng.choice((0.0, 0.1)))
-        weather = Weather(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((0.0, 2.0)), faults=faults)
-        super().__init__(seed, weather, workers=rng.randint(1, 3), members_per_shard=rng.choice((2, 1000)))
+        behaviour = CloudBehaviour(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((0.0, 2.0)), faults=faults)
+        super().__init__(seed, behaviour, workers=rng.randint(1, 3), members_per_shard=rng.choice((2, 1000)))
         (self.cloud,) = self.clouds.values()
-        self._usual = self.cloud.weather.faults
+        self._usual = self.cloud.behaviour.faults
         self._ends: list[tuple[float, Callable[[], None]]] = []
         self._hidden = Counter[str]()
         self.count = rng.randint(2, 4)
@@ -68,7 +68,7 @@ class NodesWorld(DisturbedWorld):
         weighed += [(1, self._cut_off), (1, self._limit_rate), (1, self._set_clock), (1, self._wake_twice)]
         weights, acts = zip(*weighed, strict=True)
         for _ in range(STEPS):
-            if self.rng.random() < HASTE:
+            if self.rng.random() < FAULT_RATE:
                 self.rng.choices(acts, weights)[0]()
             self._end_outages()
             if self.rng.random() < FOLLOWED:
@@ -79,7 +79,7 @@ class NodesWorld(DisturbedWorld):
 
     def _create(self) -> str:
         """Without trouble: what health policies do for nodes that were never well is not of interest here."""
-        usual, self.cloud.weather.faults = self.cloud.weather.faults, Faults()
+        usual, self.cloud.behaviour.faults = self.cloud.behaviour.faults, Faults()
         member = {"type": "AWS::CloudFormation::Stack", "properties": {"TemplateURL": "node.yaml"}}
         wanted = {"count": self.count, "resource_def": member, "nodes": {"seed": f"{SEED}0", "format": "n-$3I"}}
         template = {**NODE, "resources": {NODES: {"type": NodeGroup.name, "properties": wanted}}}
@@ -94,7 +94,7 @@ class NodesWorld(DisturbedWorld):
         self.settle()
         self._homes = self.homes(stack_id)
         assert len(set(self._homes.values())) == self.count
-        self.cloud.weather.faults = usual
+        self.cloud.behaviour.faults = usual
         return stack_id
 
     def homes(self, stack_id: str) -> dict[str, str]:
@@ -133,7 +133,7 @@ class NodesWorld(DisturbedWorld):
         for _, end in self._ends:
             end()
         self._ends.clear()
-        self.cloud.weather = replace(self.cloud.weather, faults=Faults())
+        self.cloud.behaviour = replace(self.cloud.behaviour, faults=Faults())
 
     def settle(self, within_s: float = 7200.0) -> None:
         super().settle(within_s)

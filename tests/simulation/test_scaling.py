@@ -21,7 +21,7 @@ from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
 from tests.simulation.listing import list_members
 from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.templates import GROUP, DesiredStack, Gardener, Resources
+from tests.simulation.templates import GROUP, DesiredStack, Resources, TemplateMutator
 from tests.simulation.trouble import TroubledWorld
 
 pytestmark = pytest.mark.heavy
@@ -32,7 +32,7 @@ SCALING_GROUP, POLICY = "OS::Heat::AutoScalingGroup", "OS::Heat::ScalingPolicy"
 WAITING = "SELECT min(due_at) FROM deferred_signal"
 
 
-class Scaler(Gardener):
+class Scaler(TemplateMutator):
     """Most groups that it grows scale, and have policies; the first resources of each stack are such."""
 
     def grow(self) -> DesiredStack:
@@ -88,7 +88,7 @@ class ScalingWorld(TroubledWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, snapshots=True)
-        self._gardener = Scaler(self.rng, nested=True)
+        self._mutator = Scaler(self.rng, nested=True)
         self._acts += [(12.0, self._scale), (8.0, self._list)]
         self.scaled = 0
         self.waited = 0

@@ -22,7 +22,7 @@ from homeostat.model.status import Status
 from homeostat.resources import groups
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
 from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
 from tests.simulation.trouble import TroubledWorld
 
 pytestmark = pytest.mark.heavy
@@ -40,7 +40,7 @@ MEMBERS = """SELECT name, handle FROM resource WHERE stack_id = ? AND replaced_b
 REPORTS = "SELECT member, succeeded_at, failed_at FROM member_report WHERE key = ?"
 
 
-class Grouper(Gardener):
+class Grouper(TemplateMutator):
     """Each stack that it grows has a group of instances, which mostly waits for signals."""
 
     def grow(self) -> DesiredStack:
@@ -108,7 +108,7 @@ class SignalledWorld(TroubledWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = self._grouper = Grouper(self.rng, nested=True)
+        self._mutator = self._grouper = Grouper(self.rng, nested=True)
         self._acts.append((25.0, self._report))
         self.reported = 0
         self.batches = 0

@@ -16,7 +16,7 @@ from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
 from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.templates import DesiredStack, Gardener, Resources
+from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
 from tests.simulation.trouble import TroubledWorld
 from tests.simulation.world import SimulatedWorld
 
@@ -27,7 +27,7 @@ CONFIG, DEPLOYMENT = "OS::Heat::SoftwareConfig", "OS::Heat::SoftwareDeployment"
 LINKED = {CONDITION: ("handle", HANDLE), DEPLOYMENT: ("config", CONFIG)}
 
 
-class Configurer(Gardener):
+class Configurer(TemplateMutator):
     """Half of what it grows waits for signals."""
 
     def _simple(self, earlier: Resources) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class SignallingWorld(TroubledWorld):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._gardener = Configurer(self.rng, nested=self.rng.random() < 0.3)
+        self._mutator = Configurer(self.rng, nested=self.rng.random() < 0.3)
         self._acts.append((8.0, self._signal))
         self.signalled = 0
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.api.services.marks import MarkRequest
-from homeostat.clouds.simulated import Weather
+from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.status import Action, Status
 from homeostat.planner.actions import snapshot_state
 from tests.simulation.templates import DesiredStack
@@ -52,7 +52,7 @@ def test_a_deletion_that_forgets_the_newer_policy_is_found() -> None:
 
 
 def test_what_failed_its_check_fails_it_as_before_when_its_mark_ends() -> None:
-    with closing(SimulatedWorld(0, Weather(quota=0))) as world:
+    with closing(SimulatedWorld(0, CloudBehaviour(quota=0))) as world:
         api = world.apis[0]
         stack_id = api.stack_service.create("p", None, "web", DesiredStack({"disk": DISK}).request())
         world.settle()

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.api.services.marks import MarkRequest
 from homeostat.api.services.stacks import StackService
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.shards import brakes
@@ -19,7 +19,7 @@ from tests.simulation.doubting import Doubters
 from tests.simulation.governing import Governor
 from tests.simulation.losses import Losses
 from tests.simulation.moving import MovingWorld
-from tests.simulation.templates import DesiredStack, Gardener, Warden
+from tests.simulation.templates import DesiredStack, TemplateMutator, Warden
 from tests.simulation.unkept_values import UnkeptValues
 
 STEPS = 900
@@ -30,7 +30,7 @@ FOLLOWED = 0.02
 """Chance at each step that a process that has died is followed by another, as by the supervisor of a service."""
 
 
-def weather_of(rng: random.Random) -> Weather:
+def weather_of(rng: random.Random) -> CloudBehaviour:
     faults = Faults(
         unreachable=rng.choice((0.0, 0.05)),
         refused=rng.choice((0.0, 0.1)),
@@ -39,7 +39,7 @@ def weather_of(rng: random.Random) -> Weather:
         snapshot=rng.choice((0.0, 0.1)),
         retry_after_s=rng.choice((None, 1.0, 20.0)),
     )
-    return Weather(
+    return CloudBehaviour(
         build_s=rng.choice((0.0, 3.0)),
         delete_s=rng.choice((0.0, 2.0)),
         snapshot_s=rng.choice((0.0, 3.0)),
@@ -90,8 +90,8 @@ class TroubledWorld(MovingWorld):
             members_per_shard=rng.choice((2, 1000)),
             few=random.Random(f"few {seed}").choice((1, brakes.FEW)),
         )
-        self._gardener = Gardener(self.rng, nested=rng.random() < 0.6, careful=rng.random() < 0.3 or careful)
-        self._usual = next(iter(self.clouds.values())).weather.faults
+        self._mutator = TemplateMutator(self.rng, nested=rng.random() < 0.6, careful=rng.random() < 0.3 or careful)
+        self._usual = next(iter(self.clouds.values())).behaviour.faults
         self._desired: dict[str, DesiredStack] = {}
         self._created = 0
         self._beats = rng.random() < 0.5
@@ -143,7 +143,7 @@ class TroubledWorld(MovingWorld):
 
     def _add_losses(self, losers: random.Random, *, lossy: bool) -> None:
         if losers.random() < 0.4 or lossy:
-            self._gardener.links = losers.random() < 0.6 or lossy
+            self._mutator.links = losers.random() < 0.6 or lossy
             self._acts += Losses(self, losers).acts()
 
     def _always(self) -> list[tuple[float, Callable[[], None]]]:
@@ -177,7 +177,7 @@ class TroubledWorld(MovingWorld):
         """Volumes of others; one that a user may name is nowhere."""
         found = []
         for cloud in self.clouds.values():
-            with patch.object(cloud.weather, "faults", Faults()), patch.object(cloud.weather, "quota", None):
+            with patch.object(cloud.behaviour, "faults", Faults()), patch.object(cloud.behaviour, "quota", None):
                 found += [cloud.give("volume", {"size": 1}) for _ in range(2)]
         self.watcher.retained.update([*found, "volume-999999"])
         return found
@@ -248,7 +248,7 @@ class TroubledWorld(MovingWorld):
     def _create(self) -> None:
         name = f"s{self._created}"
         self._created += 1
-        desired = self._held(self._gardener.grow())
+        desired = self._held(self._mutator.grow())
         options = {
             "disable_rollback": self.rng.random() < 0.5,
             "timeout_mins": self.rng.choice((None, None, 1)),
@@ -264,7 +264,7 @@ class TroubledWorld(MovingWorld):
         stack_id = self._stack()
         if stack_id is None:
             return
-        desired = self._held(self._gardener.mutate(self._desired[stack_id]))
+        desired = self._held(self._mutator.mutate(self._desired[stack_id]))
         patch, look_first = self.rng.random() < 0.2, self.rng.random() < 0.1
 
         def update(stack_service: StackService) -> None:

@@ -9,7 +9,7 @@ from unittest.mock import patch
 from sqlalchemy import Table, select
 
 from homeostat.clock import Entropy
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.desired import members
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
@@ -68,7 +68,7 @@ class SimulatedWorld:
     def __init__(
         self,
         seed: int,
-        weather: Weather | None = None,
+        behaviour: CloudBehaviour | None = None,
         *,
         projects: tuple[str, ...] = ("p",),
         workers: int = 1,
@@ -84,7 +84,9 @@ class SimulatedWorld:
         self.few = few
         self.db = WatchedDatabase(self.clock.database, self.clock.monotonic)
         self.clouds = {
-            project: self.cloud_type(self.clock.now, replace(weather or Weather()), seed + place, 1000 * place + 1)
+            project: self.cloud_type(
+                self.clock.now, replace(behaviour or CloudBehaviour()), seed + place, 1000 * place + 1
+            )
             for place, project in enumerate(projects)
         }
         self.watcher = Watcher(self.db, list(self.clouds.values()))
@@ -190,8 +192,8 @@ class SimulatedWorld:
     def calm(self) -> None:
         """The end of all faults: the clouds are well, no process dies or freezes, users stop."""
         for cloud in self.clouds.values():
-            cloud.weather.faults = Faults()
-            cloud.weather.quota = None
+            cloud.behaviour.faults = Faults()
+            cloud.behaviour.quota = None
         for process in self.processes:
             process.calm()
         self.replace_dead()

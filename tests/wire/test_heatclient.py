@@ -446,12 +446,12 @@ def test_a_snapshot_that_hangs_is_seen_and_freed_by_another_policy(
     stack_id = heat.stacks.create(stack_name="hello", template=templates.DISK)["stack"]["id"]
     settled(http, stack_id, status="CREATE_COMPLETE")
     volume = heat.resources.get("hello", "disk").physical_resource_id
-    service.cloud.weather.snapshot_s = 1e9
+    service.cloud.behaviour.snapshot_s = 1e9
     try:
         heat.stacks.update("hello", template=templates.HELLO)
         until(lambda: service.cloud.snapshots(volume), "the snapshot to be asked for")
     finally:
-        service.cloud.weather.snapshot_s = 0.0
+        service.cloud.behaviour.snapshot_s = 0.0
     (leaving,) = (each for each in heat.resources.list("hello") if each.physical_resource_id == volume)
     assert leaving.resource_status == "DELETE_IN_PROGRESS"
     assert "snapshot" in leaving.resource_status_reason

@@ -50,7 +50,7 @@ class Patience:
     hang_s: float = 300.0
 
 
-class Turns:
+class HandlerPool:
     """The heartbeat of running handlers: renews their turns until they hang.
 
     Args:
@@ -134,7 +134,7 @@ class PluginClouds:
         self.classes = dict(classes)
         self.clouds = clouds
         self.patience = patience
-        self.turns = Turns(patience, monotonic) if monotonic is not None else None
+        self.turns = HandlerPool(patience, monotonic) if monotonic is not None else None
         self.executor: Executor | None = None
         if monotonic is not None and classes:
             self.executor = ThreadPoolExecutor(threads, "plugin")

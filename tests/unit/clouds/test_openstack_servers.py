@@ -12,7 +12,7 @@ import pytest
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.server_ports import PER_QUERY, TAG, TOKEN
-from homeostat.clouds.openstack.servers import LEFT, Servers
+from homeostat.clouds.openstack.servers import PORTS_ONLY_PREFIX, Servers
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InTags
 from homeostat.clouds.port import Change
@@ -174,7 +174,7 @@ def test_ports_that_no_server_got_are_deleted_and_those_of_one_that_is_there_are
     there, never, used = world.cloud.find("server", ["t-1", "t-2", "t-3"])
     assert there.handle == "there"
     assert never.presence is Presence.ABSENT
-    assert used.handle == f"{LEFT}t-3"
+    assert used.handle == f"{PORTS_ONLY_PREFIX}t-3"
     assert [each for each, _ in world.network.asked if each.startswith("DELETE")] == ["DELETE /ports/never"]
 
 

@@ -5,7 +5,7 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.port import Creation
-from homeostat.clouds.simulated import Faults, SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Rejected, Transient
 
 
@@ -29,7 +29,7 @@ def test_what_was_made_is_found_by_name_and_by_id() -> None:
 
 
 def test_a_cloud_that_does_not_answer_says_so() -> None:
-    cloud = SimulatedCloud(VirtualClock().now, Weather(faults=Faults(unreachable=1.0)))
+    cloud = SimulatedCloud(VirtualClock().now, CloudBehaviour(faults=Faults(unreachable=1.0)))
     with pytest.raises(Transient, match="does not answer"):
         cloud.resolve("image", ["cirros"])
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.plugins.lamps import SHOP, TYPE, Lamp
 
 from homeostat.clouds.port import Answer
-from homeostat.clouds.simulated import SimulatedCloud, Weather
+from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.observed import Observation, Presence
 from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.families.cinder import Volume
@@ -20,7 +20,7 @@ LAMP = Example({"watts": 40}, change={"watts": 25, "colour": "red"}, replace={"p
 
 
 def simulated(setting: Setting) -> SimulatedCloud:
-    return SimulatedCloud(setting.now, Weather(build_s=3.0, delete_s=2.0))
+    return SimulatedCloud(setting.now, CloudBehaviour(build_s=3.0, delete_s=2.0))
 
 
 @pytest.mark.heavy
@@ -93,7 +93,7 @@ class Shrinking(SimulatedCloud):
 
 
 def of(cloud: type[SimulatedCloud]) -> Callable[[Setting], SimulatedCloud]:
-    return lambda setting: cloud(setting.now, Weather(idempotent=False))
+    return lambda setting: cloud(setting.now, CloudBehaviour(idempotent=False))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from homeostat.clouds.port import Change, Creation
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.plugins import resource
-from homeostat.plugins.cloud import Patience, PluginCloud, PluginClouds, Turns
+from homeostat.plugins.cloud import HandlerPool, Patience, PluginCloud, PluginClouds
 from homeostat.plugins.things import GONE, Things, Turn
 from homeostat.plugins.types import kind_of_class
 from homeostat.store import schema
@@ -146,7 +146,7 @@ def test_a_handler_that_hangs_is_logged_once_and_when_it_ends(
     cloud: PluginCloud, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     turns, turn = (
-        Turns(Patience(hang_s=60.0), clock.monotonic),
+        HandlerPool(Patience(hang_s=60.0), clock.monotonic),
         Things(cloud._things.db, "p").begin(KIND, "row-1", SPEC),
     )
     assert turn is not None

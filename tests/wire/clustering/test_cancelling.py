@@ -18,12 +18,12 @@ from tests.wire.running import Running
 @contextlib.contextmanager
 def slow(service: Running) -> Iterator[None]:
     """In a cloud where making and deleting takes ten seconds."""
-    before = service.cloud.weather
-    service.cloud.weather = replace(before, build_s=10.0, delete_s=10.0)
+    before = service.cloud.behaviour
+    service.cloud.behaviour = replace(before, build_s=10.0, delete_s=10.0)
     try:
         yield
     finally:
-        service.cloud.weather = before
+        service.cloud.behaviour = before
 
 
 CANCELLED = {"action": {"status": "CANCELLED"}}

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from openstack import exceptions
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from tests.wire.clustering.lives import SERVER, done, made, members
 from tests.wire.running import Running
 
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_busy_refuses(
     api: Any, profile: Any, service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It stays busy: its cloud makes no server for now.
-    monkeypatch.setattr(service.cloud, "weather", Weather(faults=Faults(refused=1.0)))
+    monkeypatch.setattr(service.cloud, "behaviour", CloudBehaviour(faults=Faults(refused=1.0)))
     cluster = api.create_cluster(name="busy", profile_id=profile.id, desired_capacity=2)
     refused = api.scale_out_cluster(cluster, 1)
     assert (refused["code"], refused["error"]["type"]) == (409, "ResourceIsLocked")

@@ -24,7 +24,7 @@ PAUSE_MAX_S = 300.0
 """Longest pause that a service can ask for."""
 
 
-class Turns(Protocol):
+class RateGate(Protocol):
     """Turns that all processes share."""
 
     def take(self, service: str, rate: Rate, wanted: int, within_s: float) -> tuple[list[float], float]:
@@ -70,7 +70,7 @@ class Budget:
     def __init__(
         self,
         limits: Mapping[str, Rate] | None = None,
-        turns: Turns | None = None,
+        turns: RateGate | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -78,7 +78,7 @@ class Budget:
 
         Args:
             limits: Type of a service -> its limit; "" -> that of each other one. None for no limits.
-            turns: Turns that all processes share; needed where there are limits.
+            turns: RateGate that all processes share; needed where there are limits.
             monotonic: Clock of this process.
             sleep: Lets time pass.
         """

@@ -6,9 +6,9 @@ from ipaddress import ip_address, ip_network
 from typing import Any, ClassVar, cast
 
 from homeostat.clouds.openstack.answers import Missing
+from homeostat.clouds.openstack.child_list_cache import ChildListCache
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.load_balancing import BalancingCollection
-from homeostat.clouds.openstack.quiet_parents import QuietParents
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.port import Creation
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
@@ -33,7 +33,7 @@ class NestedCollection(BalancingCollection):
 
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
-        self._quiet = QuietParents(self.of)
+        self._quiet = ChildListCache(self.of)
 
     @property
     def parents(self) -> Collection:

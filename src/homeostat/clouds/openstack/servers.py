@@ -32,7 +32,7 @@ EVACUATE = "2.70"
 """A microversion in which a server that was running is so where it is evacuated to."""
 FILES = "2.56"
 """The last microversion in which a server can be made with files in it (`personality`)."""
-LEFT = "ports-of-"
+PORTS_ONLY_PREFIX = "ports-of-"
 """Begin of the handle of a server that is nothing but the ports made for it."""
 SNAPSHOTS = "homeostat-snapshots"
 """Tag of servers that have snapshots, so that others need not be asked for."""
@@ -98,14 +98,16 @@ class Servers(Collection):
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         """Return handle -> server, including deleted servers that have ports left."""
-        left = {each.removeprefix(LEFT) for each in handles if each.startswith(LEFT)}
-        wanted = {each for each in handles if not each.startswith(LEFT)}
+        left = {each.removeprefix(PORTS_ONLY_PREFIX) for each in handles if each.startswith(PORTS_ONLY_PREFIX)}
+        wanted = {each for each in handles if not each.startswith(PORTS_ONLY_PREFIX)}
         known = self._looks.things(partial(self._changes.ages, wanted)) if len(wanted) > 1 else {}
         found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
         singles, gone = self._singles(wanted - found.keys())
-        found |= singles | {handle: _remains(handle, ports) for handle, ports in gone.items()}
+        found |= singles | {handle: _ports_only(handle, ports) for handle, ports in gone.items()}
         tokens = self._ports.of_tokens(left)
-        return found | {LEFT + token: _remains(LEFT + token, ports) for token, ports in tokens.items()}
+        return found | {
+            PORTS_ONLY_PREFIX + token: _ports_only(PORTS_ONLY_PREFIX + token, ports) for token, ports in tokens.items()
+        }
 
     def _singles(self, handles: set[str]) -> tuple[dict[str, Wire], dict[str, Things]]:
         """Return those of these servers that exist, and what ports are left of each of the others.
@@ -143,7 +145,9 @@ class Servers(Collection):
         unused = {token: ports for token, ports in left.items() if not any(map(was_used, ports))}
         for token, ports in unused.items():
             self._ports.release(ports, token)
-        used = {token: _remains(LEFT + token, ports) for token, ports in left.items() if token not in unused}
+        used = {
+            token: _ports_only(PORTS_ONLY_PREFIX + token, ports) for token, ports in left.items() if token not in unused
+        }
         return completed | used
 
     def _completed(self, things: Sequence[Wire]) -> Things:
@@ -224,7 +228,7 @@ class Servers(Collection):
             Missing: It does not exist.
             Transient: Another deletion is needed: for its ports, or while Nova still keeps the server.
         """
-        if handle.startswith(LEFT):
+        if handle.startswith(PORTS_ONLY_PREFIX):
             return self._delete_remains(handle)
         thing = self._going(handle)
         if thing is None:
@@ -260,7 +264,7 @@ class Servers(Collection):
 
     def _delete_remains(self, handle: str) -> Wire | None:
         """Delete the ports made for a server that was not made, and the server if it was made after all."""
-        token = handle.removeprefix(LEFT)
+        token = handle.removeprefix(PORTS_ONLY_PREFIX)
         server = super().find([token]).get(token)
         if server is not None:
             return self.delete(self.handle_of(server))
@@ -471,7 +475,7 @@ class Servers(Collection):
             self._act(handle, "createImage", {"name": name, "metadata": self._images.properties_of(token)})
 
 
-def _remains(handle: str, ports: Sequence[Wire]) -> Wire:
+def _ports_only(handle: str, ports: Sequence[Wire]) -> Wire:
     """Return the server of which only ports are there."""
     names = ", ".join(str(each["name"] or each["id"]) for each in ports)
     fault = {"message": f"there is no such server, only the ports that were made for it: {names}"}

@@ -3,7 +3,7 @@
 An adapter like any other, for tests, benchmarks and dry runs. Many workers may share one `SimulatedCloud`.
 """
 
+from homeostat.clouds.simulated.behaviour import CloudBehaviour, Faults
 from homeostat.clouds.simulated.cloud import SimulatedCloud
-from homeostat.clouds.simulated.weather import Faults, Weather
 
-__all__ = ["Faults", "SimulatedCloud", "Weather"]
+__all__ = ["CloudBehaviour", "Faults", "SimulatedCloud"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clouds.simulated import hosts, servers, services
+from homeostat.clouds.simulated.behaviour import CloudBehaviour
 from homeostat.clouds.simulated.effects import Effects
 from homeostat.clouds.simulated.exclusive import Exclusive
 from homeostat.clouds.simulated.objects import (
@@ -24,7 +25,6 @@ from homeostat.clouds.simulated.objects import (
     fields_after,
     is_supported,
 )
-from homeostat.clouds.simulated.weather import Weather
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain, ambiguous
 from homeostat.model.observed import Observation, Presence, Remedy
@@ -67,7 +67,7 @@ class SimulatedCloud:
     """A cloud of plain data.
 
     Attributes:
-        weather: Its behaviour.
+        behaviour: Its behaviour.
         catalogue: Kind -> names that exist besides the things created here; for other kinds any name exists.
         messages: Name of a queue -> the messages posted to it.
         hosts: The hosts of servers, see `fail_host`.
@@ -82,7 +82,7 @@ class SimulatedCloud:
     def __init__(
         self,
         now: Callable[[], float],
-        weather: Weather | None = None,
+        behaviour: CloudBehaviour | None = None,
         seed: int = 0,
         first_number: int = 1,
         kinds: frozenset[str] | None = None,
@@ -91,15 +91,15 @@ class SimulatedCloud:
 
         Args:
             now: Clock, in seconds since the epoch.
-            weather: Its behaviour; None for a perfect cloud.
+            behaviour: Its behaviour; None for a perfect cloud.
             seed: Seed of its faults.
             first_number: Number of its first thing, so that several clouds need not use the same handles.
             kinds: Kinds that it has; None for all.
         """
         self.kinds = self.kinds if kinds is None else kinds
-        self.weather = weather or Weather()
-        self.listing_lag_s = self.weather.listing_lag_s
-        self.look_max_s = self.weather.look_max_s
+        self.behaviour = behaviour or CloudBehaviour()
+        self.listing_lag_s = self.behaviour.listing_lag_s
+        self.look_max_s = self.behaviour.look_max_s
         self.catalogue: dict[str, Collection[str]] = {}
         self.doubled: list[tuple[str, str]] = []
         self.messages: dict[str, list[Mapping[str, Any]]] = {}
@@ -121,7 +121,7 @@ class SimulatedCloud:
         self._changed = threading.Condition(self._lock)
 
     def of(self, project: str) -> "SimulatedCloud":
-        """Return the cloud of one project; projects share only the weather, the numbers and the change notices."""
+        """Return the cloud of one project; projects share only the behaviour, the numbers and the change notices."""
         with self._lock:
             if project not in self._projects:
                 mine = self._projects[project] = copy.copy(self)
@@ -255,7 +255,7 @@ class SimulatedCloud:
         return probability > 0 and self._random.random() < probability
 
     def _answering(self) -> None:
-        if self._chance(self.weather.faults.unreachable):
+        if self._chance(self.behaviour.faults.unreachable):
             raise Transient("the cloud does not answer")
 
     def _items(self, kind: str, act: Callable[[str, Any], Answer], items: Sequence[Any]) -> list[Answer]:
@@ -266,7 +266,7 @@ class SimulatedCloud:
             return [self._item(partial(act, kind, each)) for each in items]
 
     def _item(self, act: Callable[[], Answer]) -> Answer:
-        faults = self.weather.faults
+        faults = self.behaviour.faults
         if self._chance(faults.refused):
             return Transient("the cloud is busy", faults.retry_after_s)
         answer = act()
@@ -288,7 +288,7 @@ class SimulatedCloud:
         if kind in SNAPSHOTS:
             return self._look_at_snapshot(kind, handle)
         thing = self._things.get((kind, handle))
-        if thing is not None and self._now() < thing.created_at + self.weather.listing_lag_s:
+        if thing is not None and self._now() < thing.created_at + self.behaviour.listing_lag_s:
             return Observation(Presence.ABSENT, handle, seen_at=self._now(), reason="not listed yet")
         return self._observation(kind, handle)
 
@@ -332,10 +332,10 @@ class SimulatedCloud:
     def _create(self, kind: str, intent: Creation) -> Answer:
         made = self._by_token.get((kind, intent.token))
         if made is not None and self._true_look(kind, made).present:
-            if self.weather.idempotent:
+            if self.behaviour.idempotent:
                 return self._true_look(kind, made)
             self.doubled.append((kind, intent.token))
-        quota = self.weather.quota
+        quota = self.behaviour.quota
         if quota is not None and len(self._things) >= quota:
             return Terminal(f"Quota exceeded: {quota} things are allowed")
         number = next(self._numbers)
@@ -352,9 +352,9 @@ class SimulatedCloud:
         if kind == "server":
             properties["host"] = self.hosts.place(properties["host"])
         if kind in READY_STATUS:
-            broken = self._chance(self.weather.faults.error)
+            broken = self._chance(self.behaviour.faults.error)
             properties["status"] = "error" if broken else READY_STATUS[kind]
-        ready_at = now + self.weather.build_s if kind in BUILDING_STATUS else now
+        ready_at = now + self.behaviour.build_s if kind in BUILDING_STATUS else now
         self._things[kind, handle] = _Thing(kind, intent.token, properties, now, ready_at)
         self._by_token[kind, intent.token] = handle
         self._effects.note((kind, handle), properties)
@@ -417,7 +417,7 @@ class SimulatedCloud:
             parts = self._parts(kind, handle)
             if parts:
                 return Transient(f"{kind} {handle} is in use by {_names(parts)}")
-            thing.gone_at = self._now() + self.weather.delete_s
+            thing.gone_at = self._now() + self.behaviour.delete_s
         return replace(self._observation(kind, handle), not_found=thing is None)
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
@@ -442,7 +442,7 @@ class SimulatedCloud:
         return self._observation(kind, operation.handle)
 
     def _is_unseen(self) -> bool:
-        return self._chance(self.weather.faults.fence)
+        return self._chance(self.behaviour.faults.fence)
 
     def _operate_server(self, thing: _Thing, operation: Operation) -> Answer:
         of = servers.Servers(self._things, self._remove, self.hosts, self._is_unseen, self._now())
@@ -480,7 +480,7 @@ class SimulatedCloud:
             others = [key for key, each in parts.items() if key not in allowed or each.properties.get("locked")]
             if others:
                 return Terminal(f"{kind} {operation.handle} has parts that may not be deleted: {_names(others)}")
-            gone_at = self._now() + self.weather.delete_s
+            gone_at = self._now() + self.behaviour.delete_s
             for each in (*parts.values(), thing):
                 each.gone_at = each.gone_at or gone_at
         return self._observation(kind, operation.handle)
@@ -490,8 +490,8 @@ class SimulatedCloud:
         if any(each.token == arguments["token"] for each in mine):
             return
         now = self._now()
-        fault = "no room is left" if self._chance(self.weather.faults.snapshot) else ""
-        ready_at = now + self.weather.snapshot_s
+        fault = "no room is left" if self._chance(self.behaviour.faults.snapshot) else ""
+        ready_at = now + self.behaviour.snapshot_s
         made = _Snapshot(f"snapshot-{next(self._numbers)}", arguments["token"], arguments["name"], now, ready_at, fault)
         mine.append(made)
 

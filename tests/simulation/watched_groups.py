@@ -1,10 +1,14 @@
 """Stacks with one group each, for whose members a health policy may hold."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Connection
+
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.store.shards import health
 from tests.simulation.health_policies import Spec
 
 NODES = "nodes"
@@ -13,7 +17,7 @@ SEED = "4d5a4b2e-0000-4000-8000-00000000000"
 
 
 @dataclass
-class Ward:
+class WatchedGroup:
     """A stack with one group.
 
     network — of its members, "" for the one that their cloud chooses; spec, source — the policy that holds for it and
@@ -56,3 +60,20 @@ class Ward:
             "resources": {NODES: {"type": self.kind, "properties": wanted}},
         }
         return StackRequest(template, disable_rollback=True, internal_types={NodeGroup.name})
+
+    def bind(self, tx: Connection, source: str, spec: Spec, now: float, *, enabled: bool) -> None:
+        """Have a policy hold for the members, unless the stack is gone or has one."""
+        gone = tx.exec_driver_sql("SELECT 1 FROM stack WHERE id = ? AND deleted_at IS NULL", (self.stack_id,))
+        bound = tx.exec_driver_sql("SELECT 1 FROM health_check WHERE stack_id = ?", (self.stack_id,))
+        if gone.first() is None or bound.first() is not None:
+            return
+        values = {"id": source, "source": source, "stack_id": self.stack_id, "name": NODES, "members": True}
+        health.attach(tx, {**values, "spec": spec, "enabled": enabled}, now)
+        self.spec, self.source, self.enabled = spec, source, enabled
+
+    def read(self, raw: Any) -> None:
+        """Take what is stored for what holds: of a request that has failed, the commit may have succeeded, or not."""
+        chosen = "SELECT spec, source, enabled FROM health_check WHERE stack_id = ?"
+        found = raw.execute(chosen, (self.stack_id,)).fetchone()
+        spec, self.source, enabled = found or ("null", "", True)
+        self.spec, self.enabled = json.loads(spec), bool(enabled)

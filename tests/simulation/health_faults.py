@@ -8,7 +8,7 @@ from typing import Any
 
 import greenlet
 
-from homeostat.clouds.simulated import Faults, Weather
+from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.clouds.simulated.objects import HOSTS
 from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
@@ -36,7 +36,7 @@ WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")
 class CheckingWorker(Worker):
     """One whose rounds and passes the laws know of; place — from which it asks URLs."""
 
-    world: "AilingWorld"
+    world: "HealthFaultWorld"
     place: str
 
     def _count_superseded(self) -> None:
@@ -64,7 +64,7 @@ class CheckingWorker(Worker):
                 return
 
 
-def weather_of(rng: random.Random) -> Weather:
+def weather_of(rng: random.Random) -> CloudBehaviour:
     faults = Faults(
         unreachable=rng.choice((0.0, 0.0, 0.05)),
         refused=rng.choice((0.0, 0.05)),
@@ -73,7 +73,7 @@ def weather_of(rng: random.Random) -> Weather:
         fence=rng.choice((0.0, 0.5)),
         retry_after_s=rng.choice((None, 1.0)),
     )
-    return Weather(
+    return CloudBehaviour(
         build_s=rng.choice((0.0, 3.0)),
         delete_s=rng.choice((0.0, 2.0)),
         listing_lag_s=rng.choice((0.0, 0.0, 2.0)),
@@ -82,7 +82,7 @@ def weather_of(rng: random.Random) -> Weather:
     )
 
 
-class AilingWorld(DisturbedWorld):
+class HealthFaultWorld(DisturbedWorld):
     """laws — of health policies; cloud — the only one; places — that have workers; cut_off — those from which no URL is
     reached."""
 
@@ -96,12 +96,12 @@ class AilingWorld(DisturbedWorld):
         self._staff: list[CheckingWorker] = []
         self._looks_due: dict[str, float] = {}
         self._looks_read_at = -1
-        weather, workers = weather_of(rng), max(rng.randint(1, 3), len(self.places))
-        super().__init__(seed, weather, workers=workers, members_per_shard=rng.choice((2, 1000)))
+        behaviour, workers = weather_of(rng), max(rng.randint(1, 3), len(self.places))
+        super().__init__(seed, behaviour, workers=workers, members_per_shard=rng.choice((2, 1000)))
         (cloud,) = self.clouds.values()
         assert isinstance(cloud, CheckedCloud)
         self.cloud = cloud
-        self._usual = cloud.weather.faults
+        self._usual = cloud.behaviour.faults
         self._ends: list[tuple[float, Callable[[], None]]] = []
         self._hidden = Counter[str]()
         self._leapt = 0.0

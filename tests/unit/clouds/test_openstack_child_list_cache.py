@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from homeostat.clouds.openstack.quiet_parents import FULL_S, SETTLED_S, QuietParents
+from homeostat.clouds.openstack.child_list_cache import FULL_S, SETTLED_S, ChildListCache
 
 Wire = dict[str, Any]
 
@@ -14,7 +14,7 @@ class Lists:
         self.now = 0.0
         self.members: list[Wire] = [{"id": "m"}]
         self.count = 0
-        self.quiet = QuietParents(self._members_of, lambda: self.now)
+        self.quiet = ChildListCache(self._members_of, lambda: self.now)
 
     def _members_of(self, pool: str) -> list[Wire]:
         self.count += 1

@@ -26,7 +26,7 @@ class _Known:
     parts: Sequence[Wire]
 
 
-class QuietParents:
+class ChildListCache:
     """What one process knows of the parts of things. Safe to share between threads.
 
     The entry of a thing in the list of its kind tells when it was changed last, which a change of a part changes, too,

@@ -29,7 +29,7 @@ class Faults:
 
 
 @dataclass(slots=True)
-class Weather:
+class CloudBehaviour:
     """Behaviour of the cloud.
 
     Attributes:
