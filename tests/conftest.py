@@ -8,11 +8,14 @@ import zlib
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import CursorResult
 
 from homeostat.store.database import Database, sqlite_url
+from homeostat.store.sql import typed
 from tests import chromium, forked, homeostat_command, mariadb, openstack_client, postgresql, redis_server
 from tests.chromium import Browser
 from tests.databases import (
@@ -36,6 +39,19 @@ HEAVY = frozenset({"wire", "identity"})
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", help="run one of several equal parts of the tests: 1/2, 2/2")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compare the columns of each result with the class that `typed.rows` is given for it."""
+    typed_rows = typed.rows
+
+    def checked(kind: type[Any], found: CursorResult[Any]) -> Any:
+        columns, said = tuple(found.keys()), kind._fields
+        assert columns == said, f"{kind.__name__} has {said}, and the query {columns}"
+        return typed_rows(kind, found)
+
+    config.add_cleanup(functools.partial(setattr, typed, "rows", typed_rows))
+    vars(typed)["rows"] = checked
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 - `cells`: types of columns; `base`: the metadata of all tables
 - `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`, `health`: the tables, by subject
 - `servers`: those that only MariaDB and MySQL have
+- `rows`: what mypy takes their rows for
 """
 
 from homeostat.store.schema.base import Sequence, metadata

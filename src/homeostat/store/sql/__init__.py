@@ -8,5 +8,6 @@
 - `write_queue`: the queue of SQLite's writers
 - `notices`, `polled_notices`: wake-ups of other processes; `marks`: marks of running transactions
 - `timeline`: the time of the service; `sizes`: sizes of cells
+- `typed`: rows with a type
 - `migration`: bringing the schema to this version
 """

@@ -1,0 +1,565 @@
+"""What mypy takes the rows of the tables for: one attribute for each column, in the order of the table.
+
+A row that was read is SQLAlchemy's own `Row`, which behaves like these tuples; `store.sql.typed` says like which of
+them. JSON is `Any`: plain data, or `Lost` where it cannot be decrypted.
+"""
+
+from typing import Any, NamedTuple
+
+from homeostat.model.hooks import HookProgress
+from homeostat.model.intent import Intent
+from homeostat.model.marks import Marks
+from homeostat.model.node_health import NodeHealth
+from homeostat.model.rollout import RolloutSettings
+
+
+class StackRow(NamedTuple):
+    """A row of `stack`."""
+
+    id: str
+    project: str
+    name: str
+    owner: str | None
+    parent_id: str | None
+    parent_name: str | None
+    parent_key: str | None
+    parent_shard: int | None
+    root_id: str
+    depth: int
+    revision: int
+    complete_revision: int | None
+    rollback_to: int | None
+    action: str
+    status: str
+    reason: str
+    disable_rollback: bool
+    timeout_mins: int | None
+    deadline: float | None
+    converge: bool
+    observe_s: float | None
+    exceptions: Any | None
+    look_from: float | None
+    step_at: float | None
+    tags: Any | None
+    template_source: str | None
+    shards: int
+    created_at: float
+    updated_at: float | None
+    deleted_at: float | None
+    lock: Any | None
+    suspended: bool
+    user_project: str | None
+    spares: str | None
+    snapshot: Any | None
+    secret: bool | None
+    size: int
+    healing: Any | None
+    cooldown: Any | None
+
+
+class RevisionRow(NamedTuple):
+    """A row of `revision`."""
+
+    stack_id: str
+    number: int
+    kind: str
+    template: Any
+    parameters: Any
+    environment: Any
+    files: Any
+    intent: str
+    created_at: float
+    action: str
+    requested_by: str
+    request_id: str
+
+
+class SnapshotRow(NamedTuple):
+    """A row of `snapshot`."""
+
+    id: str
+    stack_id: str
+    name: str | None
+    action: str
+    status: str
+    reason: str
+    revision: int
+    data: Any | None
+    created_at: float
+    due_at: float | None
+
+
+class SnapshotPartRow(NamedTuple):
+    """A row of `snapshot_part`."""
+
+    token: str
+    snapshot_id: str
+    place: Any
+    name: str
+    kind: str
+    made: str
+
+
+class ShardRow(NamedTuple):
+    """A row of `shard`."""
+
+    stack_id: str
+    number: int
+    project: str
+    epoch: int
+    owner: str | None
+    lease_until: float
+    wake_at: float | None
+    wakes: int
+    priority: int
+    observe_at: float | None
+    settled_revision: int
+    failures: int
+    planned: int
+    done: int
+    look_from: float | None
+    looked_at: float | None
+    blind: str
+    reason: str
+    crashes: int
+    stored: int
+    healing: int
+    health_at: float | None
+    health_from: float | None
+    health_looked_at: float | None
+
+
+class ResourceRow(NamedTuple):
+    """A row of `resource`."""
+
+    key: str
+    stack_id: str
+    shard: int
+    name: str
+    type: str
+    version: int
+    handle: str
+    revision: int
+    action: str
+    status: str
+    reason: str
+    requires: Any
+    properties: Any
+    metadata: Any | None
+    deletion_policy: str
+    replaces: str | None
+    replaced_by: str | None
+    token: str
+    acted_at: float | None
+    due_at: float | None
+    asked_at: float | None
+    attempts: int
+    retries: int
+    intent: Intent | None
+    born: int
+    changed: int
+    resolved: int
+    judged: int
+    created_at: float
+    updated_at: float
+    called: str | None
+    external_id: str | None
+    hooks: HookProgress | None
+    marks: Marks | None
+    new_metadata: Any | None
+    drains_until: float | None
+
+
+class ResourceObservedRow(NamedTuple):
+    """A row of `resource_observed`."""
+
+    key: str
+    stack_id: str
+    resource_name: str
+    handle: str
+    presence: str
+    object: Any
+    reason: str
+    number: int
+    seen_at: float
+
+
+class ProfileRow(NamedTuple):
+    """A row of `profile`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    spec: Any
+    metadata: Any
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class PolicyRow(NamedTuple):
+    """A row of `policy`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    spec: Any
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class ClusterRow(NamedTuple):
+    """A row of `cluster`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    profile_id: str
+    min_size: int
+    max_size: int
+    desired_capacity: int
+    next_index: int
+    timeout: int
+    metadata: Any
+    config: Any
+    init_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class NodeRow(NamedTuple):
+    """A row of `node`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    cluster_id: str | None
+    stack_id: str
+    number: int
+    profile_id: str
+    role: str | None
+    metadata: Any
+    data: Any
+    own: bool
+    tainted: bool
+    leaving: bool
+    init_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class ClusterPolicyRow(NamedTuple):
+    """A row of `cluster_policy`."""
+
+    id: str
+    cluster_id: str
+    policy_id: str
+    enabled: bool
+    priority: int
+    data: Any | None
+    last_op: float | None
+    state: Any | None
+    attached_at: float | None
+
+
+class ReceiverRow(NamedTuple):
+    """A row of `receiver`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    cluster_id: str | None
+    action: str | None
+    actor: Any
+    params: Any
+    channel: Any
+    created_at: float
+    updated_at: float | None
+
+
+class ActionRow(NamedTuple):
+    """A row of `action`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    action: str
+    target: str
+    cluster_id: str | None
+    cause: str
+    stack_id: str | None
+    begun_after: int
+    timeout: int
+    status: str
+    status_reason: str
+    inputs: Any
+    outputs: Any
+    data: Any
+    start_time: float | None
+    end_time: float | None
+    created_at: float
+    updated_at: float | None
+    due_at: float | None
+
+
+class EventRow(NamedTuple):
+    """A row of `event`."""
+
+    seq: int
+    stack_id: str
+    name: str
+    key: str
+    handle: str
+    type: str
+    action: str
+    status: str
+    reason: str
+    at: float
+    requested_by: str
+    request_id: str
+
+
+class ResizeRow(NamedTuple):
+    """A row of `resize`."""
+
+    event: int
+    stack_id: str
+    adjustment: float
+    adjustment_type: str
+    before: int
+    after: int
+
+
+class EventSinkRow(NamedTuple):
+    """A row of `event_sink`."""
+
+    stack_id: str
+    digest: str
+    settings: Any
+    cursor: int
+    epoch: int
+    due_at: float
+    failures: int
+    failing_since: float | None
+    reason: str
+
+
+class MessageBusRow(NamedTuple):
+    """A row of `message_bus`."""
+
+    name: str
+    cursor: int
+    epoch: int
+    due_at: float
+    failures: int
+    failing_since: float | None
+    reason: str
+
+
+class HealthCheckRow(NamedTuple):
+    """A row of `health_check`."""
+
+    id: str
+    stack_id: str
+    name: str
+    members: bool
+    source: str
+    spec: Any
+    enabled: bool
+    created_at: float
+
+
+class NodeHealthRow(NamedTuple):
+    """A row of `node_health`."""
+
+    key: str
+    stack_id: str
+    shard: int
+    finding: str
+    again_at: float | None
+    health: NodeHealth
+
+
+class DeclaredHostRow(NamedTuple):
+    """A row of `declared_host`."""
+
+    stack_id: str
+    host: str
+    at: float
+    name: str
+    reason: str
+
+
+class VantageLookRow(NamedTuple):
+    """A row of `vantage_look`."""
+
+    stack_id: str
+    number: int
+    vantage: str
+    due_at: float
+    whole_at: float
+    looked_at: float | None
+    found: Any
+
+
+class RecoveryRow(NamedTuple):
+    """A row of `recovery`."""
+
+    id: int
+    stack_id: str
+    name: str
+    at: float
+    what: str
+    begins: bool
+    host: str | None
+
+
+class RecordRow(NamedTuple):
+    """A row of `record`."""
+
+    id: str
+    kind: str
+    project: str
+    token: str
+    link: str
+    object: Any
+    secret: Any | None
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class DeferredSignalRow(NamedTuple):
+    """A row of `deferred_signal`."""
+
+    id: int
+    stack_id: str
+    record_id: str
+    reason: str
+    due_at: float
+
+
+class TrustRow(NamedTuple):
+    """A row of `trust`."""
+
+    id: str
+    stack_id: str
+    project: str
+    user_id: str
+    trust_id: str
+    state: str
+    object: Any
+    created_at: float
+    due_at: float | None
+
+
+class WorkerRow(NamedTuple):
+    """A row of `worker`."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    board: str
+    started_at: float
+    seen_at: float
+
+
+class RolloutRow(NamedTuple):
+    """A row of `rollout`."""
+
+    key: str
+    stack_id: str
+    shard: int
+    name: str
+    members: str
+    state: str
+    settings: RolloutSettings
+    step: int
+    total: int
+    active: int
+    target: int
+    started_at: float
+    step_at: float
+    reported_at: float | None
+    approved: int
+    forgiven: int
+    alarm: str
+    due_at: float | None
+    reason: str
+    place: int
+    first: Any
+    zones: Any | None
+    subject: int | None
+    giving: int | None
+
+
+class ActiveMetadataUpdatesRow(NamedTuple):
+    """A row of `active_metadata_updates`."""
+
+    resource_id: str
+    instance_id: str
+    step: int
+    reported: int
+    status: str
+    said: str
+    reported_at: float | None
+
+
+class RolloutGateRow(NamedTuple):
+    """A row of `rollout_gate`."""
+
+    handle: str
+    key: str
+    bit: int
+    gates: int
+
+
+class MemberReportRow(NamedTuple):
+    """A row of `member_report`."""
+
+    key: str
+    member: str
+    succeeded_at: float | None
+    failed_at: float | None
+    said: str
+
+
+class RetainedRow(NamedTuple):
+    """A row of `retained`."""
+
+    project: str
+    kind: str
+    handle: str
+    stack_id: str
+    stack: str
+    name: str
+    reason: str
+    at: float
+
+
+class OrphanRow(NamedTuple):
+    """A row of `orphan`."""
+
+    token: str
+    kind: str
+    project: str
+    look_at: float
+    until: float
+    looked_at: float | None
