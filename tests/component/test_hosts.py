@@ -21,7 +21,7 @@ def checked(count: int = 6, *names: str, **more: object) -> Checked:
 def declared(service: Checked) -> list[dict[str, Any]]:
     """Hosts that are declared down, as users see them."""
     with service.db.read() as tx:
-        return [dict(each._mapping) for each in member_health.declared_hosts(tx, service.stack(service.id))]
+        return [each._asdict() for each in member_health.declared_hosts(tx, service.stack(service.id))]
 
 
 def hosts_of(service: Checked) -> set[str]:

@@ -246,6 +246,7 @@ def test_what_goes_wrong_is_sorted_by_who_must_act(
     with service.db.read() as tx:
         shard = shards.get(tx, job.stack_id, job.number)
     assert shard is not None
+    assert shard.wake_at is not None
     assert (shard.owner, shard.wake_at - service.clock.now(), shard.reason) == (None, until_s, reason)
 
 

@@ -128,6 +128,7 @@ def test_nothing_large_is_written_out_when_a_snapshot_is_taken(found: list[str])
     with service.db.read() as tx:
         kept = snapshots.get(tx, stack_id, snapshot_id)
     assert kept is not None
+    assert kept.data is not None
     assert kept.status == "COMPLETE"
     begun = kept.data["resources"]
     assert begun["a"]["metadata"] == {"large": LARGE}
@@ -145,6 +146,7 @@ def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: p
         kept = snapshots.get(tx, stack_id, snapshot_id)
         parts = snapshots.parts(tx, snapshot_id)
     assert kept is not None
+    assert kept.data is not None
     assert [sorted(each.get("resources", ())) for each in kept.data["resources"].values()] == [[], ["0", "1"]]
     assert len(parts) == 5
 

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy, forbidden
@@ -37,6 +37,7 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
 from homeostat.model.errors import stack_not_found
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 
 
@@ -103,7 +104,7 @@ class RequestContext:
         """Those whose shares this request counts for."""
         return sharers_of(self.project, self.caller.key)
 
-    def stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
+    def stack(self, tx: Connection, name: str, stack_id: str) -> StackRow:
         """Return the stack with this name and id, deleted ones included.
 
         Raises:
@@ -114,14 +115,14 @@ class RequestContext:
             raise stack_not_found(f"{name}/{stack_id}")
         return row
 
-    def reaches(self, stack: Row[Any]) -> bool:
+    def reaches(self, stack: StackRow) -> bool:
         """Return whether this request may see the stack: it belongs to the project, or the caller is an admin.
 
         The project of a stack's own users counts, too.
         """
         return self.project in (stack.project, stack.user_project) or self.caller.is_admin
 
-    def find(self, tx: Connection, name_or_id: str) -> Row[Any] | None:
+    def find(self, tx: Connection, name_or_id: str) -> StackRow | None:
         """Return the stack with this id (deleted ones included), else the oldest live one of this name."""
         return stacks.find(tx, self.project, name_or_id, everywhere=self.caller.is_admin)
 
@@ -139,14 +140,14 @@ class RequestContext:
         """Raises Rejected (Forbidden) naming the first of the types that the caller may not use."""
         return partial(self.service.policy.check_types, caller=self.caller, project=self.project)
 
-    def check_types_of(self, tx: Connection, stack: Row[Any]) -> None:
+    def check_types_of(self, tx: Connection, stack: StackRow) -> None:
         """Raise Rejected (Forbidden) naming a type of the stack, or of a nested one, that the caller may not use."""
         denied = self.service.policy.denied_types(self.caller, self.project)
         found = typed.found_in(tx, stack, denied) if denied else None
         if found is not None:
             raise forbidden(found)
 
-    def check_stack_user(self, tx: Connection, stack: Row[Any], resource: str) -> KeyHolder | None:
+    def check_stack_user(self, tx: Connection, stack: StackRow, resource: str) -> KeyHolder | None:
         """Return the resource that a stack user was created for; None where the caller is another user.
 
         Raises:
@@ -172,7 +173,7 @@ class RequestContext:
             raise stack_not_found(stack_id)
         return self.service.stack_service.entrusted(row.root_id, row.project, self.caller)
 
-    def live_stack(self, tx: Connection, name: str, stack_id: str) -> Row[Any]:
+    def live_stack(self, tx: Connection, name: str, stack_id: str) -> StackRow:
         row = self.stack(tx, name, stack_id)
         if row.deleted_at is not None:
             raise stack_not_found(f"{name}/{stack_id}")

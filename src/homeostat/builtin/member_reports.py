@@ -6,9 +6,8 @@ now, and wakes the group only then. Of several members that report last at once,
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.builtin.access_keys import KeyHolder, virtual_location
 from homeostat.builtin.reports import ID_LENGTH_MAX, SIGNAL, Body, one_line
@@ -25,6 +24,7 @@ from homeostat.store.builtin import records
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.stacks import member_reports, revisions
+from homeostat.store.stacks.member_reports import WaitingGroup, WaitingStack
 
 REPORTS_MAX = 10_000
 """Members whose reports a group keeps, besides two for each member that it should have."""
@@ -151,12 +151,14 @@ class MemberReports:
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
 
 
-def _waits(group: Row[Any]) -> bool:
+def _waits(group: WaitingGroup) -> bool:
     kind = type_of(group.type)
     return isinstance(kind, InstanceGroup) and kind.takes_reports(kind.complete(group.properties))
 
 
-def _may_decide(tx: Connection, key: str, waiting: Row[Any], said: MemberReport, failed_before: float | None) -> bool:
+def _may_decide(
+    tx: Connection, key: str, waiting: WaitingStack, said: MemberReport, failed_before: float | None
+) -> bool:
     """Return whether a batch at rest may be decided about by now.
 
     That is so after the first failure of a member, and once as many members have reported as the batch has.

@@ -7,9 +7,8 @@ A worker would ask the cloud; here the stored observations must do. The cost of 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.absences import awaited, beside
 from homeostat.convergence.stages.loading import load_world
@@ -26,6 +25,7 @@ from homeostat.planner.report.estimate import Chain, Durations, Estimate, critic
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.schema.rows import ShardRow, StackRow
 from homeostat.store.shards.away import NO_SHARD, unrest_of
 from homeostat.store.stacks import progress, revisions, stacks
 from homeostat.store.stacks.progress import Unseen
@@ -69,9 +69,9 @@ class ExplainedResource:
     """
 
     path: tuple[str, ...]
-    stack: Row[Any]
+    stack: StackRow
     explanation: Explanation
-    nested: Row[Any] | None
+    nested: StackRow | None
     cause: Cause | None
 
 
@@ -140,9 +140,9 @@ class Explainer:
         self._now = now
         self._rows_left = ROWS_MAX
         self._explanations: dict[tuple[str, int], list[Explanation]] = {}
-        self._nested_stacks: dict[str, Row[Any] | None] = {}
+        self._nested_stacks: dict[str, StackRow | None] = {}
 
-    def page(self, stack: Row[Any], limit: int, after: Place | None = None, depth: int = 0) -> Page:
+    def page(self, stack: StackRow, limit: int, after: Place | None = None, depth: int = 0) -> Page:
         """Return at most `limit` explanations in the order of shards, causes before what follows from them.
 
         Each is followed by the first ones of its nested stack, down to `depth` levels. Last come those of nested
@@ -161,7 +161,7 @@ class Explainer:
         busy = bool(found) or place is not None or after is not None
         return Page(found, place, explain_stack(stacks.facts(stack), busy, self._away(stack), asks=self._asks(stack)))
 
-    def of_resource(self, stack: Row[Any], name: str, depth: int = 0) -> list[ExplainedResource]:
+    def of_resource(self, stack: StackRow, name: str, depth: int = 0) -> list[ExplainedResource]:
         """Return the explanations of the resource and the leftovers of this name; none when they are at rest."""
         number = shard_of(name, stack.shards)
         found = []
@@ -171,7 +171,7 @@ class Explainer:
                 self._collect_below(each, found, (name,), progress.STACKS_MAX, depth)
         return found
 
-    def progress_of(self, stack: Row[Any], wanted: int, depth: int = 0) -> StackProgress:
+    def progress_of(self, stack: StackRow, wanted: int, depth: int = 0) -> StackProgress:
         """Return how far a stack has come, and how long it will take.
 
         Args:
@@ -200,7 +200,7 @@ class Explainer:
 
     # -- one shard ---------------------------------------------------------------------------------------------------
 
-    def _shard(self, stack: Row[Any], number: int) -> list[Explanation]:
+    def _shard(self, stack: StackRow, number: int) -> list[Explanation]:
         key = (stack.id, number)
         if key not in self._explanations:
             loaded = load_world(self._tx, self._definitions, stack.id, number, self._now, self._share, self._timeout_s)
@@ -209,7 +209,7 @@ class Explainer:
             self._explanations[key] = explain(world, self._shard_status(stack, loaded.shard), self._now)
         return self._explanations[key]
 
-    def _shard_status(self, stack: Row[Any], shard: Row[Any]) -> ShardStatus:
+    def _shard_status(self, stack: StackRow, shard: ShardRow) -> ShardStatus:
         # Whether any worker is alive is asked only where that would explain something: a shard is long overdue.
         late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
         return ShardStatus(
@@ -225,7 +225,7 @@ class Explainer:
 
     def _collect(
         self,
-        stack: Row[Any],
+        stack: StackRow,
         found: list[ExplainedResource],
         path: tuple[str, ...],
         limit: int,
@@ -261,7 +261,7 @@ class Explainer:
         if nested is not None:
             self._collect(nested, found, path, limit, None, depth - 1)
 
-    def _collect_nested(self, stack: Row[Any], found: list[ExplainedResource], limit: int, depth: int) -> None:
+    def _collect_nested(self, stack: StackRow, found: list[ExplainedResource], limit: int, depth: int) -> None:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
         below = progress.nested_stacks(self._tx, stack.id, depth) or []
         ids = [each.id for each in below]
@@ -274,12 +274,12 @@ class Explainer:
             if row is not None:
                 self._collect(row, found, paths[each.id], limit, None, 0)
 
-    def _explained(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
+    def _explained(self, stack: StackRow, number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
         nested = self._nested(each)
         shown = self._paused(each, nested) if nested is not None else each
         return ExplainedResource((*path, each.name), stack, shown, nested, self._cause(stack, number, path, each))
 
-    def _nested(self, each: Explanation) -> Row[Any] | None:
+    def _nested(self, each: Explanation) -> StackRow | None:
         """Return the row of the live nested stack that is the thing of a resource, None where it is no nested stack."""
         if kind_of(each.type) != STACK or not each.handle:
             return None
@@ -288,7 +288,7 @@ class Explainer:
             self._nested_stacks[each.handle] = row if row is not None and row.deleted_at is None else None
         return self._nested_stacks[each.handle]
 
-    def _cause(self, stack: Row[Any], number: int, path: tuple[str, ...], each: Explanation) -> Cause | None:
+    def _cause(self, stack: StackRow, number: int, path: tuple[str, ...], each: Explanation) -> Cause | None:
         """Follow the waiting to its end, through nested stacks as far as the budget reaches."""
         found = self._by_node(stack, number).get(each.cause, each)
         nested = self._nested(found)
@@ -301,20 +301,20 @@ class Explainer:
             nested = self._nested(found)
         return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
 
-    def _paused(self, each: Explanation, nested: Row[Any]) -> Explanation:
+    def _paused(self, each: Explanation, nested: StackRow) -> Explanation:
         return with_pause(each, stacks.facts(nested), self._away(nested), asks=self._asks(nested))
 
-    def _by_node(self, stack: Row[Any], number: int) -> Mapping[str, Explanation]:
+    def _by_node(self, stack: StackRow, number: int) -> Mapping[str, Explanation]:
         return {each.node: each for each in self._explanations[stack.id, number]}
 
-    def _first(self, stack: Row[Any]) -> Explanation | None:
+    def _first(self, stack: StackRow) -> Explanation | None:
         """Return the first explanation of a stack: what it waits for before all else; None where it is at rest."""
         for shard in progress.shards_to_explain(self._tx, stack, self._now, 0, 1):
             for each in self._shard(stack, shard.number):
                 return each
         return None
 
-    def _away(self, stack: Row[Any]) -> str:
+    def _away(self, stack: StackRow) -> str:
         """Return for which of its members the update of a group waits; "" if for none."""
         group = None if stack.action in NON_CHANGING_ACTIONS else self._group(stack)
         if group is None or rolling_update.is_over(group):
@@ -330,7 +330,7 @@ class Explainer:
 
     # -- groups that change in batches -------------------------------------------------------------------------------
 
-    def _later_members(self, stack: Row[Any], below: set[str]) -> tuple[int, int]:
+    def _later_members(self, stack: StackRow, below: set[str]) -> tuple[int, int]:
         """Count the members that later batches of rolling updates will change and create.
 
         These are in addition to what the counts of the shards say, which know only the batch under way. Counted are the
@@ -363,11 +363,11 @@ class Explainer:
             found += max(0, rolling_update.changed_later(group, *numbers_of(shard.number)) - shard.done)
         return found
 
-    def _asks(self, stack: Row[Any]) -> bool:
+    def _asks(self, stack: StackRow) -> bool:
         """Return whether the members of a group in progress have to report before it goes on."""
         return stack.step_at is not None and reports_of(self._group(stack)) is not None
 
-    def _pauses_s(self, stack: Row[Any]) -> float:
+    def _pauses_s(self, stack: StackRow) -> float:
         """Return the seconds that the remaining pauses between batches take at least; reports may take no time."""
         group = self._group(stack)
         if group is None or group.series is None or group.series.reports is not None:
@@ -378,7 +378,7 @@ class Explainer:
             return batches * pause_s
         return max(0.0, float(stack.step_at) - self._now) + max(0, batches - 1) * pause_s
 
-    def _group(self, stack: Row[Any]) -> GroupDefinition | None:
+    def _group(self, stack: StackRow) -> GroupDefinition | None:
         """Return the newest revision of a group in progress; None for any other stack."""
         if stack.parent_id is None or stack.status != Status.IN_PROGRESS:
             return None
@@ -386,7 +386,7 @@ class Explainer:
 
     # -- how long ----------------------------------------------------------------------------------------------------
 
-    def _rate(self, stack: Row[Any], tree: set[str]) -> tuple[float | None, Durations]:
+    def _rate(self, stack: StackRow, tree: set[str]) -> tuple[float | None, Durations]:
         """Return the resources a second that came to rest lately, and how long actions on each type took.
 
         The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
@@ -404,7 +404,7 @@ class Explainer:
         since = max(begun_at, done[0]) if full else begun_at
         return (len(done) / (self._now - since) if self._now > since else None), took
 
-    def _chain(self, stack: Row[Any], took: Durations, depth: int = DEPTH_MAX) -> Chain:
+    def _chain(self, stack: StackRow, took: Durations, depth: int = DEPTH_MAX) -> Chain:
         """Return the critical path through what this answer has looked at of a stack."""
         unfinished = [
             each

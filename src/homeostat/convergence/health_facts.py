@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.health_policy import health_policy
 from homeostat.clustering.policies import stored_policy
@@ -15,7 +15,9 @@ from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.status import Action, Status
 from homeostat.model.world import World
 from homeostat.resources import groups
+from homeostat.store.schema.rows import ShardRow
 from homeostat.store.shards import health
+from homeostat.store.shards.health import WatchedMember
 from homeostat.store.stacks import revisions
 
 REMOVING = "members are being removed, and until that is done health checks of the group are off"
@@ -38,7 +40,7 @@ def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:
     return {each.name: policy_of(each.spec) for each in checks}
 
 
-def shard_health(tx: Connection, world: World, shard: Row[Any], now: float) -> ShardHealth | None:
+def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> ShardHealth | None:
     """Return what health policies say about the things of a shard; None where none holds for any."""
     if shard.health_at is None:
         return None
@@ -73,7 +75,7 @@ def _are_leaving(world: World) -> bool:
     )
 
 
-def node_names(row: Row[Any], checks: Sequence[health.Check]) -> NodeNames:
+def node_names(row: WatchedMember, checks: Sequence[health.Check]) -> NodeNames:
     """Return what placeholders stand for.
 
     Args:

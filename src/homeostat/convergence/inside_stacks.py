@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.status import Status
@@ -13,7 +12,7 @@ from homeostat.planner.policies.detection import LOST
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import outside_types, type_of
 from homeostat.store.shards import health, observations
-from homeostat.store.shards.health import Shard
+from homeostat.store.shards.health import Shard, WatchedMember
 from homeostat.store.shards.observations import WatchedThing
 from homeostat.store.stacks import below
 
@@ -52,13 +51,13 @@ def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:
     return {top: _listed(said) for top, said in found.items()}
 
 
-def _marked(row: Row[Any], now: float) -> str:
+def _marked(row: WatchedMember, now: float) -> str:
     """Return what a person says of a thing; what a policy of its own has found is the business of that."""
     mark = reported.report_of(row.marks, now)
     return reported.told(mark) if mark is not None else ""
 
 
-def _trouble(thing: WatchedThing, row: Row[Any]) -> str:
+def _trouble(thing: WatchedThing, row: WatchedMember) -> str:
     """Return what is wrong with a thing; "" where nothing is, or nothing is known."""
     if thing.presence is None:
         return ""

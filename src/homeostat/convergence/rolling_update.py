@@ -13,9 +13,8 @@ member that comes back has its shard brought to rest, and that pass tries the ba
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence import snapshot_end
 from homeostat.convergence.absences import beside
@@ -29,6 +28,7 @@ from homeostat.planner.policies import rolling_update
 from homeostat.planner.policies.member_reports import Refuse, Rest, Tally
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.shards.shards import ShardChange
@@ -169,7 +169,7 @@ def settle(
     return _follow(db, tx, row, batch, unrest, now)
 
 
-def _follow(db: Database, tx: Connection, row: Row[Any], batch: Batch, unrest: Unrest, now: float) -> float | None:
+def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: Unrest, now: float) -> float | None:
     """Begin the next batch of a series, or have it wait for members that are away; return as `settle`."""
     # A pass that heals more has locked the stack as well: what shows here is what the batch has to be within.
     if batch.unrest is not None and (unrest.own > batch.unrest.own or unrest.inside > batch.unrest.inside):
@@ -181,32 +181,32 @@ def _follow(db: Database, tx: Connection, row: Row[Any], batch: Batch, unrest: U
         return None if row.deadline is None else float(row.deadline)
     if batch.tally is not None:
         # What was reported says nothing about later batches.
-        member_reports.drop(tx, row.parent_key, now)
+        member_reports.drop(tx, str(row.parent_key), now)
     action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
     return None
 
 
 def _last(
-    db: Database, tx: Connection, row: Row[Any], now: float, batch: Batch, taken: Cell | None, *, heals: bool
+    db: Database, tx: Connection, row: StackRow, now: float, batch: Batch, taken: Cell | None, *, heals: bool
 ) -> float | None:
     """End the action of a group after its last batch."""
     if batch.tally is not None:
         # What is still to be said is too late.
-        member_reports.drop(tx, row.parent_key)
+        member_reports.drop(tx, str(row.parent_key))
     # What broke meanwhile was left alone, or has waited for the members that had to report.
     waited = batch.tally is not None and rolling_update.limit(batch.group).binds
     return _finish(db, tx, row, now, taken, heals=heals or waited or leaves_alone(batch.group))
 
 
 def _finish(
-    db: Database, tx: Connection, row: Row[Any], now: float, taken: Cell | None, *, heals: bool = False
+    db: Database, tx: Connection, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False
 ) -> float | None:
     """End the action of a stack; `heals` says whether what broke meanwhile has still to be healed."""
     whole = snapshot_end.is_whole(row)
     if whole and taken is None:
         return now
     action_end.finish(db, tx, row, now)
-    if whole and taken is not None:
+    if whole and taken is not None and row.snapshot is not None:
         snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
     if heals:
         shards.wake(tx, row.id, now, shards.HEAL)
@@ -220,7 +220,7 @@ class _Stays:
     at: float | None
 
 
-def _paused(tx: Connection, row: Row[Any], batch: Batch, now: float) -> _Stays | None:
+def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays | None:
     """Have the next batch wait for the end of the pause before it; None where it is over, or no batch follows."""
     # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
@@ -230,7 +230,7 @@ def _paused(tx: Connection, row: Row[Any], batch: Batch, now: float) -> _Stays |
     return _Stays(step_at)
 
 
-def _reported(db: Database, tx: Connection, row: Row[Any], batch: Batch, tally: Tally, now: float) -> _Stays | None:
+def _reported(db: Database, tx: Connection, row: StackRow, batch: Batch, tally: Tally, now: float) -> _Stays | None:
     """Decide about a batch whose members have to report; None where it may be followed by what comes next."""
     series, asked = batch.group.series, reports_of(batch.group)
     assert series is not None, "a batch is one of a series"

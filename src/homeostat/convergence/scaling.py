@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.builtin.inbox import SignalOutcome, Untimely
 from homeostat.builtin.reports import SIGNAL, Body
@@ -35,6 +35,7 @@ from homeostat.store import events, schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
@@ -68,7 +69,7 @@ class ScalingPlan:
 
     owner: Owner
     parent: StackFacts
-    nested: Row[Any]
+    nested: StackRow
     timeout_s: float
     desired: revisions.Desired | None = None
     least: int = 0
@@ -84,7 +85,7 @@ class ScalingPlan:
         return _state(self.nested)
 
 
-def _state(nested: Row[Any]) -> tuple[Any, ...]:
+def _state(nested: StackRow) -> tuple[Any, ...]:
     return nested.revision, nested.complete_revision, nested.action, nested.status, nested.cooldown
 
 
@@ -175,7 +176,7 @@ class Scaling:
         """Return the plan with the next revision of the group, unless its size stays."""
         nested = plan.nested
         rows, _ = shard_state.load_where(tx, schema.resource.c.key == nested.parent_key)
-        row = rows.get(nested.parent_key)
+        row = rows.get(nested.parent_key or "")
         kind = type_of(row.type) if row is not None else None
         bounds = kind.bounds(kind.complete(row.properties)) if row and isinstance(kind, ScalingGroup) else None
         if row is None or not isinstance(kind, ScalingGroup) or bounds is None:
@@ -253,7 +254,7 @@ class Scaling:
         action_begin.revise(self._db, tx, nested, _action(nested), desired, now, plan.timeout_s, changes, plan.touched)
         return outcome
 
-    def _time_left(self, tx: Connection, parent: Row[Any], now: float) -> float:
+    def _time_left(self, tx: Connection, parent: StackRow, now: float) -> float:
         """Return the seconds for an act on the group's stack: what its parent has left; at rest, a whole action's."""
         if parent.deadline is not None:
             return max(float(parent.deadline) - now, 1.0)
@@ -266,19 +267,19 @@ def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
     return records.owners(tx, [key]).get(key) if key else None
 
 
-def _is_refused(nested: Row[Any], group: GroupDefinition) -> bool:
+def _is_refused(nested: StackRow, group: GroupDefinition) -> bool:
     """Return whether a rolling update has stopped for what its members reported: an alarm must not carry it on."""
     stopped = nested.status == Status.FAILED and nested.complete_revision != nested.revision
     return stopped and reports_of(group) is not None
 
 
-def _action(nested: Row[Any]) -> str:
+def _action(nested: StackRow) -> str:
     """Return the action that a scaling continues or begins: a creation in progress stays one."""
     going_on = nested.status == Status.IN_PROGRESS and nested.complete_revision is None
     return str(nested.action) if going_on else Action.UPDATE
 
 
-def _check_state(owner: Owner, parent: Row[Any], nested: Row[Any]) -> None:
+def _check_state(owner: Owner, parent: StackRow, nested: StackRow) -> None:
     """Refuse a signal in a stack that is suspended or being deleted.
 
     Raises:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, StackFacts
@@ -16,6 +16,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_end, snapshots, stacks, views
 
 DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
@@ -29,7 +30,7 @@ RESOURCES_MAX = 10_000
 """Resources, nested ones included, that the description names at most; the data of all is kept."""
 
 
-def is_whole(stack: StackFacts | Row[Any]) -> bool:
+def is_whole(stack: StackFacts | StackRow) -> bool:
     """Whether a snapshot of just this stack is being taken, so that it is complete when the stack's action is.
 
     For a nested stack it is a part of the snapshot of a stack above, which ends later.
@@ -62,7 +63,7 @@ class _Described:
         self._snapshots = made_snapshots
         self._left = RESOURCES_MAX - size
 
-    def resources(self, stack: Row[Any], place: Sequence[str]) -> dict[str, Any]:
+    def resources(self, stack: StackRow, place: Sequence[str]) -> dict[str, Any]:
         """Return the entries of the resources of a stack at this place, by name, nested ones inside them."""
         by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in views.resources(self._tx, stack.id)[0].values():

@@ -6,15 +6,13 @@ A worker may die in the middle: another one goes on, and finds what is still the
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
-
-from sqlalchemy import Row
 
 from homeostat.clouds.port import Clouds
 from homeostat.model.errors import HomeostatError, Rejected, Terminal
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import snapshots_of
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import SnapshotPartRow
 from homeostat.store.stacks import snapshots
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +38,7 @@ class SnapshotCollector:
             parts = {id: snapshots.parts(tx, id) for id, _ in due}
         return sum(self._delete_snapshot(id, project, parts[id]) for id, project in due)
 
-    def _delete_snapshot(self, id: str, project: str, parts: Sequence[Row[Any]]) -> bool:
+    def _delete_snapshot(self, id: str, project: str, parts: Sequence[SnapshotPartRow]) -> bool:
         """Delete one snapshot as far as possible now; return whether it is gone.
 
         Where time may help (a `HomeostatError` that is neither of the two below, or a broken adapter), the next round

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
@@ -13,6 +13,7 @@ from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import public_properties
 from homeostat.resources.secrets import is_secret, secret_attributes
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
@@ -41,7 +42,7 @@ class Redaction:
     derived: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
-    def over(cls, stack: Row[Any], desired: Desired, compiled: Compiled | None) -> "Redaction":
+    def over(cls, stack: StackRow, desired: Desired, compiled: Compiled | None) -> "Redaction":
         """Return what hides the secrets of one revision of a stack; nothing where the stack has no secrets.
 
         Args:

@@ -176,7 +176,9 @@ def _overdue(db: Database, tx: Connection) -> Check:
     rows = health.overdue(tx, now - LAG_S)
     if not rows:
         return Check("deadlines", Level.OK, "no stack is past its deadline")
-    found = named([f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows])
+    found = named(
+        [f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows if row.deadline is not None]
+    )
     return Check(
         "deadlines", Level.WARN, f"in progress: {found}", "check that workers run: one of them will time it out"
     )
@@ -190,7 +192,7 @@ def _locks(_: Database, tx: Connection) -> Check:
         f"{row.name} ({row.id}), {row.action}_{row.status}: {row.reason}" for row in rows if row.status == Status.FAILED
     ]
     if not half:
-        held = named([f"{row.name} ({row.id}) is locked{locks.describe(row.lock)}" for row in rows])
+        held = named([f"{row.name} ({row.id}) is locked{locks.describe(row.lock or {})}" for row in rows])
         return Check("locks", Level.OK, held)
     remedy = "repair what the reasons name, then lock or unlock these stacks once more"
     return Check("locks", Level.WARN, f"half done: {named(half)}", remedy)

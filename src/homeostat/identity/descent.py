@@ -1,20 +1,19 @@
 """Which resource a root stack was made for: a cluster, node or independent stack of a template has its own."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clouds.heat_api import token_of
 from homeostat.resources.families.senlin import CLUSTER, NODE
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 
 LEVELS_MAX = 20
 """Most stacks that are followed from one to the one that it was made for."""
 
 
-def maker_of(tx: Connection, root: Row[Any]) -> Owner | None:
+def maker_of(tx: Connection, root: StackRow) -> Owner | None:
     """Return the resource that a root stack was made for; None where no resource has made it, or it is gone."""
     made = [each.token for each in records.linked(tx, [root.id], CLUSTER, NODE)]
     tokens = [*made, *filter(None, map(token_of, root.tags or ()))]

@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clock import Clock
 from homeostat.desired.redaction import Redaction, Redactions
@@ -21,7 +20,7 @@ from homeostat.observability import metrics
 from homeostat.observability.log_context import about
 from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin import event_sinks
-from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink
+from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink, UndeliveredEvent
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
@@ -115,7 +114,7 @@ class Deliverer:
         metrics.delivered(kind, count)
         return replace(sink, cursor=cursor), reason
 
-    def _redactions_of(self, tx: Connection, events: Sequence[Row[Any]]) -> dict[str, Redaction]:
+    def _redactions_of(self, tx: Connection, events: Sequence[UndeliveredEvent]) -> dict[str, Redaction]:
         """Return what redacts these events, by stack.
 
         An event carries the properties that its resource has now, which may be those of an older revision.

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import Row
 
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Clouds, Operation
@@ -23,6 +22,7 @@ from homeostat.model.status import Action
 from homeostat.resources.discovery import PluginProblem, loaded
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
+from homeostat.store.builtin.event_sinks import UndeliveredEvent
 from homeostat.store.events import event_id
 from homeostat.templates.parameters import HIDDEN
 
@@ -194,11 +194,11 @@ class Sinks:
         kind.post(project, settings, body)
 
 
-def body_of(event: Row[Any], redaction: Redaction) -> dict[str, Any]:
+def body_of(event: UndeliveredEvent, redaction: Redaction) -> dict[str, Any]:
     """Return the body that a sink gets, in the form of Heat's.
 
     Args:
-        event: Row of table `event`, with the `properties` of the resource as they are now.
+        event: The event.
         redaction: What is secret in its stack.
     """
     return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clock import Clock
 from homeostat.model.errors import Transient
@@ -21,7 +21,7 @@ from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin.event_sinks import EventHorizon
 from homeostat.store.database import Database
 from homeostat.store.operation import message_bus
-from homeostat.store.operation.message_bus import TAKEN_S, Turn
+from homeostat.store.operation.message_bus import TAKEN_S, Turn, UnsentEvent, UnsentResize
 
 LOG = logging.getLogger(__name__)
 EVENTS_MAX = 200
@@ -102,7 +102,7 @@ class StackNotifier:
             message_bus.fail(tx, turn, cursor, now + RETRY.delay_s(turn.failures + 1), since, reason)
 
 
-def _notes_of(tx: Connection, events: Sequence[Row[Any]]) -> dict[int, list[Notification]]:
+def _notes_of(tx: Connection, events: Sequence[UnsentEvent]) -> dict[int, list[Notification]]:
     """Return the notifications about each event, by its `seq`."""
     about_stacks = [event for event in events if event.key == ""]
     begun = message_bus.resizes_begun(tx, [event.seq for event in events if event.key])
@@ -120,18 +120,18 @@ Descriptions = Mapping[tuple[str, int], str]
 """Stack and number of a revision -> the description in its template."""
 
 
-def notification_of(event: Row[Any], said: Descriptions) -> Notification:
+def notification_of(event: UnsentEvent, said: Descriptions) -> Notification:
     """Return the notification about an event of a stack, see `message_bus.unsent`."""
     phase, priority = PHASES[Status(event.status)]
     return Notification(f"orchestration.stack.{event.action.lower()}.{phase}", priority, _payload(event, said))
 
 
-def _start_of(resize: Row[Any], said: Descriptions) -> Notification:
+def _start_of(resize: UnsentResize, said: Descriptions) -> Notification:
     """Return the notification that a group is about to be resized; for its row see `message_bus.resizes_begun`."""
     return _scaling("start", "info", resize, said, resize.before, f"Start resizing the group {resize.group}")
 
 
-def _end_of(resize: Row[Any], end: Row[Any], said: Descriptions) -> Notification:
+def _end_of(resize: UnsentResize, end: UnsentEvent, said: Descriptions) -> Notification:
     """Return the notification that a group was resized, or not; `end` is the event of the end of its stack's action."""
     if end.status == Status.COMPLETE and end.action != Action.DELETE:
         return _scaling("end", "info", resize, said, resize.after, f"End resizing the group {resize.group}")
@@ -139,7 +139,7 @@ def _end_of(resize: Row[Any], end: Row[Any], said: Descriptions) -> Notification
 
 
 def _scaling(
-    phase: str, priority: str, resize: Row[Any], said: Descriptions, capacity: int, message: str
+    phase: str, priority: str, resize: UnsentResize, said: Descriptions, capacity: int, message: str
 ) -> Notification:
     amount = resize.adjustment
     payload = {
@@ -153,7 +153,7 @@ def _scaling(
     return Notification(f"orchestration.autoscaling.{phase}", priority, payload)
 
 
-def _payload(about: Row[Any], said: Descriptions) -> dict[str, Any]:
+def _payload(about: UnsentEvent | UnsentResize, said: Descriptions) -> dict[str, Any]:
     """Return what all notifications say; `about` has the state to report, and its stack."""
     return {
         "tenant_id": about.project,
@@ -171,7 +171,7 @@ def _payload(about: Row[Any], said: Descriptions) -> dict[str, Any]:
     }
 
 
-def _descriptions(tx: Connection, events: Sequence[Row[Any]]) -> Descriptions:
+def _descriptions(tx: Connection, events: Sequence[UnsentEvent | UnsentResize]) -> Descriptions:
     wanted = sorted({(each.stack_id, each.revision) for each in events})
     found = message_bus.templates(tx, wanted).items()
     # Groups have none.

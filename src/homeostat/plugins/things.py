@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
@@ -22,6 +22,7 @@ from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner
 from homeostat.store.database import Database
 from homeostat.store.schema import as_stored
+from homeostat.store.schema.rows import RecordRow
 from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 
@@ -105,8 +106,8 @@ class Made:
     inner: Inner
 
     @classmethod
-    def of(cls, row: Row[Any]) -> "Made":
-        return cls(row.id, row.kind, row.token, row.link, dict(row.object), Inner(**row.secret))
+    def of(cls, row: RecordRow) -> "Made":
+        return cls(row.id, row.kind, row.token, row.link, dict(row.object), Inner(**(row.secret or {})))
 
     @property
     def handle(self) -> str:

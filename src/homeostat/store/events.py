@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
-from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, tuple_
+from sqlalchemy import Connection, func, insert, select, tuple_
 
 from homeostat.model.limits import EVENT_REASON_MAX
 from homeostat.model.plan import Event
 from homeostat.store import requesters, schema
-from homeostat.store.sql import bulk
+from homeostat.store.schema.rows import EventRow
+from homeostat.store.sql import bulk, typed
 from homeostat.store.sql.marks import mark
 
 FIELDS = tuple(each.name for each in fields(Event))
@@ -66,7 +66,7 @@ def page(
     name: str | None = None,
     order_by: str = "seq",
     only: dict[str, Sequence[str]] | None = None,
-) -> list[Row[Any]]:
+) -> list[EventRow]:
     """Return events of these stacks, by default in the order in which they happened.
 
     Args:
@@ -95,12 +95,13 @@ def page(
     for column, values in (only or {}).items():
         chosen = chosen.where(table.c[column].in_(values))
     chosen = chosen.order_by(*(column.desc() if newest_first else column.asc() for column in order))
-    return list(tx.execute(chosen.limit(limit) if limit else chosen))
+    return list(typed.rows(EventRow, tx.execute(chosen.limit(limit) if limit else chosen)))
 
 
-def get(tx: Connection, stack_id: str, seq: int) -> Row[Any] | None:
+def get(tx: Connection, stack_id: str, seq: int) -> EventRow | None:
     table = schema.event
-    return tx.execute(select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)).first()
+    chosen = select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)
+    return typed.rows(EventRow, tx.execute(chosen)).first()
 
 
 def newest(tx: Connection, stack_ids: Sequence[str]) -> int:

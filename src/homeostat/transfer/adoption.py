@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import group_desired
@@ -256,7 +256,7 @@ def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterato
                 yield same, _taken(each, project)
 
 
-def _taken(holder: Row[Any], project: str) -> str:
+def _taken(holder: shard_state.HandleOwner, project: str) -> str:
     """Return why a thing cannot be adopted; nothing is disclosed about stacks of other projects."""
     if holder.project != project:
         return f"{holder.handle} is not yours to adopt"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
@@ -25,6 +25,7 @@ from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks, views
 from homeostat.store.stacks.revisions import Desired
@@ -38,7 +39,7 @@ READ_BYTES = 1024 * 1024
 READ_MAX = 500
 
 
-def document(tx: Connection, stack: Row[Any], graphs: DesiredGraphs, reading: Reading) -> Document:
+def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Document:
     """Return the document of a stack as it is, with everything nested in it.
 
     Its resources, and the members of groups in its template, are made while it is written (`json_pieces`), some at a
@@ -82,7 +83,7 @@ def _template(desired: Desired, graph_of: Callable[[int], Definitions]) -> Docum
 
 
 def _resources(
-    reading: Reading, stack: Row[Any], graph_of: Callable[[int], Definitions], graphs: DesiredGraphs
+    reading: Reading, stack: StackRow, graph_of: Callable[[int], Definitions], graphs: DesiredGraphs
 ) -> Iterator[tuple[str, Document | Entries]]:
     for number in range(stack.shards):
         graph = graph_of(number)
@@ -98,7 +99,7 @@ def _resources(
 
 
 def _some(
-    tx: Connection, stack: Row[Any], definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
+    tx: Connection, stack: StackRow, definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
 ) -> dict[str, Document | Entries]:
     """Return the entries of some resources of one shard."""
     rows, seen = views.resources(tx, stack.id, definitions, [shard])
@@ -165,7 +166,7 @@ def _entry(
     }
 
 
-def _nested(stack: Row[Any], graphs: DesiredGraphs, reading: Reading) -> Iterator[tuple[str, Any]]:
+def _nested(stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Iterator[tuple[str, Any]]:
     with reading() as tx:
         found = document(tx, stack, graphs, reading)
     yield from found.items()

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.cloudformation.context import ActionContext
 from homeostat.api.cloudformation.responses import REMEDY, XML_BYTES_MAX
@@ -17,13 +17,14 @@ PAGE_S = 1.0
 """CPU time after which a page ends with what it has: what is shown may take long to be resolved."""
 READ_MAX = 500
 """Items that are read at once."""
-Read = Callable[[Connection, str | None, int], Sequence[Row[Any]]]
-"""Read items after a marker, up to a number."""
-Show = Callable[[Connection, Row[Any]], Any]
+R = TypeVar("R")
 
 
 def page_of(
-    action: ActionContext, read: Read, show: Show, token_of: Callable[[Row[Any]], str] = lambda row: str(row.id)
+    action: ActionContext,
+    read: Callable[[Connection, str | None, int], Sequence[R]],
+    show: Callable[[Connection, R], Any],
+    token_of: Callable[[R], str],
 ) -> tuple[list[Any], dict[str, str]]:
     """Return a page, and what the response says about the next one.
 
@@ -31,7 +32,7 @@ def page_of(
 
     Args:
         action: The request.
-        read: Reads items.
+        read: Reads items after a marker, up to a number.
         show: Returns an item as callers see it.
         token_of: Returns the marker of an item.
     """

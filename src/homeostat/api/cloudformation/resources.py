@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
@@ -22,6 +22,7 @@ from homeostat.model.world import Resource
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.events import event_id
+from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks, views
 
 Shown = dict[str, Any]
@@ -46,7 +47,7 @@ def describe_resource(action: ActionContext) -> Any:
     return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], name: str) -> KeyHolder | None:
+def _check_stack_user(action: ActionContext, tx: Connection, stack: StackRow, name: str) -> KeyHolder | None:
     """Check that a server or user that a template created may read this resource; return it, None for another caller.
 
     Raises:
@@ -59,7 +60,7 @@ def _check_stack_user(action: ActionContext, tx: Connection, stack: Row[Any], na
     return action.holder
 
 
-def _metadata(action: ActionContext, tx: Connection, stack: Row[Any], row: Resource) -> Mapping[str, Any]:
+def _metadata(action: ActionContext, tx: Connection, stack: StackRow, row: Resource) -> Mapping[str, Any]:
     """Return the resource's metadata; a server that is being replaced still gets its own."""
     holder = action.holder
     mine = holder.owner if holder is not None and holder.is_server else row
@@ -82,7 +83,7 @@ def _described(action: ActionContext, inventory: Inventory, entry: Entry) -> Sho
     return {**_shown(action, inventory, entry, time="Timestamp"), "Description": entry.description}
 
 
-def _stack_of(action: ActionContext, tx: Connection) -> Row[Any]:
+def _stack_of(action: ActionContext, tx: Connection) -> StackRow:
     parameters = action.parameters
     handle = parameters.get("PhysicalResourceId")
     if (handle is None) == (parameters.get("StackName") is None):
@@ -110,7 +111,7 @@ def list_resources(action: ActionContext) -> Any:
     return {"StackResourceSummaries": whole(some_at_a_time(action.context, stack.id, show))}
 
 
-def _inventory(action: ActionContext, tx: Connection, stack: Row[Any], names: Sequence[str] | None = None) -> Inventory:
+def _inventory(action: ActionContext, tx: Connection, stack: StackRow, names: Sequence[str] | None = None) -> Inventory:
     return Inventory(tx, stack, action.context.service.graphs.wanted(tx, stack), names)
 
 
@@ -135,10 +136,10 @@ def _shown(action: ActionContext, inventory: Inventory, entry: Entry, *, time: s
 
 def describe_events(action: ActionContext) -> Any:
     """List events, newest first, of one stack or of all live ones that are not nested."""
-    by_id: dict[str, Row[Any]] = {}
+    by_id: dict[str, StackRow] = {}
     properties: dict[str, Mapping[str, Any]] = {}
 
-    def page(tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
+    def page(tx: Connection, marker: str | None, limit: int) -> list[EventRow]:
         by_id.update((row.id, row) for row in _stacks_of(action, tx))
         found = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
         properties.clear()
@@ -148,7 +149,7 @@ def describe_events(action: ActionContext) -> Any:
             properties.update((key, row.properties) for key, row in rows.items())
         return found
 
-    def show(_: Connection, event: Row[Any]) -> Shown:
+    def show(_: Connection, event: EventRow) -> Shown:
         return _event(action, event, by_id[event.stack_id], properties)
 
     found, following = page_of(action, page, show, lambda each: event_id(each.stack_id, each.seq))
@@ -162,7 +163,7 @@ def _after(marker: str | None) -> int | None:
     return seq
 
 
-def _stacks_of(action: ActionContext, tx: Connection) -> list[Row[Any]]:
+def _stacks_of(action: ActionContext, tx: Connection) -> list[StackRow]:
     if action.parameters.get("StackName") is not None:
         return [action.stack(tx)]
     hidden = action.context.service.hidden_tags
@@ -170,7 +171,7 @@ def _stacks_of(action: ActionContext, tx: Connection) -> list[Row[Any]]:
 
 
 def _event(
-    action: ActionContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Mapping[str, Any]]
+    action: ActionContext, event: EventRow, stack: StackRow, properties: Mapping[str, Mapping[str, Any]]
 ) -> Shown:
     wire = event_detail(action.context, event, stack, properties.get(event.key, {}))
     return {

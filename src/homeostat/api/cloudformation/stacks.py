@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
@@ -17,6 +18,7 @@ from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_su
 from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import views
 from homeostat.templates import declared_in, parse_template, validate_shape
 
@@ -44,7 +46,7 @@ NO_STACK = "None"
 def list_stacks(action: ActionContext) -> Any:
     """List live stacks that are neither nested nor hidden, newest first."""
 
-    def show(_: Connection, row: Row[Any]) -> dict[str, Any]:
+    def show(_: Connection, row: StackRow) -> dict[str, Any]:
         summary = stack_summary(action.context, row)
         return {
             "StackId": arn_of(row),
@@ -56,11 +58,11 @@ def list_stacks(action: ActionContext) -> Any:
             "DeletionTime": summary["deletion_time"],
         }
 
-    shown, following = page_of(action, partial(_page, action), show)
+    shown, following = page_of(action, partial(_page, action), show, attrgetter("id"))
     return {"StackSummaries": shown, **following}
 
 
-def _page(action: ActionContext, tx: Connection, marker: str | None, limit: int) -> list[Row[Any]]:
+def _page(action: ActionContext, tx: Connection, marker: str | None, limit: int) -> list[StackRow]:
     return views.stacks_page(tx, _listing(action, marker, limit))
 
 
@@ -74,7 +76,7 @@ def describe_stacks(action: ActionContext) -> Any:
     if action.parameters.get("StackName") is not None:
         with action.context.db.read() as tx:
             return {"Stacks": [_described(action, tx, action.stack(tx))]}
-    found, following = page_of(action, partial(_page, action), partial(_described, action))
+    found, following = page_of(action, partial(_page, action), partial(_described, action), attrgetter("id"))
     return {"Stacks": found, **following}
 
 

@@ -4,7 +4,6 @@ import datetime
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -86,7 +85,7 @@ def examine_service(context: Context) -> Response:
     """
     checks = list(examine_database(context.db))
     usable = all(each.level is not Level.FAIL for each in checks if each.name in ("database", "schema"))
-    aside: list[Row[Any]] = []
+    aside: list[health.ShardAside] = []
     if usable:
         with context.db.read() as tx:
             aside = health.set_aside(tx)

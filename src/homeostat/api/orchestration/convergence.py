@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Query
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -18,6 +18,7 @@ from homeostat.api.orchestration.views import Wire, precisely
 from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.model.errors import Rejected
 from homeostat.model.world import HealingPolicy
+from homeostat.store.schema.rows import StackRow
 
 ROUTER = router("convergence")
 INTERVAL_MIN_S, INTERVAL_MAX_S = 1.0, 86_400.0 * 30
@@ -133,7 +134,7 @@ def _interval(value: Any, place: str) -> float | None:
     return float(value)
 
 
-def _shown(context: RequestContext, tx: Connection, stack: Row[Any], resource: str | None = None) -> Wire:
+def _shown(context: RequestContext, tx: Connection, stack: StackRow, resource: str | None = None) -> Wire:
     looked_at, blind = context.service.actions.looked_at(tx, stack, resource)
     return {
         "enabled": stack.converge,

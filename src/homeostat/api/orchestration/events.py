@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -22,6 +22,7 @@ from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.store import events
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks, views
 
 ROUTER = router("events")
@@ -47,7 +48,7 @@ class EventQuery(BaseModel):
     resource_name: list[str] = []
     resource_type: list[str] = []
 
-    def all(self, db: Database, stack_ids: Sequence[str], name: str | None = None) -> Iterator[Row[Any]]:
+    def all(self, db: Database, stack_ids: Sequence[str], name: str | None = None) -> Iterator[EventRow]:
         """Yield the events of one page, read some at a time."""
         order = [SORTABLE[key] for key in self.sort_keys if key in SORTABLE]
         after = event_seq(self.marker) if self.marker else None
@@ -68,7 +69,7 @@ class EventQuery(BaseModel):
             left = left - len(found) if len(found) == PAGE else 0
             after = found[-1].seq if found else None
 
-    def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[Row[Any]]:
+    def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[EventRow]:
         """Read the next events of a stream."""
         return events.page(tx, stack_ids, after=after, until=until, limit=PAGE, only=self._only())
 
@@ -153,18 +154,18 @@ def _read(
     return EventPage(shown, last, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), last))
 
 
-def _family(tx: Connection, top: Row[Any], query: EventQuery) -> list[Row[Any]]:
+def _family(tx: Connection, top: StackRow, query: EventQuery) -> list[StackRow]:
     """Return the stack and its current and former nested stacks."""
     return [top, *views.descendants(tx, top, query.nested_depth, deleted=True)]
 
 
-def _is_over(tx: Connection, top: Row[Any], stack_ids: Sequence[str], last: int) -> bool:
+def _is_over(tx: Connection, top: StackRow, stack_ids: Sequence[str], last: int) -> bool:
     """Return whether no event can follow the one with this number."""
     return top.deleted_at is not None and events.newest(tx, stack_ids) <= last
 
 
 def _listed(
-    context: RequestContext, found: Sequence[Row[Any]], by_id: Mapping[str, Row[Any]], root: Row[Any] | None
+    context: RequestContext, found: Sequence[EventRow], by_id: Mapping[str, StackRow], root: StackRow | None
 ) -> list[Wire]:
     return [event_item(context, event, by_id[event.stack_id], root) for event in found]
 

@@ -1,12 +1,12 @@
 """Routes that explain why stacks and resources are not at rest, their progress, and the time left. Stores nothing."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -24,6 +24,7 @@ from homeostat.model.waiting import Waiting
 from homeostat.planner.report.estimate import Chain
 from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.progress import Unseen
 
 ROUTER = router("explanations")
@@ -88,7 +89,7 @@ def _explaining(context: RequestContext, tx: Connection) -> Explainer:
     return Explainer(tx, context.service.definitions, context.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
-def _stack(context: RequestContext, stack: Row[Any], query: ExplainQuery, page: Page, progress: StackProgress) -> Wire:
+def _stack(context: RequestContext, stack: StackRow, query: ExplainQuery, page: Page, progress: StackProgress) -> Wire:
     shown = stack_identity(context, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}

@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -19,6 +18,7 @@ from homeostat.model.world import Resource
 from homeostat.planner.current import current_row
 from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.resources.registry import shown_id
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import progress, stacks, views
 
 ROUTER = router("resources")
@@ -60,7 +60,7 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
     )
 
 
-def _listed(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
+def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
     alike: dict[str, list[Resource]] = defaultdict(list)
     for each in views.states(tx, stack.id):
         alike[each.name].append(each)
@@ -95,7 +95,7 @@ def _state(row: Resource | None, alike: Iterable[Resource]) -> Wire:
     return shown | ({"leaving": leaving} if leaving else {})
 
 
-def _nested(tx: Connection, stack: Row[Any]) -> Mapping[str, Wire]:
+def _nested(tx: Connection, stack: StackRow) -> Mapping[str, Wire]:
     """Return how far the nested stack of each resource is, with all that is in it, by the id of the nested stack."""
     children = {row.id: row for row in views.descendants(tx, stack, 1)}
     if not children:

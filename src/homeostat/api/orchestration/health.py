@@ -1,11 +1,10 @@
 """Routes that show what health policies have found, and approve recoveries (ADR 0072); Heat has none."""
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -22,6 +21,7 @@ from homeostat.model.node_health import Finding
 from homeostat.model.status import joined
 from homeostat.planner.policies.reported import with_report
 from homeostat.planner.report.health import described, timestamp
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import member_health
 
 ROUTER = router("health")
@@ -81,7 +81,7 @@ def list_health(
     return Json({"health": shown, "policies": holding, "hosts": declared, "links": links})
 
 
-def _host(row: Row[Any], top: Row[Any]) -> Wire:
+def _host(row: member_health.DeclaredHost, top: StackRow) -> Wire:
     return {
         "host": row.host,
         "since": timestamp(row.at),
@@ -91,7 +91,7 @@ def _host(row: Row[Any], top: Row[Any]) -> Wire:
     }
 
 
-def _policy(row: Row[Any], top: Row[Any]) -> Wire:
+def _policy(row: member_health.StoredPolicy, top: StackRow) -> Wire:
     policy = policy_of(row.spec)
     path = [row.name] if row.stack_id == top.id else [row.parent_name, row.name]
     return {

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
@@ -26,6 +26,7 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 from homeostat.templates import UNKNOWN, requires
 
@@ -64,7 +65,7 @@ class Inventory:
         weight: Weight of what has been read beside the resources: members and outputs of nested stacks.
     """
 
-    def __init__(self, tx: Connection, stack: Row[Any], graph: Graph, names: Collection[str] | None = None) -> None:
+    def __init__(self, tx: Connection, stack: StackRow, graph: Graph, names: Collection[str] | None = None) -> None:
         self.stack = stack
         self.weight = 0
         self._tx = tx

@@ -7,7 +7,6 @@ only want to know the address.
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -17,6 +16,7 @@ from homeostat.api.http.path_convertors import ANY_PATH
 from homeostat.api.http.responses import nothing
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.model.errors import stack_not_found
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 
 ROUTER = router("stacks")
@@ -42,12 +42,12 @@ Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
 
 
-def _found(context: RequestContext, row: Row[Any], request: Request, *below: str) -> Response:
+def _found(context: RequestContext, row: StackRow, request: Request, *below: str) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     return nothing(302, {"Location": "/".join([context.stack_url(row), *below]) + query})
 
 
-def _find(context: RequestContext, name_or_id: str) -> Row[Any]:
+def _find(context: RequestContext, name_or_id: str) -> StackRow:
     with context.db.read() as tx:
         row = context.find(tx, name_or_id)
     if row is None:
@@ -74,7 +74,7 @@ def look_up_below_arn(
     return _found(context, _named(context, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
 
 
-def _named(context: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> Row[Any]:
+def _named(context: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> StackRow:
     with context.db.read() as tx:
         row = stacks.get(tx, stack_id)
     if row is None or (row.project, row.name) != (arn_project, stack_name) or not context.reaches(row):

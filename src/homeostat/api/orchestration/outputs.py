@@ -1,9 +1,8 @@
 """Outputs of a stack, resolved from rows on each request. An output that cannot be resolved never fails the request."""
 
 import logging
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.views import Wire
@@ -11,6 +10,7 @@ from homeostat.api.services.graphs import Graph
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, LeadsNowhere, Rejected
 from homeostat.planner.scope import RowScope
+from homeostat.store.schema.rows import StackRow
 from homeostat.templates import Scope, WeighedScope, evaluate, requires
 from homeostat.templates.functions.references import GetAttr
 
@@ -24,7 +24,7 @@ def declared(graph: Graph) -> list[Wire]:
     return [{"output_key": each.name, "description": each.description} for each in _outputs(graph)]
 
 
-def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
+def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
     """Return all outputs with their values; only the rows that they depend on are read."""
     outputs = _outputs(graph)
     if not outputs:
@@ -33,7 +33,7 @@ def resolved(tx: Connection, stack: Row[Any], graph: Graph) -> list[Wire]:
     return [_resolved(stack, output, scope) for output in outputs]
 
 
-def resolved_one(tx: Connection, stack: Row[Any], graph: Graph, key: str) -> Wire:
+def resolved_one(tx: Connection, stack: StackRow, graph: Graph, key: str) -> Wire:
     """Return one output with its value. Raise Rejected (NotFound)."""
     for output in _outputs(graph):
         if output.name == key:
@@ -45,12 +45,12 @@ def _outputs(graph: Graph) -> list[Output]:
     return list(graph.compiled.outputs.values()) if graph.compiled is not None else []
 
 
-def _scope(tx: Connection, stack: Row[Any], graph: Graph, outputs: list[Output]) -> RowScope:
+def _scope(tx: Connection, stack: StackRow, graph: Graph, outputs: list[Output]) -> RowScope:
     names = {name for output in outputs for name in requires(output.value)}
     return Inventory(tx, stack, graph, names).scope(names)
 
 
-def _resolved(stack: Row[Any], output: Output, scope: Scope) -> Wire:
+def _resolved(stack: StackRow, output: Output, scope: Scope) -> Wire:
     shown: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
     if not output.active:
         return shown

@@ -4,12 +4,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile, islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.api.services.graphs import Graph
 from homeostat.model.errors import Rejected
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 
 READ_BYTES = 4 * 1024 * 1024
@@ -22,7 +23,7 @@ SHOWN_MAX = 16 * 1024 * 1024
 """Weight of what nested stacks show, with which a part ends."""
 T = TypeVar("T")
 Show = Callable[[Inventory, Entry], T]
-Loaded = tuple[Row[Any], Graph]
+Loaded = tuple[StackRow, Graph]
 
 
 def some_at_a_time(

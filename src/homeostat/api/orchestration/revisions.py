@@ -1,9 +1,8 @@
 """Routes for the stored revisions of a stack. An update can name one of them, to return to it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path, Query, Request
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -14,7 +13,9 @@ from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, s
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
 from homeostat.revision_diff import text_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
+from homeostat.store.stacks.revisions import RevisionSummary
 
 ROUTER = router("revisions")
 NUMBER_MAX = 2**31 - 2
@@ -67,7 +68,7 @@ def show_revision(
     return text_or_json(request, {"revision": _summary(context, stack, row) | shown}, lambda: text_of(shown))
 
 
-def _summary(context: RequestContext, stack: Row[Any], row: Row[Any]) -> Wire:
+def _summary(context: RequestContext, stack: StackRow, row: RevisionSummary) -> Wire:
     return {
         "number": row.number,
         "action": row.action,

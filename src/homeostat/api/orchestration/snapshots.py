@@ -1,11 +1,11 @@
 """Routes for snapshots of a stack: take, list, show, delete, restore."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -21,6 +21,7 @@ from homeostat.api.services.snapshots import not_found
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
+from homeostat.store.schema.rows import SnapshotRow, StackRow
 from homeostat.store.stacks import snapshots
 
 ROUTER = router("snapshots")
@@ -73,7 +74,7 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
     return json_stream({"snapshots": Items(_all(context, stack, ids))})
 
 
-def _all(context: RequestContext, stack: Row[Any], ids: Sequence[str]) -> Iterator[Wire]:
+def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Wire]:
     """Yield snapshots, each read when it is its turn; one that is deleted meanwhile is left out."""
     for each in ids:
         with context.db.read() as tx:
@@ -134,7 +135,7 @@ def restore_snapshot(context: Context, stack_name: StackName, stack_id: StackId,
     return nothing(202)
 
 
-def _summary(row: Row[Any]) -> Wire:
+def _summary(row: SnapshotRow) -> Wire:
     return {
         "id": row.id,
         "name": row.name,
@@ -145,7 +146,7 @@ def _summary(row: Row[Any]) -> Wire:
     }
 
 
-def _rendered(context: RequestContext, tx: Connection, stack: Row[Any], row: Row[Any]) -> Wire:
+def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Wire:
     """Build the snapshot with its data, once there is any; hidden values are redacted."""
     if row.data is None:
         return _summary(row) | {"data": None}

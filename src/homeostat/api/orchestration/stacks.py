@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -40,6 +40,7 @@ from homeostat.api.orchestration.views import is_deleted, link, stack_detail, st
 from homeostat.json_pieces import Entries, Items
 from homeostat.model.errors import Transient
 from homeostat.revision_diff import yaml_text
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 from homeostat.store.stacks.views import Listing
 
@@ -105,7 +106,7 @@ def list_stacks_detailed(context: Context) -> Response:
     return json_stream({"stacks": Items(_items(context, listing, []), small=True)})
 
 
-def _item(context: RequestContext, row: Row[Any], project: str | None) -> dict[str, Any]:
+def _item(context: RequestContext, row: StackRow, project: str | None) -> dict[str, Any]:
     """Build a list item; it names the project when all projects are listed."""
     return (
         stack_summary(context, row) if project is not None else {**stack_summary(context, row), "project": row.project}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
 from homeostat.api.services.graphs import Graph
@@ -15,6 +15,7 @@ from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
 from homeostat.store.events import event_id
+from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks
 
 Wire = dict[str, Any]
@@ -45,7 +46,7 @@ def stack_identity(context: RequestContext, stack: Any) -> Wire:
     return {"id": stack.id, "links": [link("self", context.stack_url(stack))]}
 
 
-def stack_summary(context: RequestContext, stack: Row[Any]) -> Wire:
+def stack_summary(context: RequestContext, stack: StackRow) -> Wire:
     """Build an item of the stack list. Its description is always empty: it would require every stack's template."""
     return {
         **stack_identity(context, stack),
@@ -63,7 +64,7 @@ def stack_summary(context: RequestContext, stack: Row[Any]) -> Wire:
     }
 
 
-def stack_detail(context: RequestContext, tx: Connection, stack: Row[Any], graph: Graph) -> Wire:
+def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph: Graph) -> Wire:
     """Build a stack without its outputs.
 
     Args:
@@ -94,7 +95,7 @@ def lock_shown(stack: Any) -> Wire | None:
     return {**shown, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
 
 
-def stack_parameters(stack: Row[Any], graph: Graph) -> dict[str, str]:
+def stack_parameters(stack: StackRow, graph: Graph) -> dict[str, str]:
     if graph.compiled is not None:
         return {name: parameter.shown for name, parameter in graph.compiled.parameters.items()}
     return {"OS::project_id": stack.project, "OS::stack_id": stack.id, "OS::stack_name": stack.name}
@@ -108,7 +109,7 @@ def event_seq(text: str) -> int | None:
         return None
 
 
-def event_item(context: RequestContext, event: Row[Any], stack: Row[Any], root: Row[Any] | None = None) -> Wire:
+def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: StackRow | None = None) -> Wire:
     """Build an item of an event list.
 
     Args:
@@ -135,7 +136,7 @@ def event_item(context: RequestContext, event: Row[Any], stack: Row[Any], root: 
     }
 
 
-def event_detail(context: RequestContext, event: Row[Any], stack: Row[Any], properties: Mapping[str, Any]) -> Wire:
+def event_detail(context: RequestContext, event: EventRow, stack: StackRow, properties: Mapping[str, Any]) -> Wire:
     return {
         **event_item(context, event, stack),
         "resource_type": event.type,
@@ -143,7 +144,7 @@ def event_detail(context: RequestContext, event: Row[Any], stack: Row[Any], prop
     }
 
 
-def _of_resource(context: RequestContext, stack: Row[Any], name: str) -> str:
+def _of_resource(context: RequestContext, stack: StackRow, name: str) -> str:
     return context.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
 
 
@@ -158,6 +159,6 @@ def shown_mark(mark: UnhealthyMark) -> Wire:
     }
 
 
-def is_deleted(stack: Row[Any]) -> bool:
+def is_deleted(stack: StackRow) -> bool:
     """Return whether the stack is deleted."""
     return stack.deleted_at is not None and stack.action == Action.DELETE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, update
+from sqlalchemy import Connection, update
 
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.errors import Rejected
@@ -23,6 +23,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store import events, schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.stacks import action_begin, locks, nested_status, stacks, views
 from homeostat.templates.registry import HOOKS
@@ -74,7 +75,7 @@ class StackActions:
             look_schedule.request_look(tx, where, now, numbers)
             return now
 
-    def looked_at(self, tx: Connection, stack: Row[Any], resource: str | None = None) -> tuple[float | None, str]:
+    def looked_at(self, tx: Connection, stack: StackRow, resource: str | None = None) -> tuple[float | None, str]:
         """Report how recent the observations are that `observe` requests.
 
         Returns:
@@ -86,7 +87,7 @@ class StackActions:
         """
         return look_schedule.looked_at(tx, *self._extent(tx, stack, resource))
 
-    def _extent(self, tx: Connection, stack: Row[Any], resource: str | None) -> tuple[Any, Sequence[int] | None]:
+    def _extent(self, tx: Connection, stack: StackRow, resource: str | None) -> tuple[Any, Sequence[int] | None]:
         """Return the stacks, and which of their shards (None: all), to observe for the stack or the resource."""
         row = self._resource(tx, stack, resource)
         if row is None:
@@ -117,7 +118,7 @@ class StackActions:
             if whole is not None and whole.deleted_at is None:
                 action_begin.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
 
-    def _converge_one(self, tx: Connection, stack: Row[Any], row: Resource) -> None:
+    def _converge_one(self, tx: Connection, stack: StackRow, row: Resource) -> None:
         """Request convergence of one resource.
 
         The shard is written before its row: every pass locks them in this order. The row's version moves, so that a
@@ -156,7 +157,7 @@ class StackActions:
             )
             events.append(tx, stack.id, [event_of(row, reason=f"Hook {hook} is cleared")], now)
 
-    def _waiting_at(self, tx: Connection, stack: Row[Any], name: str, hook: str) -> Resource:
+    def _waiting_at(self, tx: Connection, stack: StackRow, name: str, hook: str) -> Resource:
         rows, _ = views.resources(tx, stack.id, [name])
         for row in rows.values():
             if hooks.waits_at(row) == hook:
@@ -210,7 +211,7 @@ class StackActions:
         with self._db.write() as tx:
             locks.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
 
-    def switch(self, stack_id: str, switches: ConvergenceSettings) -> Row[Any]:
+    def switch(self, stack_id: str, switches: ConvergenceSettings) -> StackRow:
         """Change the switches of a stack and all its nested stacks; return the changed row.
 
         Raises:
@@ -238,7 +239,7 @@ class StackActions:
             look_schedule.request_look(tx, stacks.tree_of(stack_id), self._db.now_of(tx))
             return stacks.live(self._db, tx, stack_id)
 
-    def _nested_stacks(self, tx: Connection, stack: Row[Any], names: Collection[str]) -> list[tuple[str, str]]:
+    def _nested_stacks(self, tx: Connection, stack: StackRow, names: Collection[str]) -> list[tuple[str, str]]:
         """Return the nested stacks among these resources, as (id, name of the resource)."""
         if not names:
             return []
@@ -249,7 +250,7 @@ class StackActions:
         tree = stacks.tree_of(stack_id)
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
 
-    def _resource(self, tx: Connection, stack: Row[Any], name: str | None) -> Resource | None:
+    def _resource(self, tx: Connection, stack: StackRow, name: str | None) -> Resource | None:
         if name is None:
             return None
         rows, _ = views.resources(tx, stack.id, [name])

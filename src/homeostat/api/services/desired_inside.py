@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.nested_stacks.group_revisions import (
     away_members,
@@ -28,6 +28,7 @@ from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.resources.schema import UNKNOWN
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import declared_in, environments
 from homeostat.templates.tree import holds
@@ -37,7 +38,7 @@ def desired_inside(
     tx: Connection,
     note: ResourcePreview,
     parent: Desired,
-    nested: Row[Any] | None,
+    nested: StackRow | None,
     before: Desired,
     launched: Launched = lambda _: None,
     time_left_s: float = math.inf,
@@ -81,7 +82,7 @@ def _members(
     tx: Connection,
     kind: ResourceType,
     values: dict[str, Any],
-    nested: Row[Any] | None,
+    nested: StackRow | None,
     before: Desired,
     launched: Launched,
     time_left_s: float,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.services.pipeline.checking import Checked
 from homeostat.api.services.pipeline.request import StackRequest
@@ -17,6 +17,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.listed_members import Listed, plain, unredacted
 from homeostat.store import schema
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.revisions import Desired
@@ -111,7 +112,7 @@ def _listed(each: Definition) -> dict[str, Any]:
 
 
 def revision_of(
-    tx: Connection, nested: Row[Any], before: Desired, listed: Listed, *, secret: bool | None, now: float
+    tx: Connection, nested: StackRow, before: Desired, listed: Listed, *, secret: bool | None, now: float
 ) -> Desired:
     """Return the next revision of a group's stack.
 
@@ -129,7 +130,7 @@ def revision_of(
         Rejected: The group cannot have these members.
     """
     rows, _ = shard_state.load_where(tx, schema.resource.c.key == nested.parent_key)
-    row = rows.get(nested.parent_key)
+    row = rows.get(nested.parent_key or "")
     if row is None:
         raise Rejected("NotSupported", "The group of this stack is not there any more.")
     group = listed_group(tx, row, nested, _group_of(before), listed, now)
@@ -137,7 +138,7 @@ def revision_of(
     return replace(made, secret=secret, size=size_of(made))
 
 
-def check_room(tx: Connection, nested: Row[Any], desired: Desired, resources_max: int) -> None:
+def check_room(tx: Connection, nested: StackRow, desired: Desired, resources_max: int) -> None:
     """Raise Rejected (RequestLimitExceeded) where the tree of stacks has no room for more members.
 
     What is nested in these is counted when it is made.

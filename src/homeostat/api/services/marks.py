@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_
+from sqlalchemy import Connection, or_
 
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import shard_of
@@ -27,6 +27,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import locks, revisions, stack_state, stacks
@@ -160,7 +161,7 @@ class Marks:
 
     def _write(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> list[MarkOutcome]:
         now = self._db.now_of(tx)
-        written: dict[str, tuple[Row[Any], Writes]] = {}
+        written: dict[str, tuple[StackRow, Writes]] = {}
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
         for each in found:

@@ -7,9 +7,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.http.heavy_requests import ClientCheck, always_connected
 from homeostat.api.services.desired_inside import desired_inside
@@ -31,6 +30,7 @@ from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, Shard
 from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.revisions import Desired
@@ -134,7 +134,7 @@ class Previewer:
         preview = Preview(NOT_STORED, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(preview, None, revisions.EMPTY, desired)
 
-    def of_update(self, stack: Row[Any], desired: Desired, compiled: Compiled) -> Preview:
+    def of_update(self, stack: StackRow, desired: Desired, compiled: Compiled) -> Preview:
         """Preview the update of a stack."""
         before = revisions.desired_of(self._tx, stack.id, stack.revision)
         redaction = Redaction().of(compiled)
@@ -146,7 +146,7 @@ class Previewer:
         return self._filled(preview, stack, before, desired)
 
     def of_deletion(
-        self, stack: Row[Any], before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
+        self, stack: StackRow, before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
     ) -> Preview:
         """Preview a deletion that continues with other deletion policies.
 
@@ -162,7 +162,7 @@ class Previewer:
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
-    def _filled(self, preview: Preview, stack: Row[Any] | None, before: Desired, after: Desired) -> Preview:
+    def _filled(self, preview: Preview, stack: StackRow | None, before: Desired, after: Desired) -> Preview:
         """Plan the shards of a stack and fill in its preview.
 
         Args:
@@ -178,7 +178,7 @@ class Previewer:
         return preview
 
     def _plan(
-        self, preview: Preview, facts: StackFacts, stack: Row[Any] | None, desired: Desired, numbers: Sequence[int]
+        self, preview: Preview, facts: StackFacts, stack: StackRow | None, desired: Desired, numbers: Sequence[int]
     ) -> None:
         """Plan these shards of a stack under these facts, and add what is found to its preview."""
         for number in numbers:
@@ -244,7 +244,7 @@ class Previewer:
         preview.redaction = preview.redaction.of(preview.compiled)
         return graph_of(preview.compiled, desired) if number == 0 else {}
 
-    def _world(self, facts: StackFacts, stack: Row[Any] | None, number: int, graph: Definitions) -> World:
+    def _world(self, facts: StackFacts, stack: StackRow | None, number: int, graph: Definitions) -> World:
         """Return the world of a shard as a worker would load it under these facts."""
         if stack is None:
             return World(facts, number, graph)
@@ -305,7 +305,7 @@ class Previewer:
             preview = Preview(nested.id, nested.name, nested.project, (*outer.path, row.name), outer.redaction)
             outer.deleted.append(self._filled(preview, nested, before, revisions.EMPTY))
 
-    def _nested_of(self, note: ResourcePreview) -> Row[Any] | None:
+    def _nested_of(self, note: ResourcePreview) -> StackRow | None:
         """Return the row of the stack that realizes a resource; None where there is none."""
         return stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
 
@@ -324,7 +324,7 @@ class Previewer:
             preview.more = {Fate.UNCHANGED: others}
 
 
-def _facts(preview: Preview, stack: Row[Any] | None, look_from: float | None) -> StackFacts:
+def _facts(preview: Preview, stack: StackRow | None, look_from: float | None) -> StackFacts:
     """Return the facts of the stack as if it had one more revision and were being updated."""
     if stack is None:
         return StackFacts(NOT_STORED, preview.name, preview.project, 1, Action.CREATE, Status.IN_PROGRESS)

@@ -1,8 +1,6 @@
 """Snapshots of stacks: take, restore, delete. Never waits for the engine (invariant 8)."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.api.services.stacks import StackService
@@ -12,6 +10,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import KeepPolicy
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import SnapshotRow, StackRow
 from homeostat.store.stacks import action_begin, locks, revisions, snapshots, stacks
 
 
@@ -26,7 +25,7 @@ class Snapshots:
         self._db = db
         self._stack_service = stack_service
 
-    def take(self, stack_id: str, name: str | None, *, unlimited: bool = False) -> Row[Any]:
+    def take(self, stack_id: str, name: str | None, *, unlimited: bool = False) -> SnapshotRow:
         """Start a snapshot of a stack that is at rest; return its row.
 
         Raises:
@@ -97,8 +96,8 @@ class Snapshots:
                 if snapshot.action == Action.DELETE:
                     return
                 raise Rejected("NotSupported", f"Deleting in-progress snapshot {id} is not supported.")
-            busy = stack.status == Status.IN_PROGRESS and stack.snapshot is not None
-            if busy and stack.snapshot["id"] == id:
+            restored = stack.snapshot if stack.status == Status.IN_PROGRESS else None
+            if restored is not None and restored["id"] == id:
                 raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
             now = self._db.now_of(tx)
             if snapshots.parts(tx, id):
@@ -106,14 +105,14 @@ class Snapshots:
             else:
                 snapshots.remove(self._db, tx, id, stack.project, now)
 
-    def _get(self, tx: Connection, stack_id: str, id: str) -> Row[Any]:
+    def _get(self, tx: Connection, stack_id: str, id: str) -> SnapshotRow:
         found = snapshots.get(tx, stack_id, id)
         if found is None:
             raise not_found(id)
         return found
 
 
-def _check_at_rest(stack: Row[Any]) -> None:
+def _check_at_rest(stack: StackRow) -> None:
     if stack.status == Status.IN_PROGRESS:
         message = f"Stack {stack.name} already has an action ({stack.action}) in progress."
         raise Rejected("ActionInProgress", message)
@@ -127,7 +126,7 @@ def _check_at_rest(stack: Row[Any]) -> None:
         raise Rejected("NotSupported", f"{feature}, which is a part of another one, is not supported: take the whole.")
 
 
-def _check_complete(snapshot: Row[Any]) -> None:
+def _check_complete(snapshot: SnapshotRow) -> None:
     if (snapshot.action, snapshot.status) != (Action.CREATE, Status.COMPLETE):
         state = joined(snapshot.action, snapshot.status)
         message = f"Restoring snapshot {snapshot.id}, which is {state}, is not supported: only a complete one can be."

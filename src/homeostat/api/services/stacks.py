@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.access.auth import Caller
 from homeostat.api.services import listed_groups
@@ -41,6 +41,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.notifications.sinks import Sinks
 from homeostat.observability import tracing
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired
@@ -316,14 +317,14 @@ class StackService:
             also(tx)
             return number
 
-    def _new_policies(self, row: Row[Any], desired: Desired) -> dict[str, str] | None:
+    def _new_policies(self, row: StackRow, desired: Desired) -> dict[str, str] | None:
         if row.action != Action.DELETE:
             return None
         with self._db.read() as tx:
             before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, desired)
 
-    def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[Row[Any], Checked]:
+    def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[StackRow, Checked]:
         """Return the current stack, and the checked desired state that an update would store."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
@@ -434,14 +435,14 @@ class StackService:
             else:
                 cancellation.cancel(self._db, tx, row, now)
 
-    def _live(self, tx: Connection, stack_id: str) -> Row[Any]:
+    def _live(self, tx: Connection, stack_id: str) -> StackRow:
         row = stacks.get(tx, stack_id)
         if row is None or row.deleted_at is not None:
             raise stack_not_found(stack_id)
         return row
 
 
-def _check_changeable(row: Row[Any]) -> None:
+def _check_changeable(row: StackRow) -> None:
     """Raise Rejected (NotSupported) for a stack that is suspended, or being abandoned."""
     check_not_abandoned(row)
     if row.suspended:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
-from sqlalchemy import Row
-
 from homeostat.api.access.auth import Caller
 from homeostat.api.services.adoption_preview import AdoptionPreview
 from homeostat.api.services.documents import Document, completed, read_document
@@ -15,6 +13,7 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.json_pieces import plain
 from homeostat.model.errors import Rejected, stack_not_found
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, locks, stacks
 from homeostat.transfer.export import document
 
@@ -103,7 +102,7 @@ class StackTransfer:
             return last
 
 
-def _check_whole(stack: Row[Any]) -> None:
+def _check_whole(stack: StackRow) -> None:
     """Raise Rejected (NotSupported) for a nested stack."""
     if stack.parent_id is not None:
         message = f"Abandoning {stack.name}, which is a part of another stack, is not supported"

@@ -2,19 +2,19 @@
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import Connection, or_, select
 
 from homeostat.store import schema
 from homeostat.store.schema import to_json
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, stacks
 
 ANY = "*"
 """Stands for all types of a service, at the end of a name."""
 
 
-def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | None:
+def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | None:
     """Return the first of these types that the stack or a nested one has; None when there is none.
 
     The resources are searched only if one of the names occurs in the user's input for the root stack. That input
@@ -33,7 +33,7 @@ def found_in(tx: Connection, stack: Row[Any], wanted: Collection[str]) -> str | 
     return tx.execute(chosen.order_by(column).limit(1)).scalar()
 
 
-def _texts(tx: Connection, stack: Row[Any]) -> Iterator[str]:
+def _texts(tx: Connection, stack: StackRow) -> Iterator[str]:
     root = stack if stack.parent_id is None else stacks.get(tx, stack.root_id)
     if root is not None:
         desired = revisions.desired_of(tx, root.id, root.revision)

@@ -4,9 +4,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
-
-from sqlalchemy import Row
 
 from homeostat.clustering.placeholders import expanded_url, missing_in
 from homeostat.convergence.health_checks import probes
@@ -17,7 +14,7 @@ from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import Finding, Look, NodeNames, policy_for
 from homeostat.model.status import Status
 from homeostat.planner.policies import verdicts
-from homeostat.store.shards.health import Check, Shard, Taken
+from homeostat.store.shards.health import Check, Shard, Taken, WatchedMember
 
 FEW = 3
 """Members that may be out of reach at once before the observer doubts itself."""
@@ -52,29 +49,29 @@ class Round:
     until: float
     checks: Mapping[str, Sequence[Check]]
     policies: Mapping[str, Mapping[str, HealthPolicy]]
-    members: dict[str, Row[Any]] = field(default_factory=dict)
-    places: dict[tuple[str, str], Row[Any]] = field(default_factory=dict)
+    members: dict[str, WatchedMember] = field(default_factory=dict)
+    places: dict[tuple[str, str], WatchedMember] = field(default_factory=dict)
     unseen: dict[str, str] = field(default_factory=dict)
     inside: dict[str, str] = field(default_factory=dict)
     looks: dict[str, dict[int, Look]] = field(default_factory=lambda: defaultdict(dict))
     lifted: list[tuple[str, str]] = field(default_factory=list)
 
-    def policy(self, row: Row[Any]) -> HealthPolicy | None:
+    def policy(self, row: WatchedMember) -> HealthPolicy | None:
         return policy_for(self.policies.get(row.stack_id, {}), row.name)
 
-    def project(self, row: Row[Any]) -> str:
+    def project(self, row: WatchedMember) -> str:
         return self.taken[row.stack_id, row.shard].project
 
-    def names(self, row: Row[Any]) -> NodeNames:
+    def names(self, row: WatchedMember) -> NodeNames:
         return node_names(row, self.checks[row.stack_id])
 
 
-def is_askable(row: Row[Any]) -> bool:
+def is_askable(row: WatchedMember) -> bool:
     """Return whether the URL of a member is asked: as in Senlin, not while it is being made, changed or recovered."""
     return bool(row.handle) and row.status != Status.IN_PROGRESS
 
 
-def urls_of(current: Round, row: Row[Any]) -> list[tuple[int, Detection]]:
+def urls_of(current: Round, row: WatchedMember) -> list[tuple[int, Detection]]:
     """Return the detections of a member that ask a URL, with their numbers in its policy."""
     policy = current.policy(row)
     if policy is None or not is_askable(row):
@@ -140,7 +137,7 @@ def _wrong_pages(current: Round, found: Sequence[tuple[Probe, Look]]) -> dict[Pl
     return doubted
 
 
-def _finding(row: Row[Any], number: int) -> Finding | None:
+def _finding(row: WatchedMember, number: int) -> Finding | None:
     """Return what a detection has found of a member so far; None for nothing yet."""
     if row.health is None or number >= len(row.health.detected):
         return None
@@ -181,7 +178,7 @@ def _doubt(current: Round, found: Sequence[tuple[Probe, Look]]) -> str:
     return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
 
 
-def _has_answered(row: Row[Any]) -> bool:
+def _has_answered(row: WatchedMember) -> bool:
     """Return whether the URL of a member that could be asked now had answered when it was asked last."""
     if row.health is None or not is_askable(row):
         return False
@@ -189,7 +186,7 @@ def _has_answered(row: Row[Any]) -> bool:
     return any(each.finding is not Finding.UNKNOWN and not says_nothing(each.evidence) for each in asked)
 
 
-def _silent_since(row: Row[Any], number: int, now: float) -> float:
+def _silent_since(row: WatchedMember, number: int, now: float) -> float:
     """Return since when a member has not answered a URL."""
     health_of = row.health
     if health_of is None or number >= len(health_of.detected):

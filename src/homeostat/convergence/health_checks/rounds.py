@@ -10,9 +10,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor
-from typing import Any
-
-from sqlalchemy import Row
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
@@ -37,7 +34,7 @@ from homeostat.resources.nested import STACK
 from homeostat.resources.registry import all_types, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import declared_hosts, health, observations, shards, vantage_looks
-from homeostat.store.shards.health import Shard, Taken
+from homeostat.store.shards.health import Shard, Taken, WatchedMember
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
@@ -263,18 +260,18 @@ class HealthRounds:
         return current.now + min(interval_s, max(SOON_S, interval_s * SOON_PART))
 
 
-def _is_quiet(row: Row[Any]) -> bool:
+def _is_quiet(row: WatchedMember) -> bool:
     """Return whether nothing is expected of a member: it is made, and no action of a recovery is to be verified."""
     recovery = row.marks.recovery if row.marks is not None else None
     return row.handle != "" and (recovery is None or recovery.acted_at is None)
 
 
-def _has_vantage_points(current: Round, row: Row[Any]) -> bool:
+def _has_vantage_points(current: Round, row: WatchedMember) -> bool:
     policy = current.policy(row)
     return policy is not None and bool(policy.vantage_points)
 
 
-def _due_urls(current: Round, row: Row[Any]) -> list[Place]:
+def _due_urls(current: Round, row: WatchedMember) -> list[Place]:
     """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
     whole = current.taken[row.stack_id, row.shard].whole
     health_of = row.health
@@ -291,7 +288,7 @@ def _share(shard: Shard, now: float) -> float:
     return zlib.crc32(f"{shard} {now:.2f}".encode()) / 2**32
 
 
-def _found(current: Round, row: Row[Any]) -> NodeHealth | None:
+def _found(current: Round, row: WatchedMember) -> NodeHealth | None:
     """Return the health of a member after the looks of this round; as it was, where it was not looked at."""
     policy = current.policy(row)
     if policy is None or row.key not in current.looks:
@@ -300,7 +297,7 @@ def _found(current: Round, row: Row[Any]) -> NodeHealth | None:
     return detection.found(policy, _member(row), current.looks[row.key], row.health, current.now)
 
 
-def _is_news(row: Row[Any], node: NodeHealth | None) -> bool:
+def _is_news(row: WatchedMember, node: NodeHealth | None) -> bool:
     """Return whether the owner of a member has to decide anew."""
     # An action of a recovery has ended, and whether it has helped is known by now.
     if row.marks is not None and row.marks.recovery is not None:
@@ -314,7 +311,7 @@ def _is_news(row: Row[Any], node: NodeHealth | None) -> bool:
     return node.finding is not row.health.finding or node.reason != row.health.reason
 
 
-def _member(row: Row[Any], unseen: str = "") -> Member:
+def _member(row: WatchedMember, unseen: str = "") -> Member:
     """Return a member as detection needs it.
 
     Args:
@@ -330,7 +327,7 @@ def _member(row: Row[Any], unseen: str = "") -> Member:
     return Member(kind.kind, seen, _well_since(row), condition)
 
 
-def _balanced(current: Round, row: Row[Any]) -> Look:
+def _balanced(current: Round, row: WatchedMember) -> Look:
     """Return what its load balancer says of a member."""
     place = current.places.get((row.stack_id, row.name))
     if place is None:
@@ -341,7 +338,7 @@ def _balanced(current: Round, row: Row[Any]) -> Look:
     return detection.by_balancer(_seen(place, current.unseen.get(place.key, "")))
 
 
-def _seen(row: Row[Any], unseen: str) -> Observation | None:
+def _seen(row: WatchedMember, unseen: str) -> Observation | None:
     """Return what was seen of the thing of a row; None for nothing yet."""
     if unseen:
         return Observation(Presence.UNKNOWN, row.handle, reason=unseen)
@@ -351,7 +348,7 @@ def _seen(row: Row[Any], unseen: str) -> Observation | None:
     return Observation(Presence(row.presence), row.handle, row.object or {}, row.seen_at or 0.0, reason)
 
 
-def _well_since(row: Row[Any]) -> float:
+def _well_since(row: WatchedMember) -> float:
     """Return when a member was made, changed, resumed or recovered last; one in recovery has no grace.
 
     One that is being made is not judged by polling, however long it waited for what it replaces to go.
@@ -363,7 +360,7 @@ def _well_since(row: Row[Any]) -> float:
     return float(row.updated_at if changed else row.created_at)
 
 
-def _changed_at(row: Row[Any]) -> float:
+def _changed_at(row: WatchedMember) -> float:
     """Return when a member was made, changed or acted on by a recovery last: that may have mended what was found."""
     recovery = row.marks.recovery if row.marks is not None else None
     unwell = row.marks is not None and row.marks.unhealthy is not None
@@ -372,14 +369,14 @@ def _changed_at(row: Row[Any]) -> float:
     return float(row.updated_at if changed or acted else row.created_at)
 
 
-def _counted_at(row: Row[Any], policy: HealthPolicy, number: int) -> float | None:
+def _counted_at(row: WatchedMember, policy: HealthPolicy, number: int) -> float | None:
     """Return when the newest look of a place began that counts among looks in a row; None where none are counted."""
     known = row.health.detected if row.health is not None else ()
     counted_at: float | None = known[number].counted_at if len(known) == len(policy.detections) else None
     return counted_at
 
 
-def _made(row: Row[Any]) -> Look | None:
+def _made(row: WatchedMember) -> Look | None:
     """Return the look at a member that has no thing: one that is being made is not judged, one that failed is ill."""
     if row.handle:
         return None

@@ -5,9 +5,6 @@ What all places together have found is for the rounds of health checks to say, s
 
 from collections import defaultdict
 from concurrent.futures import Executor
-from typing import Any
-
-from sqlalchemy import Row
 
 from homeostat.convergence.health_checks.asking import Place, Round, ask, is_askable, urls_of
 from homeostat.convergence.health_checks.probes import Get
@@ -17,7 +14,7 @@ from homeostat.model.node_health import EVIDENCE_MAX, Finding, Look
 from homeostat.model.vantage import Seen, VantageLook
 from homeostat.store.database import Database
 from homeostat.store.shards import health, vantage_looks
-from homeostat.store.shards.health import TAKEN_S, Shard, Taken
+from homeostat.store.shards.health import TAKEN_S, Shard, Taken, WatchedMember
 from homeostat.store.shards.vantage_looks import TakenLook
 
 SHARDS_MAX = 20
@@ -92,7 +89,7 @@ class VantageRounds:
                 vantage_looks.store(tx, self._name, shard, current.until, due_at, whole_at, look)
 
 
-def _due(current: Round, row: Row[Any], taken: dict[Shard, TakenLook]) -> list[Place]:
+def _due(current: Round, row: WatchedMember, taken: dict[Shard, TakenLook]) -> list[Place]:
     """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
     mine = taken[row.stack_id, row.shard]
     before = mine.before.found.get(row.key, {})
@@ -104,7 +101,7 @@ def _due(current: Round, row: Row[Any], taken: dict[Shard, TakenLook]) -> list[P
 
 
 def _seen(
-    taken: TakenLook, row: Row[Any], number: int, detection: Detection, answers: dict[Place, Look]
+    taken: TakenLook, row: WatchedMember, number: int, detection: Detection, answers: dict[Place, Look]
 ) -> Seen | None:
     """Return what is known of one URL after this round; None where it is none."""
     if not detection.url:

@@ -9,7 +9,6 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Row
 from taskflow import exceptions, states
 from taskflow.jobs import base
 
@@ -17,6 +16,7 @@ from homeostat.convergence.lost_shards import LostShards
 from homeostat.model.errors import Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ShardRow
 from homeostat.store.shards import fair_queue, leases, shards
 from homeostat.store.shards.leases import Lease
 
@@ -68,7 +68,7 @@ def give_back(db: Database, lease: Lease) -> None:
             leases.clear_crashes(tx, lease.stack_id, lease.number, now)
 
 
-def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> Row[Any]:
+def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> ShardRow:
     """Wake the shard of a job that is posted; return the shard's row.
 
     Args:
@@ -194,7 +194,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
     ) -> ShardJob:
         """Wake a shard; `details` is `{"stack_id", "shard"}`."""
         row = wake_shard(self._db, details, priority)
-        return ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority)
+        return ShardJob(self, row.stack_id, row.number, row.wake_at or 0.0, row.priority)
 
     def wait(self, timeout: float | None = None) -> Iterator[ShardJob]:
         """Return the jobs there are, without waiting: the conductor waits itself (see `conductor.Alarm`)."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
@@ -20,6 +20,7 @@ from homeostat.resources.nested import DEFINED, STACK, TemplateResource
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.builtin import records
 from homeostat.store.clusters import node_views
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.templates import Compiled, evaluate
@@ -129,7 +130,7 @@ READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = 
 """Kinds whose attributes are read from other rows -> what reads them, by the handle; raises TooHeavy."""
 
 
-def members_and_outputs(tx: Connection, nested: Row[Any], budget: WeightBudget) -> dict[str, Any]:
+def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) -> dict[str, Any]:
     """Return the members and outputs of a nested stack.
 
     Returns:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer
@@ -31,7 +31,9 @@ from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.resources.scaling_adjustments import AdjustmentType
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
+from homeostat.store.sql import typed
 from homeostat.store.stacks import action_begin, deletion, locks, revisions, scaling, stacks
 from homeostat.transfer import adoption
 
@@ -71,7 +73,7 @@ PLANS_MAX = 5
 """Plans made for one step before it is put off."""
 
 
-def _state(nested: Row[Any] | None) -> tuple[Any, ...] | None:
+def _state(nested: StackRow | None) -> tuple[Any, ...] | None:
     """Return what a plan depends on: as long as it is the same, the plan fits."""
     return None if nested is None else (nested.id, nested.revision, nested.complete_revision)
 
@@ -187,7 +189,7 @@ class NestedStacks:
         """
         with self._db.read() as tx:
             mine = select(schema.stack).where(*_is_nested_in(step.row))
-            nested, now = tx.execute(mine).first(), self._clock.now()
+            nested, now = typed.rows(StackRow, tx.execute(mine)).first(), self._clock.now()
             if nested is None:
                 if step.verb is not Verb.CREATE:
                     return None
@@ -257,7 +259,7 @@ class NestedStacks:
             raise _PlanOutdated
         return self._update(tx, world, step, plan, nested, now)
 
-    def _delete(self, tx: Connection, world: World, step: Step, nested: Row[Any], now: float) -> Answer:
+    def _delete(self, tx: Connection, world: World, step: Step, nested: StackRow, now: float) -> Answer:
         # A deletion under way is left to itself, unless the parent has been abandoned since: what is not to be touched
         # is another deletion.
         under_way = nested.action == Action.DELETE and nested.status == Status.IN_PROGRESS
@@ -275,7 +277,7 @@ class NestedStacks:
         return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))
 
     def _update(
-        self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: Row[Any], now: float
+        self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: StackRow, now: float
     ) -> Answer:
         stack, action = world.stack, Action.UPDATE
         desired = self.trees.counted(tx, stack, plan.desired, plan.least, nested.size)
@@ -297,7 +299,7 @@ class NestedStacks:
         )
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
-    def _pass_on(self, tx: Connection, world: World, step: Step, nested: Row[Any], now: float) -> Answer:
+    def _pass_on(self, tx: Connection, world: World, step: Step, nested: StackRow, now: float) -> Answer:
         """Begin the action of the parent (a check, a snapshot, maintenance) in the nested stack, once."""
         intent, timeout_s = intent_of(step.row), self._time_left(world, step, now)
         if revisions.intent_of(tx, nested.id, nested.revision) == intent:
@@ -325,7 +327,7 @@ class NestedStacks:
         own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
         return left if own is None else min(left, own)
 
-    def _nested(self, tx: Connection, step: Step) -> Row[Any] | None:
+    def _nested(self, tx: Connection, step: Step) -> StackRow | None:
         """Return the row of the nested stack, locked."""
         nested_id = tx.execute(select(schema.stack.c.id).where(*_is_nested_in(step.row))).scalar_one_or_none()
         return None if nested_id is None else stacks.for_update(self._db, tx, nested_id)
@@ -369,7 +371,7 @@ def _deleted(nested_id: str, now: float, *, ended: bool) -> Observation:
 
 
 def _cooldown(
-    row: Resource, desired: revisions.Desired, nested: Row[Any] | None, now: float
+    row: Resource, desired: revisions.Desired, nested: StackRow | None, now: float
 ) -> Mapping[str, Any] | None:
     """Return the column for a group that scales: signals do not change the size that its template has just given."""
     kind, group = type_of(row.type), desired.group

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
@@ -26,6 +26,7 @@ from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.registry import type_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, stacks
 from homeostat.templates.weights import TooHeavy, weight
 
@@ -37,7 +38,7 @@ def group_revision(
     tx: Connection,
     world: World,
     row: Resource,
-    nested: Row[Any] | None,
+    nested: StackRow | None,
     nested_id: str,
     before: revisions.Desired,
     now: float,
@@ -86,13 +87,13 @@ def _goes_back(world: World) -> bool:
     return world.stack.restoring or world.stack.action in (Action.ROLLBACK, Action.RESTORE)
 
 
-def is_pending(nested: Row[Any] | None) -> bool:
+def is_pending(nested: StackRow | None) -> bool:
     """Return whether the stack of a group is still on the way to its newest revision."""
     under_way = nested is not None and nested.status == Status.IN_PROGRESS
     return nested is not None and under_way and nested.complete_revision != nested.revision
 
 
-def away_members(tx: Connection, nested: Row[Any] | None, group: GroupDefinition | None) -> Mapping[str, Absence]:
+def away_members(tx: Connection, nested: StackRow | None, group: GroupDefinition | None) -> Mapping[str, Absence]:
     """Return the members of a group that are away.
 
     Args:
@@ -108,7 +109,7 @@ def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
     return {name for name, why in away.items() if why in (Absence.FAILED, Absence.MARKED)}
 
 
-def first_to_leave(tx: Connection, nested: Row[Any] | None, away: Mapping[str, Absence]) -> Collection[str]:
+def first_to_leave(tx: Connection, nested: StackRow | None, away: Mapping[str, Absence]) -> Collection[str]:
     """Return the names of the members that leave before all others when a group gets smaller, for a mark.
 
     They are marked unhealthy, or others are being made in their place for that.
@@ -141,7 +142,7 @@ def wanted_group(
     tx: Connection,
     kind: ResourceType,
     values: Mapping[str, Any],
-    nested: Row[Any] | None,
+    nested: StackRow | None,
     before: revisions.Desired,
     launched: Launched,
     nested_id: str,
@@ -218,7 +219,7 @@ def _scaled(
 def listed_group(
     tx: Connection,
     row: Resource,
-    nested: Row[Any],
+    nested: StackRow,
     before: GroupDefinition,
     listed: listed_members.Listed,
     now: float,
@@ -280,7 +281,7 @@ def check_time(group: GroupDefinition, time_left_s: float) -> None:
 def check_policy(
     kind: ResourceType,
     values: Mapping[str, Any],
-    nested: Row[Any] | None,
+    nested: StackRow | None,
     before: revisions.Desired,
     wanted: GroupDefinition,
     away: Mapping[str, Absence],

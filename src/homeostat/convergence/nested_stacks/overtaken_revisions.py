@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.nested_stacks.attributes import scope_of
 from homeostat.convergence.nested_stacks.removal_requests import Asked, Asks
@@ -71,7 +71,7 @@ class OvertakenRevisions:
     def __init__(self, cache_max: int = CACHE_MAX) -> None:
         """Begin empty; `cache_max` is the number of entries kept at most, where each revision counts as one more."""
         self._cache: Cache[Key, Mapping[str, Entry]] = Cache(cache_max, lambda entries: 1 + len(entries))
-        self._pages: Cache[Key, Sequence[Row[Any]]] = Cache(PAGES_MAX)
+        self._pages: Cache[Key, Sequence[revisions.RevisionSummary]] = Cache(PAGES_MAX)
 
     def asks_of(self, tx: Connection, world: World, row: Resource | None, *, next_one: bool = False) -> Asks:
         """Return what was asked of a group before the newest revision.
@@ -108,7 +108,7 @@ class OvertakenRevisions:
                 found.append(_stored(tx, stack.id, int(each.number), float(each.created_at)))
         return sorted(found, key=lambda overtaken: overtaken.at)
 
-    def _revisions(self, tx: Connection, stack: StackFacts, newest: int) -> Sequence[Row[Any]]:
+    def _revisions(self, tx: Connection, stack: StackFacts, newest: int) -> Sequence[revisions.RevisionSummary]:
         """Return the revisions of a stack since it was complete, the newest first.
 
         They never change, so all groups in a tree read them once; and where none was overtaken nothing is read, however

@@ -7,12 +7,13 @@ named them. Who is named by an id is who had it when the update was accepted.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.errors import Terminal
 from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import former_members
 from homeostat.templates.weights import TooHeavy
 
@@ -49,7 +50,7 @@ class Asks(NamedTuple):
 
 
 def skip_list(
-    tx: Connection, nested: Row[Any] | None, before: GroupDefinition | None, values: Mapping[str, Any], asks: Asks
+    tx: Connection, nested: StackRow | None, before: GroupDefinition | None, values: Mapping[str, Any], asks: Asks
 ) -> list[str]:
     """Return the names that no member of a group may have any more, oldest first.
 
@@ -78,7 +79,7 @@ def skip_list(
     return skipped
 
 
-def _references(tx: Connection, nested: Row[Any]) -> dict[str, Any]:
+def _references(tx: Connection, nested: StackRow) -> dict[str, Any]:
     """Return the reference of each member of a group by its name.
 
     Raises:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
@@ -19,6 +19,7 @@ from homeostat.resources.families.deployment_groups import SoftwareDeploymentGro
 from homeostat.resources.families.launch_configurations import MODEL
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.registry import type_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
 from homeostat.templates import environments
 
@@ -36,7 +37,7 @@ class NestedRevisions:
         tx: Connection,
         world: World,
         step: Step,
-        nested: Row[Any] | None,
+        nested: StackRow | None,
         nested_id: str,
         before: revisions.Desired,
         time_left_s: float,

@@ -4,9 +4,8 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.draining import drain_s
 from homeostat.convergence.healing_brake import brake_of
@@ -25,6 +24,7 @@ from homeostat.planner.lifecycle import deleted_around
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
+from homeostat.store.schema.rows import ShardRow
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import deletion, nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
@@ -43,7 +43,7 @@ class Loaded:
     """
 
     world: World
-    shard: Row[Any]
+    shard: ShardRow
     looks: Sequence[tuple[Resource, Seen]]
 
 
@@ -99,7 +99,7 @@ def world_of(
     tx: Connection,
     facts: StackFacts,
     graph: Mapping[str, Definition],
-    shard: Row[Any],
+    shard: ShardRow,
     now: float,
     share: float = HEAL_SHARE,
 ) -> Loaded:

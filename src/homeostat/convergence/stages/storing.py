@@ -1,9 +1,8 @@
 """The storing stage: intents and outcomes, in one transaction that checks the ownership of the shard."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
@@ -12,6 +11,7 @@ from homeostat.model.world import KeepPolicy, Resource
 from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import brakes, declared_hosts, health, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
 from homeostat.store.stacks import locks, rollouts, snapshots, stacks
@@ -51,7 +51,7 @@ def store(current: Pass, now: float) -> Stored:
     return stored
 
 
-def _check_unlocked(current: Pass, stack: Row[Any] | None) -> None:
+def _check_unlocked(current: Pass, stack: StackRow | None) -> None:
     """Check that a stack has not been locked since it was loaded: what is nested in a locked one has no new revision.
 
     Raises:

@@ -9,12 +9,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     and_,
     case,
@@ -29,6 +28,7 @@ from sqlalchemy import (
 
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.sql import typed
 from homeostat.store.sql.delete_found import delete_found
 from homeostat.store.sql.prepared import prepared
 
@@ -162,20 +162,42 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
     return [Sink(**row._mapping) for row in tx.execute(taken.order_by(_sink.c.stack_id, _sink.c.digest))]
 
 
-def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Row[Any]]:
-    """Return the events to deliver, in order.
+class UndeliveredEvent(NamedTuple):
+    """An event with its resource as it is now.
 
-    Each has the `properties` that its resource has now, and the `revision` at which that was last acted on; both are
-    None if the row does not exist.
+    Attributes:
+        properties: Those of the resource; None if its row does not exist.
+        revision: At which the resource was last acted on; None if its row does not exist.
     """
+
+    seq: int
+    stack_id: str
+    name: str
+    key: str
+    handle: str
+    type: str
+    action: str
+    status: str
+    reason: str
+    at: float
+    requested_by: str
+    request_id: str
+    properties: Any | None
+    revision: int | None
+
+
+def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[UndeliveredEvent]:
+    """Return the events to deliver, in order."""
     chosen = (
-        select(_event, _resource.c.properties, _resource.c.revision)
+        select(
+            *(_event.c[name] for name in UndeliveredEvent._fields[:-2]), _resource.c.properties, _resource.c.revision
+        )
         .select_from(_EVENTS.outerjoin(_resource, _resource.c.key == _event.c.key))
         .where(*_undelivered(sink.stack_id, sink.cursor, horizon))
         .order_by(_event.c.seq)
         .limit(limit)
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(UndeliveredEvent, tx.execute(chosen)))
 
 
 def undelivered_before(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
@@ -201,15 +223,25 @@ def release(tx: Connection, sink: Sink) -> bool:
     return stored
 
 
-def failing(tx: Connection) -> list[Row[Any]]:
-    """Return failing sinks, longest first: stack_id, stack (its name), settings, failing_since, reason."""
+class FailingSink(NamedTuple):
+    """A sink; `stack` is the name of its stack."""
+
+    stack_id: str
+    stack: str
+    settings: Any
+    failing_since: float
+    reason: str
+
+
+def failing(tx: Connection) -> list[FailingSink]:
+    """Return failing sinks, longest first."""
     chosen = (
         select(_sink.c.stack_id, _stack.c.name.label("stack"), _sink.c.settings, _sink.c.failing_since, _sink.c.reason)
         .join(_stack, _stack.c.id == _sink.c.stack_id)
         .where(_sink.c.failures > 0)
         .order_by(_sink.c.failing_since, _sink.c.stack_id)
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(FailingSink, tx.execute(chosen)))
 
 
 def _undelivered(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:

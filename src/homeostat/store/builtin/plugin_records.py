@@ -7,38 +7,42 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, delete, func, insert, or_, select, type_coerce, update
+from sqlalchemy import Connection, Text, delete, func, insert, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import RecordRow
+from homeostat.store.sql import typed
 
 _record = schema.record
 _signal = schema.signal
 
 
-def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, Row[Any]]:
+def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, RecordRow]:
     """Return the records of things that exist, by handle."""
     wanted = set(handles) - {""}
     chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
-    found: dict[str, Row[Any]] = {}
-    for row in tx.execute(select(_record).where(_record.c.kind == kind, _record.c.project == project, chosen)):
+    found: dict[str, RecordRow] = {}
+    mine = (_record.c.kind == kind, _record.c.project == project)
+    for row in typed.rows(RecordRow, tx.execute(select(_record).where(*mine, chosen))):
         found |= {handle: row for handle in (row.id, row.link) if handle in wanted}
     return found
 
 
-def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, Row[Any]]:
+def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, RecordRow]:
     """Return the records of things that exist, by token."""
     rows = tx.execute(select(_record).where(_record.c.kind == kind, _record.c.token.in_(list(tokens))))
-    return {row.token: row for row in rows}
+    return {row.token: row for row in typed.rows(RecordRow, rows)}
 
 
-def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[Row[Any]]:
+def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[RecordRow]:
     """Return the records of these kinds that are things of a stack's resources."""
     resource = schema.resource
     of_stack = select(resource.c.handle).where(resource.c.stack_id == stack_id, resource.c.handle != "")
     chosen = or_(_record.c.id.in_(of_stack), _record.c.link.in_(of_stack))
-    return tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen)).all()
+    found = tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen))
+    return typed.rows(RecordRow, found).all()
 
 
 def add(
@@ -66,9 +70,9 @@ def add(
     return True
 
 
-def locked(db: Database, tx: Connection, id: str) -> Row[Any] | None:
+def locked(db: Database, tx: Connection, id: str) -> RecordRow | None:
     """Return the record, locked until the transaction ends; None if there is none."""
-    return tx.execute(row_lock(select(_record).where(_record.c.id == id))).one_or_none()
+    return typed.rows(RecordRow, tx.execute(row_lock(select(_record).where(_record.c.id == id)))).one_or_none()
 
 
 def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:

@@ -7,15 +7,17 @@ wrong, whichever way signals came: it is a summary of rows, not a fact of its ow
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
+from sqlalchemy import Connection, Select, delete, func, select, tuple_, update
 
 from homeostat.resources import signals
 from homeostat.resources.signals import REASONS_SHOWN, Tally
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import row_lock
+from homeostat.store.schema.rows import SignalTallyRow
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 _signal, _tally, _sender = schema.signal, schema.signal_tally, schema.signal_sender
@@ -36,15 +38,21 @@ def size_of(signal: Mapping[str, Any]) -> int:
     return schema.json_size(signal)
 
 
+class _Signal(NamedTuple):
+    seq: int
+    object: Any
+    at: float
+
+
 def count(tx: Connection, id: str) -> Tally:
     """Count the signals of a handle that are not counted yet, store and return the tally.
 
     The caller has locked the handle, or is the only one who knows it.
     """
-    row = _locked(tx, id).first()
+    row = typed.rows(SignalTallyRow, _locked(tx, id)).first()
     known = counted = _counted(row)
     while True:
-        rows = _newer(tx, id, counted.seq).all()
+        rows = typed.rows(_Signal, _newer(tx, id, counted.seq)).all()
         if rows:
             counted = _add(tx, id, counted, rows)
         if len(rows) < READ_AT_ONCE:
@@ -68,7 +76,8 @@ def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple
     ids = sorted({id for id, _ in conditions})
     if not ids:
         return {}
-    counted = {row.record_id: _counted(row) for row in tx.execute(select(_tally).where(_tally.c.record_id.in_(ids)))}
+    tallies = tx.execute(select(_tally).where(_tally.c.record_id.in_(ids)))
+    counted = {row.record_id: _counted(row) for row in typed.rows(SignalTallyRow, tallies)}
     newest = {row[0]: int(row[1]) for row in tx.execute(_newest(ids))}
     # Signals that a process of an older version has stored are counted with the next one of theirs; read till then.
     stale = [id for id in ids if newest.get(id, 0) != counted.get(id, Counted()).seq]
@@ -92,7 +101,7 @@ def delete_signals(tx: Connection, id: str) -> None:
         tx.execute(delete(table).where(table.c.record_id == id))
 
 
-def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[Row[Any]]) -> Counted:
+def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[_Signal]) -> Counted:
     """Count these signals, and store the ids that are new."""
     digests = {row.seq: hashlib.sha256(row.object["id"].encode(errors="replace")).hexdigest() for row in rows}
     mine = _sender.c.record_id == id
@@ -111,7 +120,7 @@ def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[Row[Any]]) ->
     return Counted(tally, rows[-1].seq)
 
 
-def _counted(row: Row[Any] | None) -> Counted:
+def _counted(row: SignalTallyRow | None) -> Counted:
     if row is None:
         return Counted()
     failed = (row.failed_at, row.failed_after or 0, row.failure)

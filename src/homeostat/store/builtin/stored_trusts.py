@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from homeostat.store import schema
+from homeostat.store.schema.rows import TrustRow
+from homeostat.store.sql import typed
 
 REQUESTED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
 REQUEST_S = 120.0
@@ -36,14 +38,15 @@ def add(tx: Connection, trust: StoredTrust) -> None:
 def current(tx: Connection, stack_id: str) -> StoredTrust | None:
     """Return the trust that a root stack uses; it may be `gone`. None if it has none."""
     chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
-    row = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1)).first()
+    row = typed.rows(TrustRow, tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1))).first()
     return _of(row) if row is not None else None
 
 
 def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
     """Return the good trusts of a project, the newest first."""
     chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
-    return [_of(row) for row in tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))]
+    found = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))
+    return [_of(row) for row in typed.rows(TrustRow, found)]
 
 
 def some_project(tx: Connection) -> str:
@@ -52,12 +55,21 @@ def some_project(tx: Connection) -> str:
     return str(tx.execute(good).scalar() or "")
 
 
-def gone(tx: Connection, limit: int) -> list[Row[Any]]:
-    """Return the trusts that Keystone does not honour any more, with the names of their stacks."""
+class GoneTrust(NamedTuple):
+    """A trust; `stack` is the name of its stack."""
+
+    stack_id: str
+    object: Any
+    stack: str
+
+
+def gone(tx: Connection, limit: int) -> list[GoneTrust]:
+    """Return the trusts that Keystone does not honour any more."""
     stack = schema.stack
     chosen = select(_table.c.stack_id, _table.c.object, stack.c.name.label("stack"))
     chosen = chosen.join(stack, stack.c.id == _table.c.stack_id)
-    return list(tx.execute(chosen.where(_table.c.state == GONE).order_by(_table.c.created_at).limit(limit)))
+    chosen = chosen.where(_table.c.state == GONE).order_by(_table.c.created_at).limit(limit)
+    return list(typed.rows(GoneTrust, tx.execute(chosen)))
 
 
 def accept(tx: Connection, trust: StoredTrust, trust_id: str) -> None:
@@ -115,7 +127,8 @@ def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[Sto
     A trust that is still `asked` (`REQUESTED`) when it is due belongs to a request that has died.
     """
     due = (_table.c.state.in_((REQUESTED, LEAVING)), _table.c.due_at <= now)
-    found = [_of(row) for row in tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))]
+    rows = tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))
+    found = [_of(row) for row in typed.rows(TrustRow, rows)]
     postpone(tx, [each.id for each in found], now + again_s)
     return found
 
@@ -141,5 +154,5 @@ def remove(tx: Connection, id: str) -> None:
     tx.execute(delete(_table).where(_table.c.id == id))
 
 
-def _of(row: Row[Any]) -> StoredTrust:
+def _of(row: TrustRow) -> StoredTrust:
     return StoredTrust(**{name: getattr(row, name) for name in StoredTrust.__dataclass_fields__})

@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, Table, case, func, select, text
+from sqlalchemy import Connection, Table, case, func, select, text
 
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.sql import typed
 
 _CHUNK = 500
 
@@ -65,31 +67,37 @@ def owned(tx: Connection, now: float) -> dict[str, int]:
     return {row.owner: row[1] for row in tx.execute(chosen)}
 
 
-def set_aside(tx: Connection) -> list[Row[Any]]:
-    """Return the shards that were set aside and have not come to rest since.
+class ShardAside(NamedTuple):
+    """A shard that was set aside; `stack` is the name of its stack."""
 
-    Returns:
-        Rows of stack_id, number, stack (its name), project, reason.
-    """
+    stack_id: str
+    number: int
+    stack: str
+    project: str
+    reason: str
+
+
+def set_aside(tx: Connection) -> list[ShardAside]:
+    """Return the shards that were set aside and have not come to rest since."""
     chosen = (
         select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _stack.c.project, _shard.c.reason)
         .join(_stack, _stack.c.id == _shard.c.stack_id)
         .where(_shard.c.reason != "", _shard.c.wake_at.is_not(None))
         .order_by(_shard.c.stack_id, _shard.c.number)
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(ShardAside, tx.execute(chosen)))
 
 
-def overdue(tx: Connection, before: float) -> list[Row[Any]]:
+def overdue(tx: Connection, before: float) -> list[StackRow]:
     """Return the stacks in progress whose deadline was before this time, the oldest deadline first."""
     late = (_stack.c.status == Status.IN_PROGRESS, _stack.c.deadline < before)
-    return list(tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline)))
+    return list(typed.rows(StackRow, tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline))))
 
 
-def locked(tx: Connection) -> list[Row[Any]]:
+def locked(tx: Connection) -> list[StackRow]:
     """Return the locked root stacks, the oldest first; the stacks nested in them are locked as well, but left out."""
     lock = (_stack.c.lock.is_not(None), _stack.c.deleted_at.is_(None), _stack.c.parent_id.is_(None))
-    return list(tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at)))
+    return list(typed.rows(StackRow, tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at))))
 
 
 def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
@@ -130,15 +138,22 @@ def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
     return set(rest)
 
 
-def steady(tx: Connection, types: Collection[str]) -> list[Row[Any]]:
-    """Return the resources of these types that are complete and have a thing: stack_id, name, type, handle."""
+class SteadyThing(NamedTuple):
+    stack_id: str
+    name: str
+    type: str
+    handle: str
+
+
+def steady(tx: Connection, types: Collection[str]) -> list[SteadyThing]:
+    """Return the resources of these types that are complete and have a thing."""
     chosen = select(_resource.c.stack_id, _resource.c.name, _resource.c.type, _resource.c.handle).where(
         _resource.c.type.in_(sorted(types)),
         _resource.c.status == Status.COMPLETE,
         _resource.c.action != Action.DELETE,
         _resource.c.handle != "",
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(SteadyThing, tx.execute(chosen)))
 
 
 def _chunks(values: list[str]) -> list[list[str]]:

@@ -6,13 +6,14 @@ crash leads to a repetition: each event is sent at least once, and in order.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, func, or_, select, tuple_, update
 
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.sql import typed
 
 NAME = "stacks"
 TAKEN_S = 30.0
@@ -79,21 +80,69 @@ _STACK = (
 """What each notification says of its stack, and the id of the stack's user (or None)."""
 
 
-def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: int) -> list[Row[Any]]:
+class UnsentEvent(NamedTuple):
+    """An event with its stack, see `_STACK`."""
+
+    seq: int
+    stack_id: str
+    key: str
+    action: str
+    status: str
+    reason: str
+    project: str
+    owner: str | None
+    stack_name: str
+    revision: int
+    created_at: float
+    updated_at: float | None
+    tags: list[str] | None
+    user_id: str | None
+
+
+class UnsentResize(NamedTuple):
+    """A resize by a signal, with the stack of the policy and its present state.
+
+    Attributes:
+        group: The stack of the group.
+        size: How many members the group has.
+    """
+
+    event: int
+    group: str
+    adjustment: float
+    adjustment_type: str
+    before: int
+    after: int
+    size: int
+    stack_id: str
+    action: str
+    status: str
+    reason: str
+    project: str
+    owner: str | None
+    stack_name: str
+    revision: int
+    created_at: float
+    updated_at: float | None
+    tags: list[str] | None
+    user_id: str | None
+
+
+def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: int) -> list[UnsentEvent]:
     """Return events of stacks themselves, and of signals that resized groups, in order, each with its stack."""
     window = (_event.c.seq > after, _event.c.seq <= horizon)
     signals = select(_resize.c.event).where(_resize.c.event > after, _resize.c.event <= horizon)
     chosen = (
-        select(_event, *_STACK)
+        select(*(_event.c[name] for name in ("seq", "stack_id", "key", "action", "status", "reason")), *_STACK)
         .join(_stack, _stack.c.id == _event.c.stack_id)
         .where(or_(_event.c.key == "", _event.c.seq.in_(signals)), *window, _event.c.at >= not_before)
         .order_by(_event.c.seq)
         .limit(limit)
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(UnsentEvent, tx.execute(chosen)))
 
 
-def resizes_begun(tx: Connection, events: Collection[int]) -> dict[int, Row[Any]]:
+def resizes_begun(tx: Connection, events: Collection[int]) -> dict[int, UnsentResize]:
     """Return how groups are resized by signals, by `seq` of the event of the signal; see `_resizes`."""
     return {row.event: row for row in _resizes(tx, _resize.c.event.in_(events))} if events else {}
 
@@ -104,7 +153,7 @@ def resized_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     return set(tx.execute(chosen).scalars())
 
 
-def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[Row[Any]]:
+def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[UnsentResize]:
     """Return how signals resized a group in the action that ended with the event `end` of its stack; see `_resizes`."""
     others = (_event.c.stack_id == stack_id, _event.c.key == "", _event.c.seq < end)
     before = select(func.max(_event.c.seq)).where(*others, _event.c.status != Status.IN_PROGRESS)
@@ -112,7 +161,7 @@ def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[Row[Any]]:
     return _resizes(tx, (_resize.c.stack_id == stack_id) & (_resize.c.event > since) & (_resize.c.event < end))
 
 
-def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
+def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[UnsentResize]:
     """Return rows of `schema.resize`, each with the stack of the policy, its present state and its group's size."""
     member = schema.resource.c
     size = (
@@ -140,7 +189,7 @@ def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[Row[Any]]:
         .where(which)
         .order_by(_resize.c.event)
     )
-    return list(tx.execute(chosen))
+    return list(typed.rows(UnsentResize, tx.execute(chosen)))
 
 
 def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Any]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import Intent
 from homeostat.model.marks import Marks
-from homeostat.model.node_health import NodeHealth
 from homeostat.model.rollout import RolloutSettings
 
 
@@ -55,23 +54,6 @@ class StackRow(NamedTuple):
     size: int
     healing: Any | None
     cooldown: Any | None
-
-
-class RevisionRow(NamedTuple):
-    """A row of `revision`."""
-
-    stack_id: str
-    number: int
-    kind: str
-    template: Any
-    parameters: Any
-    environment: Any
-    files: Any
-    intent: str
-    created_at: float
-    action: str
-    requested_by: str
-    request_id: str
 
 
 class SnapshotRow(NamedTuple):
@@ -170,18 +152,124 @@ class ResourceRow(NamedTuple):
     drains_until: float | None
 
 
-class ResourceObservedRow(NamedTuple):
-    """A row of `resource_observed`."""
+class EventRow(NamedTuple):
+    """A row of `event`."""
+
+    seq: int
+    stack_id: str
+    name: str
+    key: str
+    handle: str
+    type: str
+    action: str
+    status: str
+    reason: str
+    at: float
+    requested_by: str
+    request_id: str
+
+
+class RecordRow(NamedTuple):
+    """A row of `record`."""
+
+    id: str
+    kind: str
+    project: str
+    token: str
+    link: str
+    object: Any
+    secret: Any | None
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class SignalTallyRow(NamedTuple):
+    """A row of `signal_tally`."""
+
+    record_id: str
+    seq: int
+    signals: int
+    size: int
+    senders: int
+    failed_at: float | None
+    failed_after: int | None
+    failure: str
+
+
+class DeferredSignalRow(NamedTuple):
+    """A row of `deferred_signal`."""
+
+    id: int
+    stack_id: str
+    record_id: str
+    reason: str
+    due_at: float
+
+
+class TrustRow(NamedTuple):
+    """A row of `trust`."""
+
+    id: str
+    stack_id: str
+    project: str
+    user_id: str
+    trust_id: str
+    state: str
+    object: Any
+    created_at: float
+    due_at: float | None
+
+
+class VantageLookRow(NamedTuple):
+    """A row of `vantage_look`."""
+
+    stack_id: str
+    number: int
+    vantage: str
+    due_at: float
+    whole_at: float
+    looked_at: float | None
+    found: Any
+
+
+class RolloutRow(NamedTuple):
+    """A row of `rollout`."""
 
     key: str
     stack_id: str
-    resource_name: str
-    handle: str
-    presence: str
-    object: Any
+    shard: int
+    name: str
+    members: str
+    state: str
+    settings: RolloutSettings
+    step: int
+    total: int
+    active: int
+    target: int
+    started_at: float
+    step_at: float
+    reported_at: float | None
+    approved: int
+    forgiven: int
+    alarm: str
+    due_at: float | None
     reason: str
-    number: int
-    seen_at: float
+    place: int
+    first: Any
+    zones: Any | None
+    subject: int | None
+    giving: int | None
+
+
+class MemberReportRow(NamedTuple):
+    """A row of `member_report`."""
+
+    key: str
+    member: str
+    succeeded_at: float | None
+    failed_at: float | None
+    said: str
 
 
 class ProfileRow(NamedTuple):
@@ -316,250 +404,3 @@ class ActionRow(NamedTuple):
     created_at: float
     updated_at: float | None
     due_at: float | None
-
-
-class EventRow(NamedTuple):
-    """A row of `event`."""
-
-    seq: int
-    stack_id: str
-    name: str
-    key: str
-    handle: str
-    type: str
-    action: str
-    status: str
-    reason: str
-    at: float
-    requested_by: str
-    request_id: str
-
-
-class ResizeRow(NamedTuple):
-    """A row of `resize`."""
-
-    event: int
-    stack_id: str
-    adjustment: float
-    adjustment_type: str
-    before: int
-    after: int
-
-
-class EventSinkRow(NamedTuple):
-    """A row of `event_sink`."""
-
-    stack_id: str
-    digest: str
-    settings: Any
-    cursor: int
-    epoch: int
-    due_at: float
-    failures: int
-    failing_since: float | None
-    reason: str
-
-
-class MessageBusRow(NamedTuple):
-    """A row of `message_bus`."""
-
-    name: str
-    cursor: int
-    epoch: int
-    due_at: float
-    failures: int
-    failing_since: float | None
-    reason: str
-
-
-class HealthCheckRow(NamedTuple):
-    """A row of `health_check`."""
-
-    id: str
-    stack_id: str
-    name: str
-    members: bool
-    source: str
-    spec: Any
-    enabled: bool
-    created_at: float
-
-
-class NodeHealthRow(NamedTuple):
-    """A row of `node_health`."""
-
-    key: str
-    stack_id: str
-    shard: int
-    finding: str
-    again_at: float | None
-    health: NodeHealth
-
-
-class DeclaredHostRow(NamedTuple):
-    """A row of `declared_host`."""
-
-    stack_id: str
-    host: str
-    at: float
-    name: str
-    reason: str
-
-
-class VantageLookRow(NamedTuple):
-    """A row of `vantage_look`."""
-
-    stack_id: str
-    number: int
-    vantage: str
-    due_at: float
-    whole_at: float
-    looked_at: float | None
-    found: Any
-
-
-class RecoveryRow(NamedTuple):
-    """A row of `recovery`."""
-
-    id: int
-    stack_id: str
-    name: str
-    at: float
-    what: str
-    begins: bool
-    host: str | None
-
-
-class RecordRow(NamedTuple):
-    """A row of `record`."""
-
-    id: str
-    kind: str
-    project: str
-    token: str
-    link: str
-    object: Any
-    secret: Any | None
-    created_at: float
-    updated_at: float | None
-    size: int | None
-
-
-class DeferredSignalRow(NamedTuple):
-    """A row of `deferred_signal`."""
-
-    id: int
-    stack_id: str
-    record_id: str
-    reason: str
-    due_at: float
-
-
-class TrustRow(NamedTuple):
-    """A row of `trust`."""
-
-    id: str
-    stack_id: str
-    project: str
-    user_id: str
-    trust_id: str
-    state: str
-    object: Any
-    created_at: float
-    due_at: float | None
-
-
-class WorkerRow(NamedTuple):
-    """A row of `worker`."""
-
-    name: str
-    host: str
-    pid: int
-    version: str
-    board: str
-    started_at: float
-    seen_at: float
-
-
-class RolloutRow(NamedTuple):
-    """A row of `rollout`."""
-
-    key: str
-    stack_id: str
-    shard: int
-    name: str
-    members: str
-    state: str
-    settings: RolloutSettings
-    step: int
-    total: int
-    active: int
-    target: int
-    started_at: float
-    step_at: float
-    reported_at: float | None
-    approved: int
-    forgiven: int
-    alarm: str
-    due_at: float | None
-    reason: str
-    place: int
-    first: Any
-    zones: Any | None
-    subject: int | None
-    giving: int | None
-
-
-class ActiveMetadataUpdatesRow(NamedTuple):
-    """A row of `active_metadata_updates`."""
-
-    resource_id: str
-    instance_id: str
-    step: int
-    reported: int
-    status: str
-    said: str
-    reported_at: float | None
-
-
-class RolloutGateRow(NamedTuple):
-    """A row of `rollout_gate`."""
-
-    handle: str
-    key: str
-    bit: int
-    gates: int
-
-
-class MemberReportRow(NamedTuple):
-    """A row of `member_report`."""
-
-    key: str
-    member: str
-    succeeded_at: float | None
-    failed_at: float | None
-    said: str
-
-
-class RetainedRow(NamedTuple):
-    """A row of `retained`."""
-
-    project: str
-    kind: str
-    handle: str
-    stack_id: str
-    stack: str
-    name: str
-    reason: str
-    at: float
-
-
-class OrphanRow(NamedTuple):
-    """A row of `orphan`."""
-
-    token: str
-    kind: str
-    project: str
-    look_at: float
-    until: float
-    looked_at: float | None

@@ -1,19 +1,28 @@
 """Due shards, in an order that is fair to projects and stacks (CV17, ADR 0039)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, case, func, literal, select
+from sqlalchemy import Connection, Select, and_, case, func, literal, select
 
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.shards import shards
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 PATIENCE_S = 10.0
 """Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
 
 
-def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
+class DueShard(NamedTuple):
+    stack_id: str
+    number: int
+    project: str
+    wake_at: float
+    priority: int
+
+
+def due(tx: Connection, now: float, limit: int) -> list[DueShard]:
     """Return shards with work to do and no living owner, in fair order (CV17, ADR 0039).
 
     The order is: the most urgent first; then projects in turn, those with shards in work later; within a project root
@@ -25,7 +34,7 @@ def due(tx: Connection, now: float, limit: int) -> list[Row[Any]]:
     wait for the creation that it ends, and a stack that will find its tree too large does not wait for the large groups
     of that tree.
     """
-    return list(_due(tx, now, limit))
+    return list(typed.rows(DueShard, _due(tx, now, limit)))
 
 
 @prepared
@@ -33,7 +42,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     table, stack = schema.shard, schema.stack
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(shards.USER)), else_=table.c.priority)
     ending = and_(stack.c.action == Action.DELETE, stack.c.status == Status.IN_PROGRESS)
-    columns = [table.c[name] for name in ("stack_id", "number", "project", "wake_at", "priority")]
+    columns = [table.c[name] for name in DueShard._fields]
     # First turn: the place of a shard within its tree.
     in_tree = func.row_number().over(
         partition_by=(stack.c.root_id, urgency),

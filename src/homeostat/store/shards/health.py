@@ -6,11 +6,10 @@ dies leaves its shards to others after `TAKEN_S`.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
-    Row,
     Select,
     Text,
     UpdateBase,
@@ -36,7 +35,7 @@ from homeostat.store import schema
 from homeostat.store.clusters.actions import OPEN
 from homeostat.store.database import Database
 from homeostat.store.shards.shards import is_any_of, is_checked
-from homeostat.store.sql import lock_order, notices
+from homeostat.store.sql import lock_order, notices, typed
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 8.0
@@ -300,9 +299,41 @@ def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
 # -- members ---------------------------------------------------------------------------------------------------------
 
 
-def members_of(tx: Connection, these: Sequence[Shard]) -> list[Row[Any]]:
+class WatchedMember(NamedTuple):
+    """A resource that stands for its name, with what was seen of it, its node in a cluster, and its health.
+
+    Attributes:
+        presence, object, seen_at, seen_reason: The newest observation; None for none yet.
+        node_id, node_name, cluster_id: The node; None outside clusters.
+        health: What was found; None for nothing yet.
+    """
+
+    key: str
+    stack_id: str
+    shard: int
+    name: str
+    type: str
+    handle: str
+    action: str
+    status: str
+    reason: str
+    created_at: float
+    updated_at: float
+    marks: Marks | None
+    version: int
+    presence: str | None
+    object: Any | None
+    seen_at: float | None
+    seen_reason: str | None
+    node_id: str | None
+    node_name: str | None
+    cluster_id: str | None
+    health: NodeHealth | None
+
+
+def members_of(tx: Connection, these: Sequence[Shard]) -> list[WatchedMember]:
     """Return the resources of shards that stand for their names, with what was seen and found of each."""
-    return list(_members(tx, list(these)))
+    return list(typed.rows(WatchedMember, _members(tx, list(these))))
 
 
 @prepared

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     CursorResult,
     Dialect,
-    Row,
     Select,
     Text,
     func,
@@ -31,7 +30,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import orphans, retained
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.retained import Retained
-from homeostat.store.sql import bulk
+from homeostat.store.sql import bulk, typed
 from homeostat.store.sql.prepared import prepared
 
 COLUMNS = tuple(each.name for each in fields(Resource))
@@ -213,20 +212,27 @@ def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) 
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
 
-def owners_of(tx: Connection, handles: Sequence[str]) -> list[Row[Any]]:
+class HandleOwner(NamedTuple):
+    """The resource that owns a thing, with the stack that it is in."""
+
+    handle: str
+    type: str
+    name: str
+    stack_name: str
+    project: str
+
+
+def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
     """Return the owners of things with these handles, among the resources of live stacks of all projects.
 
     Resources that only refer to a thing owned elsewhere (`external_id`) are left out.
-
-    Returns:
-        Rows of handle, type, name (of the resource), stack_name, project.
     """
     stack = schema.stack
     named = (stack.c.name.label("stack_name"), stack.c.project)
     living = (stack.c.deleted_at.is_(None), _resource.c.external_id.is_(None))
     chosen = select(_resource.c.handle, _resource.c.type, _resource.c.name, *named)
     chosen = chosen.join(stack, stack.c.id == _resource.c.stack_id)
-    return list(tx.execute(chosen.where(_resource.c.handle.in_(handles), *living)))
+    return list(typed.rows(HandleOwner, tx.execute(chosen.where(_resource.c.handle.in_(handles), *living))))
 
 
 def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:

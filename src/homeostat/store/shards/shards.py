@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     UpdateBase,
     and_,
@@ -26,7 +25,8 @@ from sqlalchemy import (
 from homeostat.model.plan import Priority
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.sql import lock_order, notices
+from homeostat.store.schema.rows import ShardRow
+from homeostat.store.sql import lock_order, notices, typed
 from homeostat.store.sql.prepared import prepared
 
 USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
@@ -281,8 +281,8 @@ def failures_of(tx: Connection, stack_id: str) -> int:
     return int(tx.execute(failures).scalar() or 0)
 
 
-def get(tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
-    return _get(tx, stack_id, number).first()
+def get(tx: Connection, stack_id: str, number: int) -> ShardRow | None:
+    return typed.rows(ShardRow, _get(tx, stack_id, number)).first()
 
 
 @prepared
@@ -302,5 +302,6 @@ def _settle(stack_id: str, number: int, revision: int) -> UpdateBase:
     return update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(settled_revision=revision)
 
 
-def of_stack(tx: Connection, stack_id: str) -> list[Row[Any]]:
-    return list(tx.execute(select(schema.shard).where(schema.shard.c.stack_id == stack_id).order_by("number")))
+def of_stack(tx: Connection, stack_id: str) -> list[ShardRow]:
+    chosen = select(schema.shard).where(schema.shard.c.stack_id == stack_id).order_by("number")
+    return list(typed.rows(ShardRow, tx.execute(chosen)))

@@ -5,15 +5,17 @@ As with other looks, no lease is needed: a worker takes a shard for its place by
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, case, delete, or_, select, tuple_, update
+from sqlalchemy import Connection, Select, and_, case, delete, or_, select, tuple_, update
 
 from homeostat.model.node_health import Finding
 from homeostat.model.vantage import Seen, VantageLook
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import VantageLookRow
 from homeostat.store.shards.health import TAKEN_S, Shard
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 _look, _shard = schema.vantage_look, schema.shard
@@ -54,16 +56,30 @@ def cover(db: Database, tx: Connection, shard: Shard, names: Collection[str], no
 def of_shards(tx: Connection, these: Sequence[Shard]) -> dict[Shard, dict[str, VantageLook]]:
     """Return what was found, by shard and place."""
     found: dict[Shard, dict[str, VantageLook]] = {}
-    for row in tx.execute(select(_look).where(tuple_(_look.c.stack_id, _look.c.number).in_(list(these)))):
+    chosen = select(_look).where(tuple_(_look.c.stack_id, _look.c.number).in_(list(these)))
+    for row in typed.rows(VantageLookRow, tx.execute(chosen)):
         found.setdefault((row.stack_id, row.number), {})[row.vantage] = _look_of(row)
     return found
+
+
+class _TakenRow(NamedTuple):
+    """The columns of `schema.vantage_look`, with the project of the shard."""
+
+    stack_id: str
+    number: int
+    vantage: str
+    due_at: float
+    whole_at: float
+    looked_at: float | None
+    found: Any
+    project: str
 
 
 def take(tx: Connection, vantage: str, now: float, limit: int) -> list[TakenLook]:
     """Take shards whose URLs are due to be asked from a place, for `TAKEN_S` seconds."""
     found = [
         TakenLook(row.stack_id, row.number, row.project, row.whole_at <= now, row.whole_at, _look_of(row))
-        for row in _due(tx, vantage, now, limit)
+        for row in typed.rows(_TakenRow, _due(tx, vantage, now, limit))
     ]
     for each in found:
         tx.execute(update(_look).where(*_this(vantage, (each.stack_id, each.number))).values(due_at=now + TAKEN_S))
@@ -123,7 +139,7 @@ def _this(vantage: str, shard: Shard) -> tuple[Any, ...]:
     return (_look.c.vantage == vantage, _look.c.stack_id == shard[0], _look.c.number == shard[1])
 
 
-def _look_of(row: Row[Any]) -> VantageLook:
+def _look_of(row: VantageLookRow | _TakenRow) -> VantageLook:
     stored: Mapping[str, Mapping[str, Sequence[Any]]] = row.found
     return VantageLook(
         row.looked_at,

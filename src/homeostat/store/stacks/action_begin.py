@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, update
+from sqlalchemy import ColumnElement, Connection, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
@@ -14,6 +14,7 @@ from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import revisions, rollouts, snapshots, stack_state, stacks
@@ -111,7 +112,7 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
 def revise(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     action: str,
     desired: Desired,
     now: float,
@@ -168,7 +169,7 @@ def revise(
     return number
 
 
-def _may_be_unmade(stack: Row[Any]) -> bool:
+def _may_be_unmade(stack: StackRow) -> bool:
     """Return whether shards of a stack may be settled at its newest revision although it was never made there.
 
     An action that changes nothing settles them so; after an unlocking the stack says again what it said before.
@@ -177,7 +178,7 @@ def _may_be_unmade(stack: Row[Any]) -> bool:
     return bool(unchanging and stack.complete_revision != stack.revision)
 
 
-def lock_for_first_secret(tx: Connection, stack: Row[Any], desired: Desired) -> None:
+def lock_for_first_secret(tx: Connection, stack: StackRow, desired: Desired) -> None:
     """Lock the tree of a stack from its root down, if `desired` has the tree's first secret: `revise` changes it all.
 
     Called before a nested stack itself is locked, since its root comes first.
@@ -186,18 +187,18 @@ def lock_for_first_secret(tx: Connection, stack: Row[Any], desired: Desired) -> 
         lock_order.take_stacks(tx, *_without_secrets(stack))
 
 
-def _is_first_secret(stack: Row[Any], desired: Desired) -> bool:
+def _is_first_secret(stack: StackRow, desired: Desired) -> bool:
     return bool(desired.secret) and stack.secret is False
 
 
-def _without_secrets(stack: Row[Any]) -> tuple[ColumnElement[bool], ...]:
+def _without_secrets(stack: StackRow) -> tuple[ColumnElement[bool], ...]:
     return schema.stack.c.root_id == stack.root_id, schema.stack.c.secret.is_(False)
 
 
 def _wake_changed(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     desired: Desired,
     number: int,
     now: float,
@@ -213,7 +214,7 @@ def _wake_changed(
         shards.wake_unsettled(tx, stack.id, now, priority, number)
 
 
-def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
     """Make the newest desired state a revision once more, with a look at everything first (CV9, ADR 0020).
 
     An action in progress continues under its name.
@@ -235,7 +236,7 @@ def converge(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_
     return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
 
 
-def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float, intent: str = "") -> int:
+def check(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
     """Begin a check, which looks at every resource and reports whether it is as desired; return the new revision."""
     return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
@@ -243,7 +244,7 @@ def check(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: 
 def take_snapshot(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     snapshot: Mapping[str, Any],
     now: float,
     timeout_s: float,
@@ -267,7 +268,7 @@ def take_snapshot(
 def maintain(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     action: str,
     now: float,
     timeout_s: float,
@@ -299,7 +300,7 @@ def maintain(
 def _revise_unchanged(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     action: str,
     now: float,
     timeout_s: float,
@@ -320,14 +321,14 @@ def _revise_unchanged(
     return revise(db, tx, stack, action, desired, now, timeout_s, columns)
 
 
-def roll_back(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> int:
+def roll_back(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> int:
     """Roll back to the last COMPLETE revision (CV11), or to nothing if there is none; return the new revision."""
     goal = stack.complete_revision
     desired = EMPTY if goal is None else revisions.copy_of_revision(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
 
 
-def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s: float) -> None:
+def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> None:
     """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035).
 
     A stack that was nested in it and was retained goes on by itself.
@@ -343,12 +344,12 @@ def abandon(db: Database, tx: Connection, stack: Row[Any], now: float, timeout_s
     revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
 
 
-def delay_batch(tx: Connection, row: Row[Any], until: float) -> None:
+def delay_batch(tx: Connection, row: StackRow, until: float) -> None:
     """Let the next batch of a group's members wait until a time."""
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
-def hold_batch(tx: Connection, row: Row[Any], reason: str, now: float) -> bool:
+def hold_batch(tx: Connection, row: StackRow, reason: str, now: float) -> bool:
     """Say that the next batch of a group's members waits for others; return whether that is news."""
     if row.reason == reason:
         return False
@@ -360,7 +361,7 @@ def hold_batch(tx: Connection, row: Row[Any], reason: str, now: float) -> bool:
 def begin_batch(
     db: Database,
     tx: Connection,
-    row: Row[Any],
+    row: StackRow,
     desired: Desired,
     now: float,
     touched: Mapping[int, shards.ShardChange] | None,

@@ -1,8 +1,8 @@
 """How an action of a stack ends, and which failed resources its reason names."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal, or_, select, update
 
 from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
@@ -10,8 +10,10 @@ from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import snapshots, stack_state, stacks
 
@@ -22,7 +24,7 @@ NAMED_MAX = 10
 """Maximum number of failed resources that the reason of a failed check names."""
 
 
-def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> Row[Any] | None:
+def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> StackRow | None:
     """Return the stack's row, locked, if it is in progress and all its shards are at rest at `number`, its newest.
 
     The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
@@ -33,7 +35,7 @@ def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> Ro
 
 def lock_settled_beside(
     db: Database, tx: Connection, stack_id: str, number: int, shard: int
-) -> tuple[Row[Any] | None, Unrest]:
+) -> tuple[StackRow | None, Unrest]:
     """Return the same, and how much of a group is not at rest beside one of its shards."""
     row = stacks.for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
@@ -42,16 +44,24 @@ def lock_settled_beside(
     return None if found.unfinished else row, Unrest(found.own, found.inside)
 
 
-def is_settled(tx: Connection, stack: Row[Any], number: int) -> bool:
+def is_settled(tx: Connection, stack: StackRow, number: int) -> bool:
     """Return whether all shards of a stack are at rest at revision `number`."""
     return not _found(tx, stack, number, NO_SHARD).unfinished
 
 
-def _found(tx: Connection, stack: Row[Any], number: int, shard: int) -> Row[Any]:
+class _Unfinished(NamedTuple):
+    unfinished: bool
+    own: int
+    inside: int
+
+
+def _found(tx: Connection, stack: StackRow, number: int, shard: int) -> _Unfinished:
     # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
     # that the revision has not been reached.
     changing = stack.action not in NON_CHANGING_ACTIONS
-    return _unfinished(tx, stack.id, number, stack.shards, shard, changing=changing, nested=shard != NO_SHARD).one()
+    nested = shard != NO_SHARD
+    found = _unfinished(tx, stack.id, number, stack.shards, shard, changing=changing, nested=nested)
+    return typed.rows(_Unfinished, found).one()
 
 
 def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
@@ -76,7 +86,7 @@ def _unfinished(stack_id: str, number: int, count: int, but: int, *, changing: b
 
 def settle(
     db: Database, tx: Connection, stack_id: str, number: int, now: float, *, wakes_parent: bool = True
-) -> Row[Any] | None:
+) -> StackRow | None:
     """Finish the action of a stack if all its shards are at rest at revision `number` and that is still the newest.
 
     The parent of a nested stack is woken, unless it is the one that asks.
@@ -90,7 +100,7 @@ def settle(
     return row
 
 
-def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> Row[Any] | None:
+def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> StackRow | None:
     """Fail the stack if `number` is still its newest revision and in progress; return its row as it was before.
 
     The check happens under the lock: a user may have stored a newer revision since the pass has loaded the stack, and a
@@ -105,7 +115,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
     return row
 
 
-def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_parent: bool = True) -> None:
+def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_parent: bool = True) -> None:
     """End the action of a stack that is settled (see `lock_settled`); for `wakes_parent` see `settle`.
 
     It is COMPLETE, except where `_failure` has something to say.
@@ -124,7 +134,7 @@ def finish(db: Database, tx: Connection, row: Row[Any], now: float, *, wakes_par
         snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == KeepPolicy.ALL)
 
 
-def _failure(tx: Connection, row: Row[Any]) -> str:
+def _failure(tx: Connection, row: StackRow) -> str:
     """Return why an action that is settled has failed; "" if it has not.
 
     So does a check that found something wrong, a lock that could not be set or removed everywhere, a snapshot of a
@@ -145,7 +155,7 @@ def _failure(tx: Connection, row: Row[Any]) -> str:
 
 
 def _finish(
-    tx: Connection, row: Row[Any], status: Status, reason: str, now: float, *, wakes_parent: bool = True
+    tx: Connection, row: StackRow, status: Status, reason: str, now: float, *, wakes_parent: bool = True
 ) -> None:
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE and row.action not in MAINTENANCE:
@@ -162,26 +172,27 @@ def _finish(
     if wakes_parent:
         stack_state.wake_parent(tx, row, now)
     # A locked stack has nothing else to do, so its first shard is woken when the lock expires: that pass unlocks it.
-    if row.action == Action.LOCK and row.parent_id is None and row.lock["expires_at"] is not None:
+    if row.action == Action.LOCK and row.parent_id is None and row.lock and row.lock["expires_at"] is not None:
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
-def _unlocked(tx: Connection, row: Row[Any], now: float) -> None:
+def _unlocked(tx: Connection, row: StackRow, now: float) -> None:
     """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again.
 
     The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this changes rows of stacks and
     shards above and below it.
     """
     table, tree = schema.stack, stacks.tree_of(row.id)
-    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))):
+    locked = tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))
+    for each in list(typed.rows(StackRow, locked)):
         _restore_status(tx, each, now)
     tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
     shards.wake_all(tx, tree, now, shards.HEAL)
 
 
-def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
+def _restore_status(tx: Connection, row: StackRow, now: float) -> None:
     """Let an unlocked stack report the state that it had before it was locked."""
-    before = row.lock.get(stack_state.BEFORE)
+    before = (row.lock or {}).get(stack_state.BEFORE)
     if before is None or row.action != Action.UNLOCK:
         return
     stack_state.change(tx, row, before)
@@ -189,13 +200,20 @@ def _restore_status(tx: Connection, row: Row[Any], now: float) -> None:
     events.append(tx, row.id, [event], now)
 
 
-def _failed_check(tx: Connection, stack: Row[Any]) -> str:
+def _failed_check(tx: Connection, stack: StackRow) -> str:
     """Return what a check has found wrong; "" if nothing."""
     never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
     return failed_resources(tx, stack) or never
 
 
-def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool]) -> str:
+class _Failed(NamedTuple):
+    name: str
+    action: str
+    reason: str
+    failures: int
+
+
+def failed_resources(tx: Connection, stack: StackRow, *among: ColumnElement[bool]) -> str:
     """Return which resources of a stack are FAILED, and why; "" if none is.
 
     Args:
@@ -213,7 +231,7 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
     counted = func.count().over().label("failures")
     columns = (table.c.name, table.c.action, table.c.reason, counted)
     chosen = select(*columns).where(*failed).order_by(table.c.name).limit(NAMED_MAX)
-    named = list(tx.execute(chosen))
+    named = list(typed.rows(_Failed, tx.execute(chosen)))
     if not named:
         return ""
     named_failures = "; ".join(_reason_of(stack, each) for each in named)
@@ -222,7 +240,7 @@ def failed_resources(tx: Connection, stack: Row[Any], *among: ColumnElement[bool
     return f"Resource {action} failed: {named_failures}" + (f"; and {more} more" if more > 0 else "")
 
 
-def _reason_of(stack: Row[Any], failed: Row[Any]) -> str:
+def _reason_of(stack: StackRow, failed: _Failed) -> str:
     """Return the reason of a failed resource; of one that a lock has passed by, that it is not protected."""
     if stack.action == Action.LOCK and stack.status == Status.IN_PROGRESS and failed.action not in LOCKING:
         state = joined(failed.action, Status.FAILED)

@@ -2,22 +2,33 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
+from homeostat.store.sql import typed
 from homeostat.store.stacks import rollouts, stack_state, stacks
+
+
+class _Busy(NamedTuple):
+    id: str
+    name: str
+    action: str
+    status: str
+    depth: int
+    parent_id: str | None
 
 
 def cancel(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     now: float,
     reason: str = "",
     actions: Collection[Action] = CANCELLABLE,
@@ -40,7 +51,7 @@ def cancel(
     tree = select(table.c.id, table.c.name, table.c.action, table.c.status, table.c.depth, table.c.parent_id)
     # The order of locks (ADR 0057): rows of stacks from the root down, then, below, shards from the deepest stack up.
     tree = tree.where(table.c.id.in_(stacks.tree_of(stack.id)), *busy).order_by(table.c.depth, table.c.id)
-    found = list(tx.execute(row_lock(tree)))
+    found = list(typed.rows(_Busy, tx.execute(row_lock(tree))))
     for action in sorted(actions):
         _end(tx, [each for each in found if each.action == action], action, now, reason)
     levels: dict[int, set[str]] = defaultdict(set)
@@ -56,7 +67,7 @@ def cancel(
         rollouts.take_back(tx, some, "ended, since its stack is cancelled", now)
 
 
-def _end(tx: Connection, found: Sequence[Row[Any]], action: str, now: float, reason: str) -> None:
+def _end(tx: Connection, found: Sequence[_Busy], action: str, now: float, reason: str) -> None:
     reason = reason or f"Stack {action} cancelled"
     ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
     for start in range(0, len(found), stacks.STACKS_PER_QUERY):

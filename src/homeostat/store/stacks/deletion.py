@@ -6,14 +6,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, func, select, update
 
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Enclosing
 from homeostat.store import events, schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
-from homeostat.store.sql import lock_order
+from homeostat.store.sql import lock_order, typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import action_begin, action_end, revisions, stack_state, stacks
 
@@ -25,7 +26,7 @@ POLICIES = "policies"
 def continue_deletion(
     db: Database,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     desired: revisions.Desired,
     policies: Mapping[str, str],
     now: float,
@@ -68,13 +69,13 @@ def continue_deletion(
     return number
 
 
-def _wake_nested(tx: Connection, stack: Row[Any], now: float) -> None:
+def _wake_nested(tx: Connection, stack: StackRow, now: float) -> None:
     """Wake the stacks nested in a stack that are being deleted."""
     tree = (schema.stack.c.id.in_(stacks.tree_of(stack.id)), schema.stack.c.id != stack.id)
     _wake_deepest_first(tx, stack, [*tree, *_under_way()], now)
 
 
-def wake_under_way(tx: Connection, stack: Row[Any], now: float) -> None:
+def wake_under_way(tx: Connection, stack: StackRow, now: float) -> None:
     """Wake what is nested in a stack and is being deleted already, as the deletion of the stack begins.
 
     Otherwise servers in it that are being drained would be drained to the end, although no one is left to take over
@@ -100,7 +101,7 @@ def _under_way() -> tuple[ColumnElement[bool], ...]:
     return table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None)
 
 
-def _wake_deepest_first(tx: Connection, stack: Row[Any], nested: Sequence[ColumnElement[bool]], now: float) -> None:
+def _wake_deepest_first(tx: Connection, stack: StackRow, nested: Sequence[ColumnElement[bool]], now: float) -> None:
     """Wake stacks that are nested in a stack, in the order of locks."""
     table = schema.stack
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
@@ -150,21 +151,23 @@ def delete_many(
     plain = (table.c.snapshot.is_(None), table.c.lock.is_(None), table.c.spares.is_(None), table.c.deleted_at.is_(None))
     mine = (table.c.parent_id == parent_id, table.c.parent_key.in_(times_s), *plain)
     lock_order.take_stacks(tx, *mine)
-    rows = tx.execute(select(table).where(*mine).order_by(table.c.revision, table.c.id)).all()
+    chosen = select(table).where(*mine).order_by(table.c.revision, table.c.id)
+    rows = typed.rows(StackRow, tx.execute(chosen)).all()
     lock_order.take_shards(tx, schema.shard.c.stack_id.in_([each.id for each in rows]))
     begun = _begun_among(tx, rows, now)
     fresh = [each for each in rows if each.id not in begun]
     for number, alike in groupby(fresh, key=attrgetter("revision")):
         _delete_alike(db, tx, list(alike), int(number) + 1, now)
     others = _that_may_begin(tx, [each for each in rows if each.id in begun])
-    others.sort(key=lambda each: (each.revision, times_s[each.parent_key]))
-    for (number, time_s), same in groupby(others, key=lambda each: (each.revision, times_s[each.parent_key])):
+    time_of = {each.id: times_s[each.parent_key] for each in rows if each.parent_key is not None}
+    others.sort(key=lambda each: (each.revision, time_of[each.id]))
+    for (number, time_s), same in groupby(others, key=lambda each: (each.revision, time_of[each.id])):
         _begin_alike(db, tx, list(same), int(number) + 1, now, now + time_s)
-    ended = {each.parent_key: (str(each.id), True) for each in fresh}
-    return ended | {each.parent_key: (str(each.id), False) for each in others}
+    ended = {str(each.parent_key): (each.id, True) for each in fresh}
+    return ended | {str(each.parent_key): (each.id, False) for each in others}
 
 
-def _begun_among(tx: Connection, rows: Sequence[Row[Any]], now: float) -> set[str]:
+def _begun_among(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
     """Return the ids of the stacks of which something was begun, or may be begun by an owner of a shard."""
     row, shard = schema.resource, schema.shard
     ids = [each.id for each in rows]
@@ -174,7 +177,7 @@ def _begun_among(tx: Connection, rows: Sequence[Row[Any]], now: float) -> set[st
     return begun | set(tx.execute(select(shard.c.stack_id).where(*owned)).scalars())
 
 
-def _that_may_begin(tx: Connection, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+def _that_may_begin(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
     """Return the stacks whose deletion begins with a new revision, and nothing else."""
     table = schema.stack
     inside = (table.c.parent_id.in_([each.id for each in rows]), *_under_way())
@@ -189,7 +192,7 @@ def _that_may_begin(tx: Connection, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
 
 
 def _begin_alike(
-    db: Database, tx: Connection, rows: Sequence[Row[Any]], number: int, now: float, deadline: float
+    db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float, deadline: float
 ) -> None:
     """Begin the deletion of stacks by a revision of this number, as `action_begin.revise` does it for one."""
     ids = [each.id for each in rows]
@@ -206,7 +209,7 @@ def _begin_alike(
     events.append_all(tx, started, now)
 
 
-def _delete_alike(db: Database, tx: Connection, rows: Sequence[Row[Any]], number: int, now: float) -> None:
+def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
     """Begin and end the deletion of stacks without rows, by a revision of this number."""
     ids = [each.id for each in rows]
     revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
@@ -219,7 +222,7 @@ def _delete_alike(db: Database, tx: Connection, rows: Sequence[Row[Any]], number
     events.append_all(tx, said, now)
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS, "updated_at": now}
     stack_state.change_all(tx, rows, begun)
-    begun_rows = tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids))).all()
+    begun_rows = typed.rows(StackRow, tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids)))).all()
     nothing_more = dict.fromkeys(("deadline", "step_at", "rollback_to", "look_from"))
     ended = {"status": Status.COMPLETE, "reason": ENDED, "complete_revision": number, "deleted_at": now}
     stack_state.change_all(tx, begun_rows, {**ended, **nothing_more})

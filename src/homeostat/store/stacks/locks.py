@@ -8,21 +8,22 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select, update
+from sqlalchemy import Connection, or_, select, update
 
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import StackFacts
 from homeostat.store import events, requesters, schema
 from homeostat.store.database import Database
-from homeostat.store.sql import lock_order
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.sql import lock_order, typed
 from homeostat.store.stacks import action_begin, stack_state, stacks
 
 Lock = Mapping[str, Any]
 """The column `lock` of `schema.stack`."""
 
 
-def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+def changeable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be changed, locked until the end of the transaction.
 
     Every request that changes a stack or its resources begins with this.
@@ -35,7 +36,7 @@ def changeable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return row
 
 
-def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+def removable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be deleted, locked until the end of the transaction.
 
     A root stack that is FAILED may be deleted although it is locked: a way out if locking or unlocking failed (LK4).
@@ -49,7 +50,7 @@ def removable(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return row
 
 
-def lift(tx: Connection, stack: Row[Any]) -> None:
+def lift(tx: Connection, stack: StackRow) -> None:
     """Remove the lock of a stack that is about to be deleted from all that is nested in it.
 
     Otherwise an update that overtakes the deletion would leave nested stacks locked that nobody can unlock.
@@ -61,7 +62,7 @@ def lift(tx: Connection, stack: Row[Any]) -> None:
     tx.execute(update(schema.stack).where(tree).values(lock=None))
 
 
-def check_unlocked(stack: Row[Any]) -> None:
+def check_unlocked(stack: StackRow) -> None:
     """Check that a stack is not locked.
 
     Raises:
@@ -104,12 +105,13 @@ def lock(
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
     # The stacks left have a state to remember, or had a lock already; they are few.
     stateful = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
-    for each in list(tx.execute(select(table).where(table.c.id.in_(tree), stateful))):
+    left = tx.execute(select(table).where(table.c.id.in_(tree), stateful))
+    for each in list(typed.rows(StackRow, left)):
         tx.execute(update(table).where(table.c.id == each.id).values(lock=stored_lock(wanted, each)))
     action_begin.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
 
 
-def stored_lock(wanted: Lock | None, stack: Row[Any]) -> Lock | None:
+def stored_lock(wanted: Lock | None, stack: StackRow) -> Lock | None:
     """Return a lock as one stack stores it: with its previous state, if it has to report that after unlocking.
 
     Args:
@@ -158,7 +160,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
     action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
-def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+def _root(db: Database, tx: Connection, stack_id: str) -> StackRow:
     stack = stacks.live(db, tx, stack_id)
     if stack.parent_id is not None:
         message = f"A nested stack is locked and unlocked with the stack {stack.root_id} that it is nested in."
@@ -166,7 +168,7 @@ def _root(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return stack
 
 
-def _check_idle(tx: Connection, stack: Row[Any]) -> None:
+def _check_idle(tx: Connection, stack: StackRow) -> None:
     """Check that nothing is in progress in a root stack or in a stack nested in it.
 
     Raises:
@@ -183,13 +185,13 @@ def _check_idle(tx: Connection, stack: Row[Any]) -> None:
         raise Rejected("ActionInProgress", message)
 
 
-def _check_owner(stack: Row[Any], may_break: Callable[[Lock], bool]) -> None:
+def _check_owner(stack: StackRow, may_break: Callable[[Lock], bool]) -> None:
     if stack.lock is not None and not may_break(stack.lock):
         message = f"The stack {stack.name} is locked{describe(stack.lock)}: only they, or an admin, may take that away."
         raise Rejected("Forbidden", message)
 
 
-def _note_broken(db: Database, tx: Connection, stack: Row[Any], action: Action) -> None:
+def _note_broken(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
     """Record an event that a lock is taken away by a user other than its owner, who begins this action."""
     requester = requesters.current()
     if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):

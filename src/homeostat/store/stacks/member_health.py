@@ -1,19 +1,37 @@
 """What health policies have found of the resources of a stack and of the groups in it, for users."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, or_, select
 
-from homeostat.model.node_health import Finding
+from homeostat.model.marks import Marks
+from homeostat.model.node_health import Finding, NodeHealth
 from homeostat.model.status import Action
 from homeostat.planner.policies.reported import with_report
 from homeostat.store import schema
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.sql import typed
 
 _node, _resource, _stack, _check = schema.node_health, schema.resource, schema.stack, schema.health_check
 _host = schema.declared_host
 
 
-def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, limit: int) -> list[Row[Any]]:
+class JudgedMember(NamedTuple):
+    """A resource that a health policy holds for, with its stack, and what was found of it."""
+
+    key: str
+    name: str
+    handle: str
+    action: str
+    status: str
+    marks: Marks | None
+    stack_id: str
+    stack_name: str
+    parent_name: str | None
+    health: NodeHealth
+
+
+def listed(tx: Connection, top: StackRow, finding: Finding | None, marker: str, limit: int) -> list[JudgedMember]:
     """Return the resources that a health policy holds for, in the order of their keys.
 
     Args:
@@ -22,9 +40,6 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
         finding: Only those that may have this finding; None for all.
         marker: Key after which the list begins; "" for the first one.
         limit: How many at most.
-
-    Returns:
-        Rows of key, name, handle, action, status, marks; stack_id, stack_name, parent_name; health.
     """
     of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
     of_stack = (_stack.c.name.label("stack_name"), _stack.c.parent_name)
@@ -36,35 +51,48 @@ def listed(tx: Connection, top: Row[Any], finding: Finding | None, marker: str, 
     elif finding is not None:
         where.append(_node.c.finding == finding.value)
     chosen = select(*of_row, *of_stack, _node.c.health).select_from(joined).where(*where)
-    return list(tx.execute(chosen.order_by(_node.c.key).limit(limit)))
+    return list(typed.rows(JudgedMember, tx.execute(chosen.order_by(_node.c.key).limit(limit))))
 
 
-def policies(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
-    """Return the policies that hold for what `listed` returns, in the order in which they came.
+class StoredPolicy(NamedTuple):
+    """A health policy; the name is that of the resource, or group."""
 
-    Returns:
-        Rows of name (of the resource, or group), members, spec; stack_id, parent_name.
-    """
+    name: str
+    members: bool
+    spec: Any
+    stack_id: str
+    parent_name: str | None
+
+
+def policies(tx: Connection, top: StackRow) -> list[StoredPolicy]:
+    """Return the policies that hold for what `listed` returns, in the order in which they came."""
     columns = (_check.c.name, _check.c.members, _check.c.spec, _check.c.stack_id, _stack.c.parent_name)
     joined = _check.join(_stack, _stack.c.id == _check.c.stack_id)
     of_group = and_(_check.c.members, _check.c.stack_id == top.parent_id, _check.c.name == top.parent_name)
     where = (or_(_is_below(top), of_group), _stack.c.deleted_at.is_(None), _check.c.enabled)
-    return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_check.c.created_at)))
+    chosen = select(*columns).select_from(joined).where(*where).order_by(_check.c.created_at)
+    return list(typed.rows(StoredPolicy, tx.execute(chosen)))
 
 
-def declared_hosts(tx: Connection, top: Row[Any]) -> list[Row[Any]]:
-    """Return the hosts that are declared down by fences of the stack and of the groups in it, the oldest first.
+class DeclaredHost(NamedTuple):
+    host: str
+    at: float
+    name: str
+    reason: str
+    stack_id: str
+    parent_name: str | None
 
-    Returns:
-        Rows of host, at, name, reason; stack_id, parent_name.
-    """
+
+def declared_hosts(tx: Connection, top: StackRow) -> list[DeclaredHost]:
+    """Return the hosts that are declared down by fences of the stack and of the groups in it, the oldest first."""
     columns = (*(_host.c[each] for each in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
     joined = _host.join(_stack, _stack.c.id == _host.c.stack_id)
     where = (_is_below(top), _stack.c.deleted_at.is_(None))
-    return list(tx.execute(select(*columns).select_from(joined).where(*where).order_by(_host.c.at, _host.c.host)))
+    chosen = select(*columns).select_from(joined).where(*where).order_by(_host.c.at, _host.c.host)
+    return list(typed.rows(DeclaredHost, tx.execute(chosen)))
 
 
-def _is_below(top: Row[Any]) -> ColumnElement[bool]:
+def _is_below(top: StackRow) -> ColumnElement[bool]:
     inside = _stack.c.root_id == top.id if top.parent_id is None else _stack.c.parent_id == top.id
     return or_(_stack.c.id == top.id, inside)
 

@@ -4,9 +4,9 @@ A report locks nothing but its own row, so that many may come at once.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Executable, Row, Select, delete, func, or_, select, update
+from sqlalchemy import Connection, Executable, Select, delete, func, or_, select, update
 
 from homeostat.model.group import GroupDefinition, Reports, Series, batch_of
 from homeostat.model.status import Action, Status
@@ -16,6 +16,8 @@ from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import MemberReportRow
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
 
@@ -24,14 +26,27 @@ _resource = schema.resource
 _stack = schema.stack
 
 
-def group(tx: Connection, key: str) -> Row[Any] | None:
-    """Return what is to be known of a group to take a report: its type, properties and action, and of its stack.
+class WaitingGroup(NamedTuple):
+    """What is to be known of a group to take a report.
 
-    Returns:
-        A row with the columns of the resource, `stack_action` and `suspended` of its stack, and the `size` of the stack
-        with its members (None while that is not made); None where the group is gone.
+    Attributes:
+        key, type, properties, action: Of its resource.
+        stack_action, suspended: Of the stack that it is in.
+        size: Of its own stack, with its members; None while that is not made.
     """
-    return _group(tx, key).first()
+
+    key: str
+    type: str
+    properties: Any
+    action: str
+    stack_action: str
+    suspended: bool
+    size: int | None
+
+
+def group(tx: Connection, key: str) -> WaitingGroup | None:
+    """Return what is to be known of a group to take a report; None where it is gone."""
+    return typed.rows(WaitingGroup, _group(tx, key)).first()
 
 
 @prepared
@@ -44,9 +59,15 @@ def _group(key: str) -> Select[Any]:
     return select(*columns, *of_stacks).select_from(joined).where(_resource.c.key == key)
 
 
-def waiting(tx: Connection, key: str) -> Row[Any] | None:
+class WaitingStack(NamedTuple):
+    id: str
+    status: str
+    revision: int
+
+
+def waiting(tx: Connection, key: str) -> WaitingStack | None:
     """Return the row of the stack of a group whose members are at rest and may be waited for; None where none is."""
-    return _waiting(tx, key).first()
+    return typed.rows(WaitingStack, _waiting(tx, key)).first()
 
 
 @prepared
@@ -88,9 +109,9 @@ def add(db: Database, tx: Connection, key: str, member: str, now: float, *, fail
     tx.execute(new.on_conflict_do_update(index_elements=["key", "member"], set_=values))
 
 
-def of_member(tx: Connection, key: str, member: str) -> Row[Any] | None:
+def of_member(tx: Connection, key: str, member: str) -> MemberReportRow | None:
     mine = (_report.c.key == key, _report.c.member == member)
-    return tx.execute(select(_report).where(*mine)).first()
+    return typed.rows(MemberReportRow, tx.execute(select(_report).where(*mine))).first()
 
 
 def count(tx: Connection, key: str, most: int, since: float = 0.0) -> int:
@@ -155,15 +176,22 @@ def unreported(
     return [each.name for each, said in found if said is not True or each.status != Status.COMPLETE]
 
 
+class GroupMember(NamedTuple):
+    name: str
+    type: str
+    handle: str
+    status: str
+
+
 def _said(
     tx: Connection, stack: Any, ranges: Sequence[Sequence[int]] | None, since: float, shards: Collection[int]
-) -> Iterator[tuple[Row[Any], str | bool]]:
+) -> Iterator[tuple[GroupMember, str | bool]]:
     """Yield the members that are to report, each with what it said.
 
     That is the reason of a failure, True for success, False for nothing yet.
     """
     members = _members(tx, stack.id, ranges, sorted(shards))
-    reports = {each.member: each for each in _reports(tx, stack.parent_key, since)}
+    reports = {each.member: each for each in typed.rows(MemberReportRow, _reports(tx, stack.parent_key, since))}
     inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
     for each in members:
         mine = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
@@ -173,9 +201,9 @@ def _said(
 
 def _members(
     tx: Connection, stack_id: str, batch: Sequence[Sequence[int]] | None, shards: Sequence[int]
-) -> list[Row[Any]]:
+) -> list[GroupMember]:
     """Return the members of a batch that exist, in the order of their numbers; None stands for all members."""
-    found = [each for each in _present(tx, stack_id, shards).all() if each.name.isdigit()]
+    found = [each for each in typed.rows(GroupMember, _present(tx, stack_id, shards)) if each.name.isdigit()]
     if batch is not None:
         found = [each for each in found if any(low <= int(each.name) < high for low, high in batch)]
     return sorted(found, key=lambda each: int(each.name))
@@ -193,7 +221,7 @@ def _reports(key: str, since: float) -> Select[Any]:
     return select(_report).where(_report.c.key == key, *_reported_since(since))
 
 
-def _inside(tx: Connection, members: Sequence[Row[Any]]) -> dict[str, list[str]]:
+def _inside(tx: Connection, members: Sequence[GroupMember]) -> dict[str, list[str]]:
     """Return the handles of what is in members that are stacks themselves: a server in one reports with its own id."""
     nested = [each.handle for each in members if each.handle and kind_of(each.type) == STACK]
     found: dict[str, list[str]] = {}

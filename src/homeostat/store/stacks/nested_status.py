@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, not_, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, not_, or_, select
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import brakes
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
@@ -40,7 +41,7 @@ class NestedStatus:
     staged: int | None = None
 
 
-def is_nested(tx: Connection, stack: Row[Any]) -> bool:
+def is_nested(tx: Connection, stack: StackRow) -> bool:
     """Return whether it belongs to a resource; one that a deletion policy has retained does not any more."""
     return stack.parent_key is not None and brakes.owner_of(tx, stack.parent_key) is not None
 

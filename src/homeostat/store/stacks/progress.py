@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, case, func, or_, select
+from sqlalchemy import Connection, case, func, or_, select
 
 from homeostat.model.status import Status
 from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import schema
 from homeostat.store.operation import workers
+from homeostat.store.schema.rows import ShardRow, StackRow
+from homeostat.store.sql import typed
 
 STACKS_MAX = 1000
 """Progress of a tree with more nested stacks than this is not computed."""
@@ -58,18 +60,25 @@ def counted_by_stack(tx: Connection, stack_ids: Collection[str]) -> dict[str, St
     return {id: StackCounts(int(planned), int(done), int(failed)) for id, planned, done, failed in tx.execute(chosen)}
 
 
-def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[Row[Any]] | None:
+class NestedStack(NamedTuple):
+    id: str
+    revision: int
+    parent_id: str
+    parent_name: str
+
+
+def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[NestedStack] | None:
     """Return the live stacks nested in a stack, down to `depth` levels, upper ones first.
 
     Returns:
-        Rows of id, revision, parent_id, parent_name; None if there are more than `STACKS_MAX`.
+        None if there are more than `STACKS_MAX`.
     """
-    found: list[Row[Any]] = []
+    found: list[NestedStack] = []
     parents = [stack_id]
     for _ in range(depth):
         columns = (_stack.c.id, _stack.c.revision, _stack.c.parent_id, _stack.c.parent_name)
         chosen = select(*columns).where(_stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None))
-        nested: list[Row[Any]] = list(tx.execute(chosen.limit(STACKS_MAX + 1 - len(found))))
+        nested = typed.rows(NestedStack, tx.execute(chosen.limit(STACKS_MAX + 1 - len(found)))).all()
         found += nested
         if len(found) > STACKS_MAX:
             return None
@@ -94,10 +103,17 @@ def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
     return ProgressCounts(int(planned), int(done), unsettled > 0)
 
 
-def unfinished(tx: Connection, stack_id: str) -> list[Row[Any]]:
-    """Return the shards of a stack in which not everything is done: number, planned, done."""
+class ShardProgress(NamedTuple):
+    number: int
+    planned: int
+    done: int
+
+
+def unfinished(tx: Connection, stack_id: str) -> list[ShardProgress]:
+    """Return the shards of a stack in which not everything is done."""
     chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
-    return list(tx.execute(chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)))
+    behind = chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)
+    return list(typed.rows(ShardProgress, tx.execute(behind)))
 
 
 def in_motion(tx: Connection, stack_ids: Collection[str]) -> set[str]:
@@ -116,7 +132,7 @@ def with_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def shards_to_explain(tx: Connection, stack: Row[Any], now: float, first: int, limit: int) -> list[Row[Any]]:
+def shards_to_explain(tx: Connection, stack: StackRow, now: float, first: int, limit: int) -> list[ShardRow]:
     """Return the shards, from number `first` on, that an explanation has to look into.
 
     Something in them may not be at rest, or may differ from the desired state and be left alone: since the stack is
@@ -136,7 +152,7 @@ def shards_to_explain(tx: Connection, stack: Row[Any], now: float, first: int, l
                 _shard.c.wake_at <= now,
             )
         )
-    return list(tx.execute(chosen.order_by(_shard.c.number).limit(limit)))
+    return list(typed.rows(ShardRow, tx.execute(chosen.order_by(_shard.c.number).limit(limit))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +193,7 @@ def _event_columns() -> Sequence[Any]:
     return [_event.c[name] for name in ("key", "type", "action", "status", "at")]
 
 
-def _in_order(rows: Sequence[Row[Any]]) -> list[ResourceEvent]:
+def _in_order(rows: Sequence[Sequence[Any]]) -> list[ResourceEvent]:
     return [ResourceEvent(*row) for row in reversed(rows)]
 
 

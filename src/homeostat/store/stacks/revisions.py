@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Executable, Integer, Row, Select, Text, insert, select, type_coerce
+from sqlalchemy import Connection, Executable, Integer, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.store import requesters, schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import files, revision_text
 from homeostat.store.stacks.revision_text import EncodedRevision, Parts
@@ -178,7 +180,7 @@ def _copy_revision(
     return insert(table).from_select(list(same), copied)
 
 
-def copy_of_revision(tx: Connection, stack: Row[Any], number: int) -> Desired:
+def copy_of_revision(tx: Connection, stack: StackRow, number: int) -> Desired:
     """Return the content of a revision by reference, to be stored again as the newest one.
 
     Nothing large is read, except the environment of a root stack, which names its event sinks.
@@ -287,20 +289,28 @@ def _standing(stack_id: str, number: int, but: int) -> Select[Any]:
 _revision = schema.revision
 
 
+class RevisionSummary(NamedTuple):
+    number: int
+    action: str
+    kind: str
+    created_at: float
+    requested_by: str
+    request_id: str
+
+
 def page(
     tx: Connection, stack_id: str, limit: int, before: int | None = None, after: int | None = None
-) -> list[Row[Any]]:
+) -> list[RevisionSummary]:
     """Return revisions without their content, the newest first; only those older than `before`, newer than `after`."""
-    names = ("number", "action", "kind", "created_at", "requested_by", "request_id")
-    chosen = select(*(_revision.c[name] for name in names)).where(_revision.c.stack_id == stack_id)
+    chosen = select(*(_revision.c[name] for name in RevisionSummary._fields)).where(_revision.c.stack_id == stack_id)
     if before is not None:
         chosen = chosen.where(_revision.c.number < before)
     if after is not None:
         chosen = chosen.where(_revision.c.number > after)
-    return list(tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit)))
+    return list(typed.rows(RevisionSummary, tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit))))
 
 
-def get(tx: Connection, stack_id: str, number: int) -> Row[Any]:
+def get(tx: Connection, stack_id: str, number: int) -> RevisionSummary:
     """Return one revision, as in `page`.
 
     Raises:

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from homeostat.store import schema
+from homeostat.store.schema.rows import DeferredSignalRow, StackRow
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 _deferred = schema.deferred_signal
@@ -32,7 +34,7 @@ class Cooldown:
         return {"scaling_in_progress": False, "cooldown_end": {at: self.reason}}
 
 
-def cooldown_of(nested: Row[Any]) -> Cooldown:
+def cooldown_of(nested: StackRow) -> Cooldown:
     """Return the cooldown of a group from the row of its stack."""
     return Cooldown(**nested.cooldown) if nested.cooldown else Cooldown()
 
@@ -40,11 +42,11 @@ def cooldown_of(nested: Row[Any]) -> Cooldown:
 def cooldown_in(tx: Connection, parent_key: str) -> Cooldown | None:
     """Return the cooldown of a group by the key of its row; None where it never changed its size."""
     mine = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
-    nested = tx.execute(select(_stack.c.cooldown).where(*mine)).first()
-    return cooldown_of(nested) if nested is not None and nested.cooldown else None
+    cooldown = tx.execute(select(_stack.c.cooldown).where(*mine)).scalar()
+    return Cooldown(**cooldown) if cooldown else None
 
 
-def longest(nested: Row[Any] | None, new: Cooldown) -> Mapping[str, Any]:
+def longest(nested: StackRow | None, new: Cooldown) -> Mapping[str, Any]:
     """Return the column for a group that cools down once more: the cooldown that ends last."""
     before = cooldown_of(nested) if nested is not None else Cooldown()
     return asdict(new if new.until >= before.until else before)
@@ -65,11 +67,12 @@ def note(tx: Connection, event: int, stack_id: str, resize: Resize) -> None:
     tx.execute(insert(schema.resize).values(event=event, stack_id=stack_id, **asdict(resize)))
 
 
-def group_stack(tx: Connection, parent_id: str, reference: str) -> Row[Any] | None:
+def group_stack(tx: Connection, parent_id: str, reference: str) -> StackRow | None:
     """Return the row of the stack of a group in a stack, by the group's reference or name; None where there is none."""
     mine = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
     named = or_(_stack.c.id == reference, _stack.c.parent_name == reference)
-    return tx.execute(select(_stack).where(*mine, named).order_by(_stack.c.created_at.desc()).limit(1)).first()
+    found = tx.execute(select(_stack).where(*mine, named).order_by(_stack.c.created_at.desc()).limit(1))
+    return typed.rows(StackRow, found).first()
 
 
 def defer(tx: Connection, stack_id: str, record_id: str, reason: str, now: float) -> None:
@@ -90,9 +93,9 @@ def remove_deferred(tx: Connection, id: int) -> bool:
     return tx.execute(delete(_deferred).where(_deferred.c.id == id)).rowcount > 0
 
 
-def deferred(tx: Connection, now: float, limit: int) -> Sequence[Row[Any]]:
+def deferred(tx: Connection, now: float, limit: int) -> Sequence[DeferredSignalRow]:
     """Return signals that may have to wait no longer, in the order in which they came."""
-    return _due(tx, now, limit).all()
+    return typed.rows(DeferredSignalRow, _due(tx, now, limit)).all()
 
 
 @prepared

@@ -7,15 +7,16 @@ shards.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from homeostat.model.plan import Part, snapshots_of
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import SnapshotPartRow, SnapshotRow, StackRow
 from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
-from homeostat.store.sql import notices
+from homeostat.store.sql import notices, typed
 from homeostat.store.sql.prepared import prepared
 
 AGAIN_S = 5.0
@@ -32,13 +33,14 @@ def add(tx: Connection, id: str, stack_id: str, revision: int, name: str | None,
     tx.execute(insert(_snapshot), {**values, "action": Action.CREATE, "status": Status.IN_PROGRESS, "reason": started})
 
 
-def get(tx: Connection, stack_id: str, id: str) -> Row[Any] | None:
-    return tx.execute(select(_snapshot).where(_snapshot.c.stack_id == stack_id, _snapshot.c.id == id)).first()
+def get(tx: Connection, stack_id: str, id: str) -> SnapshotRow | None:
+    chosen = select(_snapshot).where(_snapshot.c.stack_id == stack_id, _snapshot.c.id == id)
+    return typed.rows(SnapshotRow, tx.execute(chosen)).first()
 
 
-def for_update(db: Database, tx: Connection, id: str) -> Row[Any] | None:
+def for_update(db: Database, tx: Connection, id: str) -> SnapshotRow | None:
     """Return the row of a snapshot, locked until the end of the transaction; None if there is none."""
-    return tx.execute(row_lock(select(_snapshot).where(_snapshot.c.id == id))).first()
+    return typed.rows(SnapshotRow, tx.execute(row_lock(select(_snapshot).where(_snapshot.c.id == id)))).first()
 
 
 def ids(tx: Connection, stack_id: str) -> list[str]:
@@ -100,8 +102,9 @@ def save_parts(
     tx.execute(stored.on_conflict_do_update(index_elements=["token"], set_={"made": stored.excluded.made}), rows)
 
 
-def parts(tx: Connection, id: str) -> list[Row[Any]]:
-    return list(tx.execute(select(_part).where(_part.c.snapshot_id == id).order_by(_part.c.token)))
+def parts(tx: Connection, id: str) -> list[SnapshotPartRow]:
+    chosen = select(_part).where(_part.c.snapshot_id == id).order_by(_part.c.token)
+    return list(typed.rows(SnapshotPartRow, tx.execute(chosen)))
 
 
 def complete_parts(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
@@ -165,16 +168,16 @@ def remove_of_stack(
     mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
     if spared:
         mine = mine.where(_snapshot.c.action == Action.DELETE)
-    _leave_orphans(db, tx, [(each, project) for each in tx.execute(mine)], now)
+    _leave_orphans(db, tx, [(each, project) for each in typed.rows(SnapshotPartRow, tx.execute(mine))], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 
-def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[Row[Any], str]], now: float) -> None:
+def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[SnapshotPartRow, str]], now: float) -> None:
     given_up = [Orphan(each.token, snapshots_of(each.kind), project) for each, project in left]
     orphans.add(db, tx, given_up, now)
 
 
-def interrupt(tx: Connection, stack: Row[Any], reason: str) -> None:
+def interrupt(tx: Connection, stack: StackRow, reason: str) -> None:
     """Fail the snapshot that is being taken of a stack, since the action that takes it ends.
 
     A nested stack (with a place) leaves it alone: the snapshot belongs to the stack that it was requested of.

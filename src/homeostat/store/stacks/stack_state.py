@@ -5,15 +5,16 @@ An illegal transition is an internal error: the transaction is rolled back, and 
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy
-from sqlalchemy import Connection, Row, UpdateBase, bindparam, update
+from sqlalchemy import Connection, UpdateBase, bindparam, update
 
 from homeostat.model.plan import Event
 from homeostat.model.stack_actions import STACK_TRANSITIONS
 from homeostat.model.status import Status, check_transition
 from homeostat.store import events, schema
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 
 BEFORE = "before"
@@ -28,7 +29,23 @@ def stack_event(stack_id: str, name: str, action: str, status: str, reason: str 
     return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
 
 
-def change_status_at_rest(tx: Connection, row: Row[Any], action: str, status: Status, reason: str, now: float) -> None:
+class StackState(Protocol):
+    """Of the row of a stack what its change of state is judged by."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def action(self) -> str: ...
+
+    @property
+    def status(self) -> str: ...
+
+
+def change_status_at_rest(tx: Connection, row: StackRow, action: str, status: Status, reason: str, now: float) -> None:
     """Change the state that a stack at rest reports, with its event, and wake its parent."""
     change(tx, row, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
@@ -47,7 +64,7 @@ def insert(tx: Connection, values: Mapping[str, Any]) -> None:
     tx.execute(sqlalchemy.insert(schema.stack), values)
 
 
-def change(tx: Connection, row: Row[Any], values: Mapping[str, Any]) -> None:
+def change(tx: Connection, row: StackRow, values: Mapping[str, Any]) -> None:
     """Set some columns of a stack, its action and its status among them.
 
     Args:
@@ -62,14 +79,14 @@ def change(tx: Connection, row: Row[Any], values: Mapping[str, Any]) -> None:
     tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": row.id})
 
 
-def change_all(tx: Connection, rows: Sequence[Row[Any]], values: Mapping[str, Any]) -> None:
+def change_all(tx: Connection, rows: Sequence[StackState], values: Mapping[str, Any]) -> None:
     """Set the same columns of several stacks, see `change`."""
     for row in rows:
         _check(row, values)
     tx.execute(update(schema.stack).where(schema.stack.c.id.in_([row.id for row in rows])).values(**values))
 
 
-def _check(row: Row[Any], values: Mapping[str, Any]) -> None:
+def _check(row: StackState, values: Mapping[str, Any]) -> None:
     after = (values.get("action", row.action), values.get("status", row.status))
     check_transition(STACK_TRANSITIONS, ("stack", row.id, row.name), (row.action, row.status), after)
 
@@ -80,7 +97,7 @@ def _changing(columns: tuple[str, ...]) -> UpdateBase:
     return update(schema.stack).where(schema.stack.c.id == bindparam("this")).values(changed)
 
 
-def wake_parent(tx: Connection, row: Row[Any], now: float) -> None:
+def wake_parent(tx: Connection, row: StackRow, now: float) -> None:
     """Wake the shard of the parent resource of a nested stack, since the stack has changed."""
-    if row.parent_id is not None:
+    if row.parent_id is not None and row.parent_shard is not None:
         shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])

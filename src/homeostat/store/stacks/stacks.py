@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, func, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from homeostat.model.errors import stack_not_found
 from homeostat.model.world import StackFacts
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 STACKS_PER_QUERY = 500
@@ -39,12 +41,12 @@ def timeout_of(timeout_mins: int | None, default_s: float) -> float:
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
-def for_update(db: Database, tx: Connection, stack_id: str) -> Row[Any] | None:
+def for_update(db: Database, tx: Connection, stack_id: str) -> StackRow | None:
     """Return the stack's row, locked until the end of the transaction; None if there is none.
 
     Stacks are locked before their shards (invariant 5, CONTRIBUTING.md).
     """
-    return _for_update(tx, stack_id).first()
+    return typed.rows(StackRow, _for_update(tx, stack_id)).first()
 
 
 @prepared
@@ -52,7 +54,7 @@ def _for_update(stack_id: str) -> Select[Any]:
     return row_lock(select(schema.stack).where(schema.stack.c.id == stack_id))
 
 
-def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
+def live(db: Database, tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a stack that is not deleted, locked until the end of the transaction.
 
     Raises:
@@ -64,8 +66,8 @@ def live(db: Database, tx: Connection, stack_id: str) -> Row[Any]:
     return row
 
 
-def get(tx: Connection, stack_id: str) -> Row[Any] | None:
-    return _by_id(tx, stack_id).first()
+def get(tx: Connection, stack_id: str) -> StackRow | None:
+    return typed.rows(StackRow, _by_id(tx, stack_id)).first()
 
 
 @prepared
@@ -73,14 +75,14 @@ def _by_id(stack_id: str) -> Select[Any]:
     return select(schema.stack).where(schema.stack.c.id == stack_id)
 
 
-def timeout_mins_of(tx: Connection, stack: Row[Any]) -> int | None:
+def timeout_mins_of(tx: Connection, stack: StackRow) -> int | None:
     """Return the time limit of an action in minutes, as set for the root stack; None if not set."""
     if stack.parent_id is None:
-        return int(stack.timeout_mins) if stack.timeout_mins is not None else None
+        return stack.timeout_mins
     return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
 
 
-def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> Row[Any] | None:
+def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> StackRow | None:
     """Find a stack by its id, also a deleted one, or else the oldest live one of that name.
 
     The stack may belong to the project, or have its stack users in that project: servers authenticate as those.
@@ -97,7 +99,7 @@ def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = Fa
         return by_id
     for mine in (table.c.project, table.c.user_project):
         live = and_(mine == project, table.c.name == name_or_id, table.c.deleted_at.is_(None))
-        named = tx.execute(select(table).where(live).order_by(table.c.created_at)).first()
+        named = typed.rows(StackRow, tx.execute(select(table).where(live).order_by(table.c.created_at))).first()
         if named is not None:
             return named
     return None
@@ -121,5 +123,5 @@ def size_of_tree(tx: Connection, root_id: str) -> int:
     return int(tx.execute(select(func.sum(table.c.size)).where(*live)).scalar() or 0)
 
 
-def facts(row: Row[Any]) -> StackFacts:
+def facts(row: StackRow) -> StackFacts:
     return StackFacts(**{name: getattr(row, name) for name in StackFacts.__dataclass_fields__})

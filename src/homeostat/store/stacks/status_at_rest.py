@@ -7,12 +7,13 @@ stacks around a nested stack follow, since it is a resource of the one above it.
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, or_, select
+from sqlalchemy import Connection, and_, exists, or_, select
 
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, WELL, stack_may
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.stacks import action_end, stack_state, stacks
 
@@ -100,7 +101,7 @@ def correct(
     return None
 
 
-def _is_left(tx: Connection, row: Row[Any]) -> bool:
+def _is_left(tx: Connection, row: StackRow) -> bool:
     """Return whether any resource of the stack exists.
 
     The rows decide, not the shards: shards that a lock has kept from going on may count as done.
@@ -108,15 +109,15 @@ def _is_left(tx: Connection, row: Row[Any]) -> bool:
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
-def _parent_waits(tx: Connection, row: Row[Any]) -> bool:
+def _parent_waits(tx: Connection, row: StackRow) -> bool:
     """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
     return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in NON_CHANGING_ACTIONS
 
 
-def _is_changed_above(tx: Connection, row: Row[Any]) -> bool:
+def _is_changed_above(tx: Connection, row: StackRow) -> bool:
     """Return whether any of the stacks that it is nested in is in an action."""
-    above: Row[Any] | None = row
+    above: StackRow | None = row
     while above is not None and above.parent_id is not None:
         above = stacks.get(tx, above.parent_id)
         if above is not None and above.status == Status.IN_PROGRESS:
@@ -124,7 +125,7 @@ def _is_changed_above(tx: Connection, row: Row[Any]) -> bool:
     return False
 
 
-def _busy_elsewhere(tx: Connection, row: Row[Any], number: int) -> bool:
+def _busy_elsewhere(tx: Connection, row: StackRow, number: int) -> bool:
     """Return whether some shard other than the calling one is not at rest.
 
     Nothing is lost then: the last shard to come to rest calls again.

@@ -8,7 +8,6 @@ import orjson
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     Text,
     and_,
@@ -23,7 +22,9 @@ from sqlalchemy import (
 
 from homeostat.model.world import Resource
 from homeostat.store import schema
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.shard_state import Rows, load_where
+from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 NAMES_MAX = 500
@@ -79,7 +80,7 @@ class Listing:
     limit: int | None = None
 
 
-def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
+def stacks_page(tx: Connection, listing: Listing) -> list[StackRow]:
     """Return one page of a list of stacks."""
     columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
     chosen = select(_stack).where(*_conditions(listing))
@@ -91,7 +92,7 @@ def stacks_page(tx: Connection, listing: Listing) -> list[Row[Any]]:
             here, there = tuple_(*columns), tuple_(*(literal(value) for value in marker))
             chosen = chosen.where(here < there if listing.newest_first else here > there)
     chosen = chosen.order_by(*(column.desc() if listing.newest_first else column.asc() for column in columns))
-    return list(tx.execute(chosen.limit(listing.limit) if listing.limit else chosen))
+    return list(typed.rows(StackRow, tx.execute(chosen.limit(listing.limit) if listing.limit else chosen)))
 
 
 def stacks_count(tx: Connection, listing: Listing) -> int:
@@ -135,7 +136,7 @@ def _tagged(tag: str) -> ColumnElement[bool]:
     return func.replace(items, wanted, "") != items
 
 
-def descendants(tx: Connection, stack: Row[Any], depth: int, *, deleted: bool = False) -> list[Row[Any]]:
+def descendants(tx: Connection, stack: StackRow, depth: int, *, deleted: bool = False) -> list[StackRow]:
     """Return the stacks nested in a stack, down to `depth` levels, parents first; live ones only unless `deleted`."""
     if depth <= 0:
         return []
@@ -147,7 +148,7 @@ def descendants(tx: Connection, stack: Row[Any], depth: int, *, deleted: bool = 
     )
     known = {stack.id}
     found = []
-    for row in tx.execute(chosen):
+    for row in typed.rows(StackRow, tx.execute(chosen)):
         if row.parent_id in known:
             known.add(row.id)
             found.append(row)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.api.services.pipeline.checking import Checked
 from homeostat.clock import Entropy
@@ -14,6 +14,7 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action
 from homeostat.model.world import KeepPolicy, Resource
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, deletion, locks, stacks
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired, encode
@@ -76,7 +77,7 @@ class RevisionStore:
 
     def add_revision(
         self,
-        seen: Row[Any],
+        seen: StackRow,
         revision: Desired,
         changes: Mapping[str, Any],
         trust: AbstractContextManager[Accept],
@@ -128,7 +129,7 @@ def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
 
 
-def check_not_abandoned(stack: Row[Any]) -> None:
+def check_not_abandoned(stack: StackRow) -> None:
     """Raise Rejected (NotSupported) for a stack that is being abandoned."""
     if stack.spares == KeepPolicy.ALL:
         raise Rejected("NotSupported", f"Updating stack {stack.name} is not supported: it is being abandoned.")
