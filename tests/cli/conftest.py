@@ -77,13 +77,17 @@ class Home:
         assert service is not None, "no service runs"
         return service
 
-    def stop(self) -> None:
-        """End the service and all that its cloud runs."""
+    def end_service(self) -> None:
+        """End the service alone: what its cloud runs goes on."""
         service = self.state.running()
         if service is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(service.pid, signal.SIGTERM)
             until(lambda: self.state.running() is None)
+
+    def stop(self) -> None:
+        """End the service and all that its cloud runs."""
+        self.end_service()
         if self.state.cloud.exists():
             LocalCloud(self.state.cloud).destroy()
 

@@ -1,10 +1,9 @@
 """Backups of a state directory, written beside a running service, and restored to an older moment."""
 
+import contextlib
 import io
 import json
-import os
 import shutil
-import signal
 import sqlite3
 import tarfile
 import threading
@@ -20,6 +19,9 @@ import yaml
 from homeostat.cli import backup, state_archive
 from homeostat.cli.errors import Problem
 from homeostat.cli.state_directory import State
+from homeostat.clouds.local import LocalCloud
+from homeostat.clouds.port import Creation
+from homeostat.store.database import sqlite_url
 from tests.cli.conftest import Home
 from tests.waiting import until
 
@@ -56,11 +58,6 @@ class Keeper:
     def server_of(self, name: str) -> str:
         return self.home.run("show", name, "--output", "web").out.strip()
 
-    def stop(self) -> None:
-        """End the service alone: what its cloud runs goes on."""
-        os.kill(self.home.running().pid, signal.SIGTERM)
-        until(lambda: self.home.state.running() is None)
-
     def untracked(self) -> dict[str, dict[str, Any]]:
         found = self.home.run("untracked", "--json").json()["untracked"]
         return {each["id"]: each for each in found}
@@ -81,7 +78,7 @@ def test_what_was_made_since_a_backup_can_be_adopted_or_deleted(keeper: Keeper, 
     assert keeper.archive.stat().st_mode & 0o777 == 0o600
     new, other = keeper.up("new"), keeper.up("other")
     assert "stop it first" in home.run("restore", str(keeper.archive), "-y").err
-    keeper.stop()
+    home.end_service()
     assert "allow it with -y" in home.run("restore", str(keeper.archive)).err
     restored = home.run("restore", str(keeper.archive), "-y", "--json").json()
     assert {new, other} < {each["id"] for each in restored["untracked"]}
@@ -102,13 +99,55 @@ def test_what_was_made_since_a_backup_can_be_adopted_or_deleted(keeper: Keeper, 
     assert keeper.untracked().keys() >= {other}
     assert new not in keeper.untracked()
 
-    refused = home.run("untracked", "--delete", old)
+    refused = home.run("untracked", "--delete", old, "-y")
     assert refused.code == 1
     assert "stacks have them" in refused.err
-    assert home.run("untracked", "--delete-all", "--json").json()["failed"] == {}
+    assert "allow it with -y" in home.run("untracked", "--delete-all").err
+    none = home.run("untracked", "--delete-all", "-y", "--in-project", "another", "--json").json()
+    assert none == {"deleted": [], "failed": {}}
+    assert home.run("untracked", "--delete-all", "-y", "--json").json()["failed"] == {}
     assert keeper.untracked() == {}
     assert home.run("show", "old").code == 0
     assert home.run("show", "again").code == 0
+
+
+@pytest.mark.heavy
+def test_another_database_and_an_id_of_several_things_delete_nothing(keeper: Keeper, tmp_path: Path) -> None:
+    home, other = keeper.home, ("--database", sqlite_url(tmp_path / "other.db"))
+    keeper.serve()
+    keeper.up("shop")
+    assert home.run("migrate", *other).code == 0
+    refused = home.run("untracked", "--delete-all", "-y", *other)
+    assert refused.code == 1
+    assert "has never had the cloud" in refused.err
+    (volume,) = made("default", home, "volume", {"size": 1})
+    (key,) = made("another; echo", home, "keypair", {"name": volume.handle})
+    assert key.handle == volume.handle, "a user has named it like the thing of another project"
+    assert "--in-project 'another; echo'" in home.run("untracked", "--in-project", "another; echo").out
+    assert "several things" in home.run("untracked", "--delete", volume.handle, "-y").err
+    one = home.run("untracked", "--delete", key.handle, "--in-project", "another; echo", "-y", "--json").json()
+    assert one["deleted"] == [key.handle]
+    assert {each: found["kind"] for each, found in keeper.untracked().items()} == {volume.handle: "volume"}
+
+
+def made(project: str, home: Home, kind: str, spec: dict[str, Any]) -> list[Any]:
+    """What something else than this service has made in the cloud."""
+    with contextlib.closing(LocalCloud(home.state.cloud)) as cloud:
+        return cloud.of(project).create(kind, [Creation(f"by-hand-{kind}", spec)])
+
+
+@pytest.mark.heavy
+def test_a_backup_before_an_upgrade_has_the_cloud(keeper: Keeper) -> None:
+    """The database is of an older version then, and tells nothing of it."""
+    keeper.serve()
+    keeper.up("shop")
+    keeper.home.end_service()
+    with sqlite3.connect(keeper.home.state.database) as connection:
+        connection.execute("DROP TABLE alembic_version")
+    done = keeper.home.run("backup", str(keeper.archive), "--json").json()
+    assert done["manifest"]["cloud"] != ""
+    with tarfile.open(keeper.archive) as tar:
+        assert any(name.startswith("cloud/servers/") for name in tar.getnames())
 
 
 def _of_one_server(document: dict[str, Any], server: str) -> dict[str, Any]:
@@ -138,7 +177,6 @@ def test_a_backup_begins_a_service_elsewhere(keeper: Keeper, tmp_path: Path) -> 
     (data,) = volumes.glob("*/data")
     (data / "till").write_text("42")
     assert keeper.home.run("backup", str(keeper.archive)).code == 0
-    keeper.stop()
     keeper.home.stop()  # the machine is lost
 
     elsewhere = Keeper(Home(tmp_path / "elsewhere" / "state", keeper.home.command), tmp_path)

@@ -1,8 +1,6 @@
 """A database on a server is set back by its own tools; what was made since is found in the cloud."""
 
 import contextlib
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,7 +10,6 @@ import pytest
 from sqlalchemy import URL, make_url
 from tests.cli.conftest import GENUINE, Home
 from tests.databases import on_a_server
-from tests.waiting import until
 
 from homeostat.store.database import Database
 
@@ -72,7 +69,7 @@ def test_a_database_that_is_set_back(server_database_url: str, tmp_path: Path) -
         assert home.run("up", str(template), "old").code == 0
         dump(url, tmp_path / "dump")
         assert home.run("up", str(template), "new").code == 0
-        _stop(home)
+        home.end_service()
         read(url, tmp_path / "dump")
         done = home.run("migrate", "--database", server_database_url)
         assert done.code == 0, done.err
@@ -84,7 +81,7 @@ def test_a_database_that_is_set_back(server_database_url: str, tmp_path: Path) -
         changed = home.run("up", str(template), "old", "-P", "x=1")
         assert "x" in changed.err, "the service takes requests"
         assert home.run("down", "old", "-y").code == 0
-        deleted = home.run("untracked", "--database", server_database_url, "--delete-all", "--json").json()
+        deleted = home.run("untracked", "--database", server_database_url, "--delete-all", "-y", "--json").json()
         assert deleted == {"deleted": [untracked[0]["id"]], "failed": {}}
     finally:
         home.stop()
@@ -95,8 +92,3 @@ def test_a_database_that_is_set_back(server_database_url: str, tmp_path: Path) -
 def _serve(home: Home, options: tuple[str, ...]) -> None:
     done = home.run("serve", "--detach", "--port", "0", *options)
     assert done.code == 0, done.err
-
-
-def _stop(home: Home) -> None:
-    os.kill(home.running().pid, signal.SIGTERM)
-    until(lambda: home.state.running() is None)

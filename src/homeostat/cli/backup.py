@@ -19,7 +19,7 @@ from homeostat.cli import state_archive
 from homeostat.cli.confirmation import confirm
 from homeostat.cli.errors import OK, Problem, Usage
 from homeostat.cli.flags import Commands, add_encryption_keys, add_operator_command, add_yes
-from homeostat.cli.operator_commands import open_database
+from homeostat.cli.operator_commands import open_database, state_of
 from homeostat.cli.output import console, write_json
 from homeostat.cli.settings import NO_KEYS
 from homeostat.cli.state_archive import Manifest
@@ -36,7 +36,7 @@ SERVERS = (
 
 def backup(arguments: Namespace) -> int:
     """Write an archive of a state directory, while its service runs or not."""
-    state = _state(arguments)
+    state = state_of(arguments)
     now = datetime.now(UTC)
     target: Path = arguments.file or Path(f"homeostat-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     source, keys = _database_file(arguments, state), _keys_file(arguments, state)
@@ -48,8 +48,8 @@ def backup(arguments: Namespace) -> int:
         copy = Path(work, state_archive.DATABASE)
         state_archive.copy_database(source, copy)
         with contextlib.closing(_opened(copy)) as db:
-            manifest = _manifest(db, now, with_keys=keys.exists() and not arguments.without_keys)
-        cloud = state.cloud if manifest.cloud and state.cloud.is_dir() else None
+            manifest = _manifest(db, state, now, with_keys=keys.exists() and not arguments.without_keys)
+        cloud = state.cloud if manifest.cloud else None
         _write_whole(target, manifest, copy, keys if manifest.keys else None, cloud)
     size = target.stat().st_size
     if arguments.json:
@@ -86,21 +86,38 @@ def _name(partial: Path, target: Path) -> None:
         partial.rename(target)  # some file systems have no links
 
 
-def _manifest(db: "Database", now: datetime, *, with_keys: bool) -> Manifest:
-    from homeostat.store.operation import cloud_identities
+def _manifest(db: "Database", state: State, now: datetime, *, with_keys: bool) -> Manifest:
     from homeostat.store.operation.workers import VERSION
 
-    status = db.schema_status()
-    identity = ""
-    if status.usable:
-        with db.read() as tx:
-            identity = cloud_identities.identity(tx, "local")
-    return Manifest(VERSION, now.isoformat(timespec="seconds"), status.heads, identity, with_keys)
+    heads, identity = db.schema_status().heads, _cloud_in(state, "") if state.cloud.is_dir() else ""
+    return Manifest(VERSION, now.isoformat(timespec="seconds"), heads, identity, with_keys)
+
+
+def _cloud_in(state: State, known: str) -> str:
+    """Return the identity of the local cloud in a state directory.
+
+    Args:
+        state: The state directory.
+        known: Identity that it must have; "" for any.
+
+    Raises:
+        Problem: It is another one, or away.
+    """
+    from homeostat.clouds.local.tree import Tree
+    from homeostat.model.errors import Transient
+
+    tree = Tree(state.cloud)
+    try:
+        tree.recognise(known)
+    except Transient as error:
+        remedy = f"bring it back, move {state.cloud} away, or choose another --state-dir"
+        raise Problem(f"the local cloud is not the one that is expected: {remedy}: {error}") from error
+    return tree.identity
 
 
 def restore(arguments: Namespace) -> int:
     """Put the archive of a state directory in the place of what is there."""
-    state = _state(arguments)
+    state = state_of(arguments)
     target, keys = _database_file(arguments, state), _keys_file(arguments, state)
     with state.claim(interrupted=True):
         if target.exists() and not arguments.yes:
@@ -133,9 +150,6 @@ def _check(work: Path, manifest: Manifest, state: State) -> None:
     Raises:
         Problem: It cannot.
     """
-    from homeostat.clouds.local.tree import Tree
-    from homeostat.model.errors import Transient
-
     database = work / state_archive.DATABASE
     try:
         with contextlib.closing(sqlite3.connect(database)) as connection:
@@ -147,14 +161,8 @@ def _check(work: Path, manifest: Manifest, state: State) -> None:
     with contextlib.closing(_opened(database)) as db:
         if db.schema_status().outdating:
             raise Problem(f"the archive is of version {manifest.version}, which is newer: install that version first")
-    if not manifest.cloud or not state.cloud.exists():
-        return
-    tree = Tree(state.cloud)
-    try:
-        tree.recognise(manifest.cloud)
-    except Transient as error:
-        remedy = f"move {state.cloud} away, or choose another --state-dir"
-        raise Problem(f"the directory has another local cloud than the archive: {remedy}") from error
+    if manifest.cloud and state.cloud.exists():
+        _cloud_in(state, manifest.cloud)
 
 
 def _put(state: State, target: Path, keys: Path) -> Path | None:
@@ -208,17 +216,14 @@ def show_untracked(arguments: Namespace) -> int:
     """List, describe or delete things of the local cloud that no stack has."""
     from homeostat.cli import untracked
 
-    state = _state(arguments)
+    state = state_of(arguments)
     with contextlib.closing(open_database(arguments)) as db:
         if arguments.adoption_file is not None:
             return untracked.write_adoption(db, state.cloud, arguments.in_project, arguments.adoption_file)
         if arguments.delete or arguments.delete_all:
-            return untracked.delete(db, state.cloud, arguments.delete or (), as_json=arguments.json)
+            ids, project = arguments.delete or (), arguments.in_project
+            return untracked.delete(db, state.cloud, ids, project, yes=arguments.yes, as_json=arguments.json)
         return untracked.show(db, state.cloud, arguments.in_project, as_json=arguments.json)
-
-
-def _state(arguments: Namespace) -> State:
-    return State(arguments.state_dir.expanduser().absolute())
 
 
 def _database_file(arguments: Namespace, state: State) -> Path:
@@ -235,8 +240,10 @@ def _database_file(arguments: Namespace, state: State) -> Path:
 
 
 def _keys_file(arguments: Namespace, state: State) -> Path:
+    from homeostat.cli import key_commands
+
     chosen = arguments.encryption_keys
-    return Path(chosen).expanduser().absolute() if chosen and chosen != NO_KEYS else state.keys
+    return key_commands.key_file("" if chosen == NO_KEYS else chosen, state.root)
 
 
 def _opened(file: Path) -> "Database":
@@ -282,9 +289,10 @@ def add_commands(commands: Commands) -> None:
         show_untracked,
         "untracked",
         "list what the service made in the local cloud and no stack has, to adopt or delete it",
-        "homeostat untracked\n  homeostat untracked --adoption-file found.yaml\n  homeostat untracked --delete ID",
+        "homeostat untracked\n  homeostat untracked --adoption-file found.yaml\n  homeostat untracked --delete ID -y",
     )
     command.add_argument("--in-project", metavar="NAME", default="", help="only things of this project")
+    add_yes(command)
     acts = command.add_mutually_exclusive_group()
     acts.add_argument("--adoption-file", metavar="FILE", type=Path, help="write a file by which a stack can adopt them")
     acts.add_argument("--delete", metavar="ID", action="append", help="delete this thing; may be repeated")

@@ -55,7 +55,7 @@ def migrate(arguments: Namespace) -> int:
     from homeostat.cli import maintenance
     from homeostat.store.sql.migration import Phase
 
-    State(arguments.state_dir.expanduser().absolute()).make()
+    state_of(arguments).make()
     with contextlib.closing(open_database(arguments)) as db:
         return maintenance.migrate(db, Phase(arguments.phase), as_json=arguments.json)
 
@@ -73,7 +73,7 @@ def keys(arguments: Namespace) -> int:
     """Generate, rotate or show the keys that encrypt secrets."""
     from homeostat.cli import key_commands
 
-    state = State(arguments.state_dir.expanduser().absolute())
+    state = state_of(arguments)
     path = key_commands.key_file(arguments.encryption_keys, state.root)
     if arguments.act == "generate":
         state.make()
@@ -104,6 +104,11 @@ def read_keys(db: "Database", arguments: Namespace) -> None:
     key_commands.read_keys(db, arguments.encryption_keys, arguments.state_dir.expanduser().absolute())
 
 
+def state_of(arguments: Namespace) -> State:
+    """Return the state directory that is named."""
+    return State(arguments.state_dir.expanduser().absolute())
+
+
 def open_database(arguments: Namespace) -> "Database":
     """Open the database of a service, for the operator's commands.
 
@@ -115,7 +120,7 @@ def open_database(arguments: Namespace) -> "Database":
     from homeostat.clock import passed
     from homeostat.store.database import Database, sqlite_url
 
-    state = State(arguments.state_dir.expanduser().absolute())
+    state = state_of(arguments)
     try:
         return Database(arguments.database or sqlite_url(state.database), time.time, passed=passed)
     except (SQLAlchemyError, ImportError) as error:

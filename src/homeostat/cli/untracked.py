@@ -1,7 +1,9 @@
 """Things of the local cloud that no stack has: left when a database was set back, or lost."""
 
 import contextlib
+import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -11,15 +13,17 @@ from typing import Any
 import yaml
 
 from homeostat.cli import pictures
+from homeostat.cli.confirmation import confirm
 from homeostat.cli.errors import FAILED, OK, Problem, Usage
 from homeostat.cli.output import console, write_json
 from homeostat.clouds.local import LocalCloud, inventory
 from homeostat.clouds.local.tree import ThingRecord
 from homeostat.model.errors import HomeostatError, Transient
-from homeostat.resources.registry import listed, type_of
+from homeostat.resources.registry import listed, of_kind, type_of
 from homeostat.store.database import Database
 from homeostat.store.operation import cloud_identities, health
 from homeostat.store.operation.cloud_identities import CloudLedger
+from homeostat.store.operation.health import SteadyThing
 from homeostat.store.shards import retained
 
 PATIENCE_S = 30.0
@@ -53,10 +57,54 @@ class Untracked:
     kept: str = ""
 
 
-def found(db: Database, root: Path) -> dict[Untracked, ThingRecord]:
-    """Return the things that no stack has, oldest first.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the local cloud and the rows say of each other.
 
-    Cloud and database change meanwhile: a thing is read before the rows, and has to be there after them.
+    Attributes:
+        untracked: The things that no stack has, oldest first, with their records.
+        lost: Resources that are complete, and whose things are gone.
+    """
+
+    untracked: Mapping[Untracked, ThingRecord]
+    lost: Sequence[SteadyThing]
+
+
+def compare(db: Database, root: Path, identity: str) -> Comparison:
+    """Compare the things of the cloud with the rows.
+
+    Both change meanwhile: things are read before and after the rows, and only differences that persist count.
+
+    Args:
+        db: The database.
+        root: Directory of the cloud.
+        identity: Identity that the cloud must have; "" for any.
+
+    Raises:
+        Transient: One of them cannot be read.
+    """
+    before = inventory.records(root, identity)
+    with db.read() as tx:
+        rows = {kind: health.unowned(tx, _tokens(things)) for kind, things in before.items()}
+        kept = {kind: retained.among(tx, kind, handles) for kind, handles in rows.items()}
+        steady = health.steady(tx, {name for names in of_kind(before).values() for name in names})
+    after = inventory.records(root, identity)
+    reasons = {
+        (kind, each.handle): f"{each.name} of stack {each.stack}: {each.reason}"
+        for kind, some in kept.items()
+        for each in some
+    }
+    untracked = {
+        _described(kind, handle, after[kind][handle], reasons.get((kind, handle), "")): after[kind][handle]
+        for kind, handles in rows.items()
+        for handle in handles & after[kind].keys()
+    }
+    in_order = sorted(untracked.items(), key=lambda item: (item[0].created_at, item[0].kind, item[0].id))
+    return Comparison(dict(in_order), [row for row in steady if row.handle not in after[type_of(row.type).kind]])
+
+
+def found(db: Database, root: Path, project: str = "") -> Mapping[Untracked, ThingRecord]:
+    """Return the things that no stack has, oldest first, with their records; `project` — of this one alone.
 
     Raises:
         Problem: The database or the cloud cannot be read.
@@ -68,20 +116,10 @@ def found(db: Database, root: Path) -> dict[Untracked, ThingRecord]:
             known = cloud_identities.identity(tx, "local")
         if not known and not root.exists():
             return {}
-        before = inventory.records(root, known)
-        with db.read() as tx:
-            rows = {kind: health.unowned(tx, _tokens(things)) for kind, things in before.items()}
-            kept = {kind: retained.among(tx, kind, handles) for kind, handles in rows.items()}
-        after = inventory.records(root, known)
+        things = compare(db, root, known).untracked
     except Transient as error:
         raise Problem(f"it cannot be seen what is there: {error}") from error
-    reasons = {(kind, each.handle): f"{each.stack}: {each.reason}" for kind, some in kept.items() for each in some}
-    result = {
-        _described(kind, handle, after[kind][handle], reasons.get((kind, handle), "")): after[kind][handle]
-        for kind, handles in rows.items()
-        for handle in handles & after[kind].keys()
-    }
-    return dict(sorted(result.items(), key=lambda item: (item[0].created_at, item[0].kind, item[0].id)))
+    return {each: record for each, record in things.items() if project in ("", each.project)}
 
 
 def _tokens(things: Mapping[str, ThingRecord]) -> dict[str, str]:
@@ -104,7 +142,7 @@ def _type(kind: str) -> str:
 
 def show(db: Database, root: Path, project: str, *, as_json: bool) -> int:
     """List the things, with what to do about them."""
-    things = [each for each in found(db, root) if project in ("", each.project)]
+    things = [*found(db, root, project)]
     if as_json:
         write_json({"untracked": [asdict(each) for each in things]})
         return OK
@@ -120,13 +158,13 @@ def show(db: Database, root: Path, project: str, *, as_json: bool) -> int:
 
 def remedies(things: Sequence[Untracked]) -> str:
     """Return the commands that adopt or delete things."""
-    project = things[0].project
+    project, id = shlex.quote(things[0].project), shlex.quote(things[0].id)
     return (
         "\nTo adopt them, write a file that describes them, and correct it until the plan shows no difference:\n"
         f"  homeostat untracked --in-project {project} --adoption-file found.yaml\n"
         "  homeostat plan --adopt-file found.yaml NAME\n"
         "  openstack stack adopt --adopt-file found.yaml NAME\n"
-        f"To delete one: homeostat untracked --delete {things[0].id}\n"
+        f"To delete one: homeostat untracked --delete {id}\n"
         "To delete all that were not kept on purpose: homeostat untracked --delete-all"
     )
 
@@ -138,19 +176,18 @@ def write_adoption(db: Database, root: Path, project: str, target: Path) -> int:
         Usage: Several projects have things, and none is named.
         Problem: There is nothing to adopt, or the file is there.
     """
-    things = {each: record for each, record in found(db, root).items() if each.resource_type}
+    things = {each: record for each, record in found(db, root, project).items() if each.resource_type}
     projects = sorted({each.project for each in things})
-    if not project and len(projects) > 1:
+    if len(projects) > 1:
         raise Usage(f"a stack has things of one project: choose one with --in-project: {', '.join(projects)}")
-    mine = {each: record for each, record in things.items() if project in ("", each.project)}
-    if not mine:
+    if not things:
         raise Problem("there is nothing that a stack could adopt")
-    names = _names(list(mine))
+    names = _names(list(things))
     names_of = {each.id: name for each, name in names.items()}
     resources = {
         name: {
             "type": each.resource_type,
-            "properties": _referring(_properties(each.resource_type, mine[each].spec), names_of),
+            "properties": _referring(_properties(each.resource_type, things[each].spec), names_of),
         }
         for each, name in names.items()
     }
@@ -193,23 +230,36 @@ def _referring(value: Any, names: Mapping[str, str]) -> Any:
     return {"get_resource": names[value]} if isinstance(value, str) and value in names else value
 
 
-def delete(db: Database, root: Path, ids: Sequence[str], *, as_json: bool) -> int:
+def delete(db: Database, root: Path, ids: Sequence[str], project: str, *, yes: bool, as_json: bool) -> int:
     """Delete things; those that others need go after these.
 
     Args:
         db: The database.
         root: Directory of the cloud.
         ids: Ids of things; none for all that were not kept on purpose.
+        project: The project whose things they are; "" for any.
+        yes: Whether no person is asked.
         as_json: Print JSON.
 
     Raises:
-        Problem: One of the ids is none of theirs.
+        Problem: The database does not know this cloud; an id is that of none of the things, or of several; the answer
+            is no.
+        Usage: There is no terminal to ask at.
     """
-    things = [*found(db, root)]
-    unknown = sorted({*ids} - {each.id for each in things})
-    if unknown:
-        raise Problem(f"no such things, or stacks have them: {', '.join(unknown)}; nothing was deleted")
+    things = [*found(db, root, project)]
+    with db.read() as tx:
+        if not cloud_identities.identity(tx, "local"):
+            # To another database all that is there is untracked.
+            raise Problem(f"the database has never had the cloud in {root}: name the right one, nothing was deleted")
+    _check_ids(things, ids)
     chosen = [each for each in things if (each.id in ids if ids else not each.kept)]
+    if chosen and not yes:
+        question = f"This deletes {len(chosen)} things, with their data. Go on?"
+        confirm(
+            question,
+            f"this would delete {len(chosen)} things, with their data: allow it with -y",
+            "nothing was deleted",
+        )
     with contextlib.closing(LocalCloud(root, CloudLedger(db, "local"))) as cloud:
         left = _delete(cloud, chosen)
     gone = [each for each in chosen if each not in left]
@@ -221,6 +271,23 @@ def delete(db: Database, root: Path, ids: Sequence[str], *, as_json: bool) -> in
         for each, error in left.items():
             out.print(f"{each.kind} {each.id} remains: {error}", soft_wrap=True)
     return FAILED if left else OK
+
+
+def _check_ids(things: Sequence[Untracked], ids: Sequence[str]) -> None:
+    """Make sure that each id is that of one thing: some are names that users give.
+
+    Raises:
+        Problem: One is not.
+    """
+    counts = Counter(each.id for each in things)
+    unknown = sorted({*ids} - counts.keys())
+    if unknown:
+        raise Problem(f"no such things, or stacks have them: {', '.join(unknown)}; nothing was deleted")
+    several = sorted(id for id in ids if counts[id] > 1)
+    if several:
+        raise Problem(
+            f"several things have these ids: {', '.join(several)}; choose with --in-project, nothing was deleted"
+        )
 
 
 def _delete(cloud: LocalCloud, things: Sequence[Untracked]) -> dict[Untracked, HomeostatError]:

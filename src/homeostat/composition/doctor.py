@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from homeostat.cli.flags import Commands, add_encryption_keys, add_operator_command, add_option, add_plugins
-from homeostat.cli.operator_commands import load_plugins, open_database, read_keys
+from homeostat.cli.operator_commands import load_plugins, open_database, read_keys, state_of
 from homeostat.cli.service_flags import add_access_mode, add_keystone_config, add_openstack, add_service_flags
 from homeostat.cli.settings import CLOUDS, ServiceSettings
-from homeostat.cli.state_directory import State
 
 if TYPE_CHECKING:
     from homeostat.doctor.checks import Check
@@ -21,7 +20,7 @@ def doctor(arguments: Namespace) -> int:
     from homeostat.cli import reports
 
     load_plugins(arguments)
-    root = State(arguments.state_dir.expanduser().absolute()).cloud if arguments.cloud == "local" else None
+    root = state_of(arguments).cloud if arguments.cloud == "local" else None
     with contextlib.closing(open_database(arguments)) as db:
         read_keys(db, arguments)
         more = _openstack(arguments, db) if arguments.cloud == "openstack" else iter(())

@@ -6,11 +6,6 @@ them. JSON is `Any`: plain data, or `Lost` where it cannot be decrypted.
 
 from typing import Any, NamedTuple
 
-from homeostat.model.hooks import HookProgress
-from homeostat.model.intent import Intent
-from homeostat.model.marks import Marks
-from homeostat.model.rollout import RolloutSettings
-
 
 class StackRow(NamedTuple):
     """A row of `stack`."""
@@ -111,47 +106,6 @@ class ShardRow(NamedTuple):
     health_looked_at: float | None
 
 
-class ResourceRow(NamedTuple):
-    """A row of `resource`."""
-
-    key: str
-    stack_id: str
-    shard: int
-    name: str
-    type: str
-    version: int
-    handle: str
-    revision: int
-    action: str
-    status: str
-    reason: str
-    requires: Any
-    properties: Any
-    metadata: Any | None
-    deletion_policy: str
-    replaces: str | None
-    replaced_by: str | None
-    token: str
-    acted_at: float | None
-    due_at: float | None
-    asked_at: float | None
-    attempts: int
-    retries: int
-    intent: Intent | None
-    born: int
-    changed: int
-    resolved: int
-    judged: int
-    created_at: float
-    updated_at: float
-    called: str | None
-    external_id: str | None
-    hooks: HookProgress | None
-    marks: Marks | None
-    new_metadata: Any | None
-    drains_until: float | None
-
-
 class EventRow(NamedTuple):
     """A row of `event`."""
 
@@ -233,35 +187,6 @@ class VantageLookRow(NamedTuple):
     found: Any
 
 
-class RolloutRow(NamedTuple):
-    """A row of `rollout`."""
-
-    key: str
-    stack_id: str
-    shard: int
-    name: str
-    members: str
-    state: str
-    settings: RolloutSettings
-    step: int
-    total: int
-    active: int
-    target: int
-    started_at: float
-    step_at: float
-    reported_at: float | None
-    approved: int
-    forgiven: int
-    alarm: str
-    due_at: float | None
-    reason: str
-    place: int
-    first: Any
-    zones: Any | None
-    subject: int | None
-    giving: int | None
-
-
 class MemberReportRow(NamedTuple):
     """A row of `member_report`."""
 
@@ -270,137 +195,3 @@ class MemberReportRow(NamedTuple):
     succeeded_at: float | None
     failed_at: float | None
     said: str
-
-
-class ProfileRow(NamedTuple):
-    """A row of `profile`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    type: str
-    spec: Any
-    metadata: Any
-    created_at: float
-    updated_at: float | None
-    size: int | None
-
-
-class PolicyRow(NamedTuple):
-    """A row of `policy`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    type: str
-    spec: Any
-    created_at: float
-    updated_at: float | None
-    size: int | None
-
-
-class ClusterRow(NamedTuple):
-    """A row of `cluster`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    profile_id: str
-    min_size: int
-    max_size: int
-    desired_capacity: int
-    next_index: int
-    timeout: int
-    metadata: Any
-    config: Any
-    init_at: float
-    updated_at: float | None
-    size: int | None
-
-
-class NodeRow(NamedTuple):
-    """A row of `node`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    cluster_id: str | None
-    stack_id: str
-    number: int
-    profile_id: str
-    role: str | None
-    metadata: Any
-    data: Any
-    own: bool
-    tainted: bool
-    leaving: bool
-    init_at: float
-    updated_at: float | None
-    size: int | None
-
-
-class ClusterPolicyRow(NamedTuple):
-    """A row of `cluster_policy`."""
-
-    id: str
-    cluster_id: str
-    policy_id: str
-    enabled: bool
-    priority: int
-    data: Any | None
-    last_op: float | None
-    state: Any | None
-    attached_at: float | None
-
-
-class ReceiverRow(NamedTuple):
-    """A row of `receiver`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    type: str
-    cluster_id: str | None
-    action: str | None
-    actor: Any
-    params: Any
-    channel: Any
-    created_at: float
-    updated_at: float | None
-
-
-class ActionRow(NamedTuple):
-    """A row of `action`."""
-
-    id: str
-    project: str
-    user: str | None
-    domain: str | None
-    name: str
-    action: str
-    target: str
-    cluster_id: str | None
-    cause: str
-    stack_id: str | None
-    begun_after: int
-    timeout: int
-    status: str
-    status_reason: str
-    inputs: Any
-    outputs: Any
-    data: Any
-    start_time: float | None
-    end_time: float | None
-    created_at: float
-    updated_at: float | None
-    due_at: float | None
