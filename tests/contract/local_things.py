@@ -72,10 +72,12 @@ def got(address: str, port: int = 8080) -> str:
 
 
 def listens(address: str, port: int = 8080) -> bool:
-    """Does a server listen there? A dying one may still accept a connection, and break it."""
+    """Does a server listen there? A dying one may still accept a connection, and reset it at once."""
     try:
         with socket.create_connection((address, port), timeout=PATIENCE_S):
             return True
+    except ConnectionResetError:
+        return True
     except ConnectionRefusedError:
         return False
 
