@@ -2,6 +2,7 @@
 
 import pytest
 
+from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.probes import Answer
@@ -102,6 +103,19 @@ def test_a_member_that_cannot_be_made_at_once_has_its_address_in_the_end(trouble
     service.live(300.0)
     assert service.handle(0) != before[0]
     assert address(service, 0) == before[1]
+
+
+def test_a_marked_member_that_an_update_replaces_gives_up_its_address_first() -> None:
+    """Found by the simulation: the cloud refused the address for as long as the old server, cut off, had it."""
+    network = [{"network": "n"}]
+    wanted = policy(STATUS, preserve=["addresses"], fencing=["NETWORK"], mode="propose")
+    service = Checked(2, wanted, networks=network)
+    before = (service.handle(0), address(service, 0))
+    Marks(service.db).mark(service.group, MarkRequest(True, "disk full"), {"": "0"})
+    service.change(key_name="other", networks=network)
+    assert service.row(service.id, "nodes").reason == "state changed"
+    assert (service.handle(0) != before[0], address(service, 0)) == (True, before[1])
+    assert before[0] not in service.cloud.things()
 
 
 def test_volumes_that_are_cut_off_before_are_attached_to_the_member_made_again() -> None:

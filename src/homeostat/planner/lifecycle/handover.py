@@ -19,6 +19,7 @@ from homeostat.planner.handover_outcome import let_go_of, put
 from homeostat.planner.lifecycle import intents
 from homeostat.planner.lifecycle.deletion_policy import policy_of
 from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.lifecycle.recovery_state import keeps_identity
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.retry import conditions
 from homeostat.resources.registry import kind_of
@@ -55,6 +56,9 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
     name = physical_name(context.world.stack.name, row.name, OTHER, want.kind.name_limit)
     new = want.kind.spec(want.kind.complete(want.values), name)
     found = shared(kind, intents.requested_spec(context, row), new)
+    passed_on = keeps_identity(context, row) if definition.type == row.type else {}
+    if passed_on:  # the cloud gave it that, and its object says nothing of it
+        return replace(found, held=(*found.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
     return found if found.way is not Way.LETS_GO or _may_let_go(context, row) else replace(found, way=Way.GOES)
 
 
