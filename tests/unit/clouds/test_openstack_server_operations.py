@@ -175,6 +175,17 @@ def test_what_is_sent(
     assert openstack.acts == sent
 
 
+def test_a_server_that_nova_keeps_for_a_while_is_deleted_for_good_once(
+    cloud: OpenStackCloud, openstack: OpenStack
+) -> None:
+    assert openstack.server is not None
+    openstack.server["status"] = "SOFT_DELETED"
+    for task in (None, "deleting"):
+        openstack.server["OS-EXT-STS:task_state"] = task
+        assert isinstance(cloud.delete("server", ["s"])[0], Transient)
+    assert openstack.acts == [{"forceDelete": None}]
+
+
 def test_who_cannot_see_hosts_may_still_ask_for_an_evacuation(cloud: OpenStackCloud, openstack: OpenStack) -> None:
     assert openstack.server is not None
     del openstack.server[HOST]

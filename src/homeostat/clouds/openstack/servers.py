@@ -235,9 +235,10 @@ class Servers(Collection):
             self._ports.release(self._ports.tagged([handle]).get(handle, ()), handle)
             return None
         # Who deletes something deletes it for good: while Nova keeps it, it holds its addresses.
-        if thing["status"] == "SOFT_DELETED":
+        soft_deleted, task = thing["status"] == "SOFT_DELETED", thing["OS-EXT-STS:task_state"]
+        if soft_deleted and task is None:
             self._act(handle, "forceDelete")
-        kept = thing["status"] == "SOFT_DELETED" or thing["OS-EXT-STS:task_state"] == "soft-deleting"
+        kept = soft_deleted or task == "soft-deleting"
         if kept or self._ports.of(handle, self._owner(thing)):
             self._deleted.note([handle])
             raise Transient(f"server {handle}: what belongs to it is deleted once it is gone", DELETE_S)
