@@ -246,7 +246,7 @@ def test_converge_one_resource_leaves_the_others_alone() -> None:
     assert left["name"] == "a"
     assert service.state(stack_id) == "CREATE_COMPLETE"
     rows, _ = loaded(service, stack_id)
-    assert [row.asked_at for row in rows.values()] == [None] * len(rows)
+    assert [row.converge_requested_at for row in rows.values()] == [None] * len(rows)
 
 
 def test_converge_one_that_is_well_does_nothing_to_it() -> None:
@@ -256,7 +256,7 @@ def test_converge_one_that_is_well_does_nothing_to_it() -> None:
     service.live(10.0)
     assert service.servers() == [handle]
     rows, _ = loaded(service, stack_id)
-    assert [row.asked_at for row in rows.values()] == [None, None]
+    assert [row.converge_requested_at for row in rows.values()] == [None, None]
 
 
 def test_a_resource_that_has_not_been_begun_cannot_be_converged() -> None:

@@ -372,7 +372,7 @@ def test_a_group_goes_by_its_new_name_and_back_as_it_is(by_registry: bool) -> No
         service.rest()
         assert service.state(stack_id) == "UPDATE_COMPLETE"
         row = service.row(stack_id, "fleet")
-        assert (row.called or row.type) == (old if by_registry else type_name)
+        assert (row.template_type or row.type) == (old if by_registry else type_name)
         assert service.child().id == child
         assert [each.id for each in service.records_of("software_deployment")] == kept
 

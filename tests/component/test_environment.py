@@ -52,7 +52,7 @@ def event_types(service: Service, stack_id: str) -> set[str]:
 def test_users_see_the_type_they_wrote() -> None:
     service, stack_id = created({"d": disk()}, environment=mapped(My_Disk="OS::Cinder::Volume"))
     row = service.row(stack_id, "d")
-    assert (row.type, row.called) == ("OS::Cinder::Volume", "My::Disk")
+    assert (row.type, row.template_type) == ("OS::Cinder::Volume", "My::Disk")
     assert event_types(service, stack_id) == {"My::Disk", "OS::Heat::Stack"}
     assert len(service.cloud.things("volume")) == 1
 
@@ -70,7 +70,7 @@ def test_another_mapping_is_another_type() -> None:
     service.rest()
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert service.cloud.things("volume") == {}
-    assert service.row(stack_id, "d").called == "My::Disk"
+    assert service.row(stack_id, "d").template_type == "My::Disk"
 
 
 def test_a_mapping_that_says_the_same_replaces_nothing() -> None:
@@ -79,7 +79,7 @@ def test_a_mapping_that_says_the_same_replaces_nothing() -> None:
     service.update(stack_id, {"d": volume()}, environment={})
     service.rest()
     row = service.row(stack_id, "d")
-    assert (row.handle, row.called) == (handle, None)
+    assert (row.handle, row.template_type) == (handle, None)
 
 
 def test_a_type_may_be_a_template_which_contains_the_type_itself() -> None:
@@ -130,7 +130,7 @@ def test_members_of_a_group_are_what_their_type_stands_for() -> None:
     service, stack_id = created({"grp": group(3, disk())}, environment=environment, files=files)
     child = next(each for each in service.stacks() if each.parent_id == stack_id)
     assert [each.type for each in service.rows(child.id)] == ["OS::Cinder::Volume", "web.yaml", "OS::Cinder::Volume"]
-    assert {each.called for each in service.rows(child.id)} == {"My::Disk"}
+    assert {each.template_type for each in service.rows(child.id)} == {"My::Disk"}
     assert len(service.cloud.things("volume")) == 3
 
 
@@ -156,7 +156,7 @@ def test_another_mapping_reaches_the_members_of_a_group() -> None:
 def test_members_of_a_chain_are_what_their_types_stand_for() -> None:
     chain = {"type": "OS::Heat::ResourceChain", "properties": {"resources": ["A", "B"]}}
     service, _ = created({"c": chain}, environment=mapped(A="OS::Heat::TestResource", B="OS::Heat::None"))
-    types = {each.name: (each.type, each.called) for each in service.rows(service.child().id)}
+    types = {each.name: (each.type, each.template_type) for each in service.rows(service.child().id)}
     assert types == {"0": ("OS::Heat::TestResource", "A"), "1": ("OS::Heat::None", "B")}
 
 

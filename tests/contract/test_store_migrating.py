@@ -1,6 +1,7 @@
 """Two versions of the program on one database (CV5): expanding lets the older one run, contracting awaits its end."""
 
 import contextlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,7 +44,7 @@ EXPANDING = [
 CONTRACTING = """
 from alembic import op
 import sqlalchemy as sa
-revision, down_revision, branch_labels, depends_on = "c9001", "0001", None, None
+revision, down_revision, branch_labels, depends_on = "c9001", "0100", None, None
 def upgrade():
     with op.batch_alter_table("stack") as table:
         table.drop_column("tags")
@@ -55,6 +56,7 @@ revision, down_revision, branch_labels, depends_on = "9001", "{before}", None, N
 def upgrade():
     op.add_column("stack", sa.Column("invented", sa.Text(), nullable=True))
 """
+UPGRADE_NOTES = Path(__file__).parents[2] / "docs/reference/upgrade-notes.md"
 WRONG = """
 from alembic import op
 revision, down_revision, branch_labels, depends_on = "9998", "{before}", None, None
@@ -144,7 +146,7 @@ def test_an_expanded_schema_takes_all_that_the_program_before_writes(empty: Data
 
 def test_what_the_program_before_began_this_one_finishes(empty: Database) -> None:
     """A stack is stored as the first version of the program stores it; workers of today bring it up."""
-    known = go_to(empty, "0001")
+    known = go_to(empty, EXPANDING[0])
     empty.migrate(Phase.EXPAND)
     server = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "small"}}
     template = {"heat_template_version": "2018-08-31", "resources": {"one": server, "two": server}}
@@ -191,7 +193,7 @@ def test_an_empty_database_gets_everything(empty: Database, migrations: Path) ->
 
 @pytest.mark.heavy
 def test_expanding_takes_nothing_away(empty: Database, migrations: Path) -> None:
-    go_to(empty, "0001")
+    go_to(empty, EXPANDING[0])
     add_revision(migrations, "c9001", CONTRACTING)
     assert not empty.schema_status().usable
     assert schema_check(empty) is Level.FAIL
@@ -222,7 +224,7 @@ def test_contracting_waits_for_workers_of_other_versions(empty: Database, migrat
 
 
 def test_contracting_comes_after_expanding(empty: Database) -> None:
-    go_to(empty, "0001")
+    go_to(empty, EXPANDING[0])
     with pytest.raises(Problem, match="--phase expand"):
         maintenance.migrate(empty, Phase.CONTRACT, as_json=True)
 
@@ -267,36 +269,42 @@ def test_a_program_does_not_start_on_a_schema_that_a_newer_one_has_contracted(
 
 @pytest.mark.heavy
 def test_a_worker_does_not_start_without_its_schema(empty: Database, tmp_path: Path) -> None:
-    go_to(empty, "0001")
+    go_to(empty, EXPANDING[0])
     started = [sys.executable, "-m", "homeostat", "worker", "--database", empty.url, "--state-dir", str(tmp_path)]
     ended = subprocess.run([*started, "--cloud", "simulated"], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert "homeostat migrate --phase expand" in ended.stderr
 
 
-# -- numbers of events -------------------------------------------------------------------------------------------------
+# -- before the first release ------------------------------------------------------------------------------------------
 
 
-def test_events_keep_their_numbers_and_those_that_were_read_are_not_used_again(empty: Database) -> None:
-    """A sink has read up to 40, and the newest events were purged by the version before."""
-    known = go_to(empty, "0007")
+@pytest.mark.parametrize("revision", ["0001", "0036"])
+def test_a_schema_from_before_the_first_release_is_refused(empty: Database, revision: str) -> None:
+    empty.migrate()
     with empty.write() as tx:
-        for table in known.sorted_tables:
-            tx.execute(table.insert().values(row_of(table)))
-        tx.execute(known.tables["event"].update().values(seq=7))
-        tx.execute(known.tables["event_sink"].update().values(cursor=40))
-        used = {"postgresql": "SELECT setval('event_seq_seq', 40)", "mysql": "ALTER TABLE event AUTO_INCREMENT = 41"}
-        if tx.dialect.name in used:
-            tx.execute(text(used[tx.dialect.name]))
-    table = go_to(empty, "0008").tables["event"]
-    row = {column.name: some_value(table, column) for column in table.columns if column.name != "seq"}
+        tx.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+    assert (empty.schema_status().usable, schema_check(empty)) == (False, Level.FAIL)
+    for phase in Phase:
+        with pytest.raises(Problem, match=f"{revision}.*upgrade notes"):
+            maintenance.migrate(empty, phase, as_json=True)
+
+
+def test_the_statements_of_the_upgrade_notes_bring_it_to_the_first_release(empty: Database) -> None:
+    (block,) = re.findall(r"```sql\n(.*?)```", UPGRADE_NOTES.read_text("utf-8"), re.DOTALL)
+    *renames, stamp = block.strip().splitlines()
+    released = empty.migrate()
     with empty.write() as tx:
-        assert tx.execute(select(table.c.seq)).scalars().all() == [7]
-        tx.execute(table.insert().values(row))
-        assert tx.execute(select(table.c.seq).order_by(table.c.seq)).scalars().all() == [7, 41]
-    assert [each["name"] for each in inspect(empty.engine).get_indexes("event")] == ["ix_event_stack"]
-    refers = [each["referred_table"] for each in inspect(empty.engine).get_foreign_keys("event")]
-    assert refers == ([] if empty.engine.dialect.name == "mysql" else ["stack"])
+        for statement in renames:
+            _, _, table, _, _, old, _, new = statement.rstrip(";").split()
+            tx.execute(text(f"ALTER TABLE {table} RENAME COLUMN {new} TO {old}"))
+        tx.execute(text("UPDATE alembic_version SET version_num = '0036'"))
+    assert not empty.schema_status().usable
+    with empty.write() as tx:
+        for statement in (*renames, stamp):
+            tx.execute(text(statement.rstrip(";")))
+    assert empty.schema_status() == released
+    add_stack(empty)
 
 
 @pytest.mark.heavy

@@ -101,7 +101,7 @@ def needs_consent(row: Any) -> bool:
 
 def _is_open(row: Any) -> bool:
     """Is there no consent yet, and nothing made in its place?"""
-    return row.replaced_by is None and row.asked_at is None
+    return row.replaced_by is None and row.converge_requested_at is None
 
 
 def _is_marked(row: Any) -> bool:
@@ -217,7 +217,7 @@ class HealingLaws:
     def _agreed(self, row: "Row", before: "Mapping[str, Row]", now: "Committed") -> bool:
         """Has a user converged it by name?"""
         found = (before.get(key) or now.rows.get(key) for key in (row.key, row.replaces or ""))
-        return any(each is not None and each.asked_at is not None for each in found)
+        return any(each is not None and each.converge_requested_at is not None for each in found)
 
     def _rules(self, stack: "Stack", row: "Row", now: "Committed") -> bool:
         """Was it decided for the newest revision, by a shard that was claimed after the stack's policy was set?"""

@@ -261,7 +261,7 @@ class HealthLaws:
         earlier = row.recovery
         begins = earlier is None or (earlier["rounds"] > 0 and earlier["step"] == 0 and earlier["acted_at"] is None)
         modes = {each.policy.mode for each in known}
-        asked = row.asked_at is not None
+        asked = row.converge_requested_at is not None
         in_action = any(each.status == Status.IN_PROGRESS for each in known) and self._changes(row)
         lets = asked or in_action or not begins or modes != {Mode.OBSERVE}  # who has approved it wants it to go on
         self._demand(lets, f"a policy that observes recovers: {what}")
@@ -295,7 +295,7 @@ class HealthLaws:
         """A recovery begins: its policy lets it (3), and not too many have begun (4)."""
         lately = [at for at in self._begun[begun.stack_id] if at > self._now() - HOUR_S]
         self._begun[begun.stack_id].append(self._now())
-        if row.asked_at is not None:
+        if row.converge_requested_at is not None:
             self.happened["approved"] += 1
             return
         self._demand({each.policy.mode for each in known} != {Mode.PROPOSE}, f"recovered without approval: {what}")

@@ -13,7 +13,7 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery_state import REPORTER
 
 _MEMBERS = """SELECT key, stack_id, shard, name, action, status, reason, handle, token, replaces, replaced_by, marks,
-    asked_at, properties, intent FROM resource"""
+    converge_requested_at, properties, intent FROM resource"""
 _GROUPS = """SELECT s.id, s.status, s.reason, s.size, c.spec, c.created_at FROM health_check c
     JOIN stack s ON s.parent_id = c.stack_id AND s.parent_name = c.name
     WHERE c.enabled AND s.deleted_at IS NULL"""
@@ -39,7 +39,7 @@ class Member(NamedTuple):
     replaces: str | None
     replaced_by: str | None
     marks: str | None
-    asked_at: float | None
+    converge_requested_at: float | None
     properties: str
     intent: str | None
 

@@ -23,7 +23,7 @@ class Row(NamedTuple):
     replaces: str | None
     replaced_by: str | None
     marks: str | None
-    asked_at: float | None
+    converge_requested_at: float | None
     token: str = ""
 
     @property

@@ -159,8 +159,11 @@ def _check(work: Path, manifest: Manifest, state: State) -> None:
     if said != "ok":
         raise Problem(f"the database in the archive is damaged: {said}")
     with contextlib.closing(_opened(database)) as db:
-        if db.schema_status().outdating:
+        schema = db.schema_status()
+        if schema.outdating:
             raise Problem(f"the archive is of version {manifest.version}, which is newer: install that version first")
+        if schema.unreleased:
+            raise Problem("the archive is from before version 0.1.0: restore it with the version that made it")
     if manifest.cloud and state.cloud.exists():
         _cloud_in(state, manifest.cloud)
 

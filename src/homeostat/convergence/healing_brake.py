@@ -131,7 +131,7 @@ def _is_troubled(world: World, row: Resource) -> bool:
     """Whether a row may need healing: failed, marked, left alone, absent, or with a look that was not judged yet."""
     seen = world.seen.get(row.key)
     known = row.failed or row.marks is not None or left_alone(row) != ""
-    return known or (seen is not None and (seen.number != row.judged or _is_absent(seen)))
+    return known or (seen is not None and (seen.number != row.judged_observation or _is_absent(seen)))
 
 
 def _is_absent(seen: Seen | None) -> bool:

@@ -134,7 +134,7 @@ def with_content(definitions: Definitions, desired: Desired) -> Definitions:
 
 
 def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition) -> dict[str, Any]:
-    return nested_environment(environment, registry, each.name, each.called or each.type)
+    return nested_environment(environment, registry, each.name, each.shown_type)
 
 
 def _matters(environment: Mapping[str, Any]) -> bool:

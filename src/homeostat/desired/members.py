@@ -142,7 +142,7 @@ def _member(each: Definition, files: Mapping[str, str]) -> Definition:
 
 def _without_zone(each: Definition, files: Mapping[str, str]) -> Definition:
     """Drop the availability zone of a member of a scaling group whose template has no parameter for it."""
-    if each.called != SCALED or ZONE not in each.properties or each.type not in files:
+    if each.template_type != SCALED or ZONE not in each.properties or each.type not in files:
         return each
     if ZONE in declared_in(parsed_template(files[each.type]), "parameters"):
         return each

@@ -62,6 +62,6 @@ def _companion_text(member: str, companion: Companion) -> dict[str, Any]:
 
 
 def _member_text(definition: Definition) -> dict[str, Any]:
-    shown: dict[str, Any] = {"type": definition.called or definition.type}
+    shown: dict[str, Any] = {"type": definition.shown_type}
     shown["properties"] = public_properties(definition.properties)
     return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown

@@ -88,6 +88,9 @@ def _schema(db: Database) -> Iterator[Check]:
     if found.outdating:
         remedy = "install the newer version here: it has changed the schema for good"
         yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
+    elif found.unreleased:
+        remedy = "carry out the statements in the upgrade notes: it is from before version 0.1.0"
+        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
     elif found.missing:
         remedy = "run `homeostat migrate --phase expand`, or start the service of this version"
         yield Check("schema", Level.FAIL, f"it is at {there}, and {found.missing[-1]} is needed", remedy)

@@ -25,7 +25,7 @@ class Definition:
         requires: Names of the resources of the same graph that must be done first (CV4).
         external_id: Id of an existing thing to stand for, or a function that gives it; None for a resource to be made.
         static: Whether `properties` holds no such function.
-        called: The type as the template calls it; "" where that is `type`.
+        template_type: The type as the template calls it; "" where that is `type`.
         hooks: Hooks that its environment sets: where it stops until the hook is cleared (see `templates.registry`).
         restricted: Actions that its environment forbids: `update`, `replace`.
         revision: Revision that it is of, where the newest one has failed and this is healed as before; else None.
@@ -42,10 +42,15 @@ class Definition:
     description: str = ""
     external_id: Any = None
     static: bool = False
-    called: str = ""
+    template_type: str = ""
     hooks: tuple[str, ...] = ()
     restricted: tuple[str, ...] = ()
     revision: int | None = None
+
+    @property
+    def shown_type(self) -> str:
+        """The type as users know it."""
+        return self.template_type or self.type
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,16 +38,16 @@ class Resource:
         token: Token that the cloud's object carries, by which it is found after a lost answer.
         acted_at: When the act was carried out; None from the intent to the outcome.
         due_at: No act before this time.
-        asked_at: When a user requested to converge this one resource: it is looked at after this time, and then
-            healed or retried whatever the switches are; else None.
+        converge_requested_at: When a user requested to converge this one resource: it is looked at after this time,
+            and then healed or retried whatever the switches are; else None.
         attempts: Consecutive attempts to make or heal the resource of this name; a replacement inherits the count.
         retries: Consecutive answers after which the same act is repeated (`Transient`, `Uncertain`).
         intent: What is about to be done, or why nothing is, see `model.intent`.
         born: Stamp at which the row was made.
         changed: Stamp at which its reference or attributes last changed.
         resolved: Stamp at which its inputs were last read.
-        judged: Number of the observation last judged, see `Seen`; 0 has the newest judged again.
-        called: The type as the template calls it; None where that is `type`.
+        judged_observation: Number of the observation last judged, see `Seen`; 0 has the newest judged again.
+        template_type: The type as the template calls it; None where that is `type`.
         external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
             the template); else None.
         hooks: Progress through hooks, see `model.hooks`.
@@ -76,17 +76,17 @@ class Resource:
     token: str = ""
     acted_at: float | None = None
     due_at: float | None = None
-    asked_at: float | None = None
+    converge_requested_at: float | None = None
     attempts: int = 0
     retries: int = 0
     intent: Intent | None = None
     born: int = 0
     changed: int = 0
     resolved: int = 0
-    judged: int = 0
+    judged_observation: int = 0
     created_at: float = 0.0
     updated_at: float = 0.0
-    called: str | None = None
+    template_type: str | None = None
     external_id: str | None = None
     hooks: HookProgress | None = None
     marks: Marks | None = None
@@ -96,7 +96,7 @@ class Resource:
     @property
     def shown_type(self) -> str:
         """The type as users know it."""
-        return self.called or self.type
+        return self.template_type or self.type
 
     @property
     def busy(self) -> bool:

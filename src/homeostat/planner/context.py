@@ -223,7 +223,7 @@ class Context:
         if found is None or found.type != row.type or not self.current.keys() >= set(found.requires):
             requires = tuple(name for name in definition.requires if name in self.current)
             found = Definition(row.name, row.type, row.properties, row.metadata, requires, row.deletion_policy)
-            found = replace(found, static=True, called=row.called or "", restricted=definition.restricted)
+            found = replace(found, static=True, template_type=row.template_type or "", restricted=definition.restricted)
         return replace(found, revision=number)
 
     def restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:

@@ -175,7 +175,7 @@ def _to_be_deleted(
         return deleted_around.waits(definition, row, now)
     if row.busy:
         return in_progress.finish(context, definition, row, now, to_be_deleted=True)
-    asked = row.asked_at is not None or (row.marks is not None and bool(row.marks.requested))
+    asked = row.converge_requested_at is not None or (row.marks is not None and bool(row.marks.requested))
     changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
     if row.failed or asked or changes or outcome.is_unchanged(row):
         return deleted_around.waits(definition, row, now, row.reason if row.failed else "")
@@ -190,7 +190,7 @@ def _to_be_deleted(
 def _take_on_type(definition: Definition, row: Resource | None) -> None:
     """Have a row take on another name of its type: that is no replacement. Users still see the name in the template."""
     if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
-        row.called, row.type = row.shown_type, definition.type
+        row.template_type, row.type = row.shown_type, definition.type
 
 
 def _begin(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:

@@ -398,7 +398,7 @@ class Frontier:
         is resumed by now.
         """
         definition = self.world.definitions.get(node)
-        if definition is None or row.revision != self.world.stack.revision or not row.judged:
+        if definition is None or row.revision != self.world.stack.revision or not row.judged_observation:
             return False
         if (
             row.new_metadata is not None
@@ -413,7 +413,7 @@ class Frontier:
         if row.marks is not None and row.marks.requested:
             return False
         seen = self.world.seen.get(row.key)
-        if seen is not None and seen.number != row.judged:
+        if seen is not None and seen.number != row.judged_observation:
             return False
         return not self._decider.is_stale(definition, row)
 

@@ -46,7 +46,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
         put(row, replace(mark, done=True, said="") if step.handover is Handover.LET_GO else None)
         record = StepOutcome(row, whole=True)
     outcome.look(world, row, answer)
-    row.judged = outcome.UNJUDGED
+    row.judged_observation = outcome.UNJUDGED
     record.observation = answer
     return record
 

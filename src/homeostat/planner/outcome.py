@@ -44,7 +44,7 @@ def begin(row: Resource, action: str, reason: str = CHANGED) -> list[Event]:
     """Begin an action of a row; return its event, or none where it has begun already."""
     if left_alone_for(row.intent):
         # The action takes its place in the intent: judged again at rest, the thing is healed, or the note made anew.
-        row.judged = UNJUDGED
+        row.judged_observation = UNJUDGED
     goes_on = row.busy and row.action == action
     row.enter(action, Status.IN_PROGRESS, reason)
     return [] if goes_on else [event_of(row)]
@@ -169,8 +169,8 @@ def _fenced(world: World, row: Resource, answer: Observation, now: float) -> Ste
 def look(world: World, row: Resource, seen: Observation) -> None:
     """Make `seen` the newest observation of the row, already judged."""
     before = world.seen.get(row.key)
-    row.judged = next_own_look(before.number if before is not None else 0)
-    world.seen[row.key] = Seen(seen, row.judged)
+    row.judged_observation = next_own_look(before.number if before is not None else 0)
+    world.seen[row.key] = Seen(seen, row.judged_observation)
 
 
 def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
@@ -180,7 +180,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
     that this is done is known of it.
     """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
-    row.judged = world.seen[row.key].number if ready else UNJUDGED
+    row.judged_observation = world.seen[row.key].number if ready else UNJUDGED
     unkept.forget(world, row, verdict)
 
 
@@ -238,7 +238,7 @@ def fail(world: World, row: Resource, reason: str, now: float, action: str = "")
     row.enter(action or row.action, Status.FAILED, snapshot_state.end_reason(row, reason))
     # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
     row.revision = world.stack.revision
-    row.due_at = row.asked_at = None
+    row.due_at = row.converge_requested_at = None
     row.updated_at = now
     return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row))
 
@@ -278,7 +278,7 @@ def _observed_external(world: World, row: Resource, answer: Observation, now: fl
     look(world, row, answer)
     record = judged(world, row, now)
     # What differs is no drift: the owner of the thing may change it.
-    row.judged = world.seen[row.key].number
+    row.judged_observation = world.seen[row.key].number
     record.observation = answer
     return record
 
@@ -336,7 +336,7 @@ def _second_look(world: World, row: Resource, answer: Observation | HomeostatErr
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
     # The row may have judged a look of this number, which was not stored since an observer's was newer.
-    row.judged = UNJUDGED
+    row.judged_observation = UNJUDGED
     world.looked.add(row.key)
     return StepOutcome(row, observation=answer)
 

@@ -75,7 +75,7 @@ def succeed(world: World, row: Resource, request: Request, now: float, *, was_we
     before = request.before
     keep(row, KEEPS.get(request.operation, "") or _still_kept(row, request))
     row.enter(row.action, Status.COMPLETE, text)
-    row.judged, row.changed = outcome.UNJUDGED, world.next_stamp()
+    row.judged_observation, row.changed = outcome.UNJUDGED, world.next_stamp()
     events = [event_of(row)]
     if before is None:
         return events
@@ -101,7 +101,7 @@ def fail(world: World, row: Resource, request: Request, why: str, now: float) ->
         return _noted(row, Status.FAILED, text)
     row.enter(row.action, Status.FAILED, text)
     events = [event_of(row)]
-    row.judged, row.changed = outcome.UNJUDGED, world.next_stamp()
+    row.judged_observation, row.changed = outcome.UNJUDGED, world.next_stamp()
     row.acted_at = before.acted_at
     row.intent = None if before.intent is None else intent.load(before.intent)
     keep(row, before.kept)

@@ -87,7 +87,7 @@ class Database:
         """Bring the schema to this version; create it in an empty database.
 
         Raises:
-            Outdated: A newer version has removed what this one needs.
+            Outdated: A newer version has removed what this one needs, or the schema is from before the first release.
         """
         with self.engine.connect() as connection, self._backend.migrating(connection):
             return migration.migrate(connection, phase)

@@ -241,7 +241,7 @@ def validate_shape(compiled: Compiled) -> dict[str, Any]:
 
     environment = compiled.environment
     # Types that are files are in the registry as if the environment had named them.
-    types = (each.type for each in compiled.definitions.values() if not each.called)
+    types = (each.type for each in compiled.definitions.values() if not each.template_type)
     implied = {name: name for name in types if is_template(name)}
     answer: dict[str, Any] = {
         "Description": compiled.description,

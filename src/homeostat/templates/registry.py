@@ -93,13 +93,13 @@ class Registry:
 
     def applied(self, definition: Definition) -> Definition:
         """Return the definition with the type that implements it, and the resource's hooks and restrictions."""
-        name, called = definition.name, definition.called or definition.type
+        name, called = definition.name, definition.shown_type
         made_by = self.resolve(called, name).type
         if made_by == called and not self._single:
             return definition
         hooks, restricted = self.setting(name, "hooks"), self.setting(name, "restricted_actions")
         shown = called if made_by != called else ""
-        return replace(definition, type=made_by, called=shown, hooks=hooks, restricted=restricted)
+        return replace(definition, type=made_by, template_type=shown, hooks=hooks, restricted=restricted)
 
     def setting(self, name: str, key: str) -> tuple[str, ...]:
         """Return all values of `hooks` or `restricted_actions` for a resource of this name, sorted."""

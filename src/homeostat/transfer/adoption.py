@@ -168,7 +168,7 @@ def rows_among(
             continue
         _check(definition, entry)
         row = Resource(next(keys), stack_id, shard, name, definition.type, revision=1, born=born + len(rows) + 1)
-        row.called, row.deletion_policy = definition.called or None, definition.deletion_policy
+        row.template_type, row.deletion_policy = definition.template_type or None, definition.deletion_policy
         row.created_at = row.updated_at = now
         # Only things of a cloud have their handle already. The service's own records are created from the entry.
         if is_thing(row.type):
@@ -194,7 +194,7 @@ def _check(definition: Definition, entry: Document) -> None:
         Rejected: It does not; the error names the place.
     """
     path = ("resources", definition.name)
-    called, exported = definition.called or definition.type, entry.get("type")
+    called, exported = definition.shown_type, entry.get("type")
     if exported is not None and exported not in (called, definition.type):
         message = f"it is of type {exported} in the document, and of type {called} in the template"
         raise Rejected("StackValidationFailed", message, path=(*path, "type"))

@@ -141,7 +141,7 @@ def _is_of_others(row: Resource, definition: Definition) -> bool:
 def _unmade(definition: Definition) -> Document:
     """Return the entry of a resource that has not been made."""
     state = {"action": Action.INIT, "status": Status.COMPLETE}
-    called = definition.called or definition.type
+    called = definition.shown_type
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
 
 

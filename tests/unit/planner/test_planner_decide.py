@@ -305,7 +305,7 @@ HEALING: dict[str, Case] = {
     "changing by itself": (HERE, row("a"), seen("rebooting", 2), AT_REST, "settled, noted"),
     "the cloud is silent": (HERE, row("a"), unknown(), AT_REST, "settled, noted"),
     "switched off by the user": (HERE, row("a"), absent(), {**AT_REST, "converge": False}, "settled, noted"),
-    "judged already": (HERE, row("a", judged=2), seen("stopped", 2), AT_REST, "settled"),
+    "judged already": (HERE, row("a", judged_observation=2), seen("stopped", 2), AT_REST, "settled"),
     "gone for the second time in a minute": (
         HERE,
         row("a", updated_at=NOW - 0.5, attempts=2),

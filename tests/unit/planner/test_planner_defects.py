@@ -154,7 +154,7 @@ def test_news_during_an_update_reach_dependants_that_were_done_before() -> None:
     of = world(definitions, rows, looks, **UPDATED)
     play = Frontier(of, keys())
     play.steps(NOW, 100)
-    assert of.rows["a1"].judged == 2
+    assert of.rows["a1"].judged_observation == 2
     assert of.rows["a1"].changed > of.rows["b1"].resolved or of.rows["b1"].resolved > 2
 
 
@@ -279,7 +279,7 @@ def test_what_an_unanswered_creation_has_made_is_found_though_the_stack_has_fail
 def test_what_was_replaced_does_not_come_back_when_the_mark_of_its_successor_is_over() -> None:
     """Its stack never was complete: what is judged anew falls back to revision 0, the old one is of the newest (MU)."""
     old = row("a", state="CHECK_FAILED", replaced_by="a2", marks=Marks(UnhealthyMark("by hand", NOW)))
-    new = row("a", state="CHECK_COMPLETE", key="a2", replaces="a1", revision=0, judged=0, born=1)
+    new = row("a", state="CHECK_COMPLETE", key="a2", replaces="a1", revision=0, judged_observation=0, born=1)
     of = world([wanted("a")], [old, new], status="FAILED")
     assert Frontier(of, keys()).current["a"] is new
 
@@ -422,7 +422,7 @@ def test_what_may_not_be_replaced_is_left_alone_whichever_goes_first(remedy: Rem
 def test_whose_a_thing_is_to_be_is_of_no_concern_while_nothing_is_begun(
     facts: dict[str, Any], decided: str, now: str | None
 ) -> None:
-    mine = row("a", VOLUME, external_id=now, judged=1)
+    mine = row("a", VOLUME, external_id=now, judged_observation=1)
     of = world([], [mine], revision=2, settled_revision=1, **{"status": "COMPLETE", **facts})
     assert described(decide(of, replace(wanted("a", VOLUME), external_id="other"))) == decided
 

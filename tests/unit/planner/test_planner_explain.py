@@ -43,7 +43,7 @@ REVISED: dict[str, Any] = {"revision": 2, "action": "UPDATE", "settled_revision"
 ASKED = row("a", state="CREATE_IN_PROGRESS", token="t", handle="", acted_at=None, updated_at=NOW - 7)
 BUILDING = row("a", state="CREATE_IN_PROGRESS", updated_at=NOW - 7)
 TRYING = unanswered("a", due_at=NOW + 3, reason="503 try later", retries=2, updated_at=NOW - 1)
-LOST = row("a", updated_at=NOW - 1, judged=1, attempts=3)
+LOST = row("a", updated_at=NOW - 1, judged_observation=1, attempts=3)
 OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
 HOLDING = row("a", SERVER, properties={"networks": [{"port": "p1"}]}, replaced_by="a2",
@@ -270,12 +270,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         ("a", Why.HOOK, (), "CREATE paused until Hook pre-create is cleared", 7.0, None, "create", None),
     ),
     "it drifted, and nobody wants it mended": (
-        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LEFT),
+        world([wanted("a")], [row("a", judged_observation=2)], {"a1": absent()}, **LEFT),
         DUE,
         ("a", Why.LEFT_ALONE, (), "it is gone; convergence is switched off", 0.0, None, "", None),
     ),
     "it drifted, and the stack is locked": (
-        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **LOCKED),
+        world([wanted("a")], [row("a", judged_observation=2)], {"a1": absent()}, **LOCKED),
         DUE,
         ("a", Why.LOCKED, (), "it is gone; the stack is locked by ann: disks", 0.0, 60.0, "", None),
     ),
@@ -290,12 +290,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
         ("/a1", Why.LOCKED, (), "the stack is locked by ann: disks", 1000.0, 60.0, "", None),
     ),
     "it is gone, and a stack around its own is being deleted": (
-        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, to_be_deleted=True, **AT_REST),
+        world([wanted("a")], [row("a", judged_observation=2)], {"a1": absent()}, to_be_deleted=True, **AT_REST),
         DUE,
         ("a", Why.TO_BE_DELETED, (), "it is gone; nothing is made for what will be deleted", 1000.0, None, "", None),
     ),
     "it drifted, and the stack is suspended": (
-        world([wanted("a")], [row("a", judged=2)], {"a1": absent()}, **SUSPENDED),
+        world([wanted("a")], [row("a", judged_observation=2)], {"a1": absent()}, **SUSPENDED),
         DUE,
         ("a", Why.SUSPENDED, (), "it is gone; the stack is suspended", 0.0, None, "", None),
     ),

@@ -96,11 +96,11 @@ def test_completion_lets_dependants_read_again() -> None:
 
 
 def test_the_answer_becomes_the_newest_look_already_judged() -> None:
-    mine = row("a", **UPDATING, judged=6)
+    mine = row("a", **UPDATING, judged_observation=6)
     of = world(rows=[mine], looks={"a1": seen("stopped", 7)})
     outcome.conclude(of, Step(Verb.UPDATE, mine), ACTIVE, NOW)
     assert of.seen["a1"].observation is ACTIVE
-    assert mine.judged == of.seen["a1"].number == 8
+    assert mine.judged_observation == of.seen["a1"].number == 8
 
 
 def test_backoff_grows_with_each_failure_that_time_mends() -> None:

@@ -55,11 +55,11 @@ def test_what_fails_at_the_action_of_its_stack_fails_that() -> None:
 @pytest.mark.parametrize("action", ["LOCK", "SUSPEND", "SNAPSHOT"])
 def test_what_was_left_alone_is_judged_again_after_an_action_took_the_place_of_that_note(action: str) -> None:
     """Else nobody would heal it: an action that is overtaken before it is requested judges nothing."""
-    mine = row("a", intent=LeftAlone("it broke"), judged=2)
+    mine = row("a", intent=LeftAlone("it broke"), judged_observation=2)
     of = world([wanted("a")], [mine], {"a1": seen("error", 2)}, action=action, revision=2, lock={"level": "all"})
     step = decide(of, wanted("a"))
     assert isinstance(step, Step)
-    assert (step.row.busy, left_alone_for(step.row.intent), step.row.judged) == (True, "", outcome.UNJUDGED)
+    assert (step.row.busy, left_alone_for(step.row.intent), step.row.judged_observation) == (True, "", outcome.UNJUDGED)
 
 
 def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_over() -> None:
@@ -71,7 +71,7 @@ def test_a_check_does_not_make_well_what_had_failed_before_a_mark_whose_time_is_
 
 def test_what_is_passed_over_since_the_old_one_came_back_counts_no_more_as_healed() -> None:
     """Found by the simulation (seed 41023443): it had to stay, and held back the healing of all others."""
-    old = row("a", marks=Marks(lost_at=LONG_AGO), replaced_by="a2", judged=1)
+    old = row("a", marks=Marks(lost_at=LONG_AGO), replaced_by="a2", judged_observation=1)
     new = row("a", state="CREATE_IN_PROGRESS", key="a2", replaces="a1", born=1, handle="", marks=Marks(healing=True))
     of = world([wanted("a")], [old, new], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
     step = decide(of, wanted("a"))
@@ -81,7 +81,7 @@ def test_what_is_passed_over_since_the_old_one_came_back_counts_no_more_as_heale
 @pytest.mark.parametrize("state", ["CHECK_FAILED", "CHECK_COMPLETE"])
 def test_what_is_there_again_and_stands_for_its_resource_was_not_lost(state: str) -> None:
     """Found by the simulation (seed 50007587): replaced one day, it would have been kept for having been absent."""
-    mine = row("a", state=state, marks=Marks(lost_at=LONG_AGO), judged=1)
+    mine = row("a", state=state, marks=Marks(lost_at=LONG_AGO), judged_observation=1)
     of = world([wanted("a")], [mine], {"a1": seen("active", 2)}, status="COMPLETE", settled_revision=1)
     decided = decide(of, wanted("a"))
     assert mine.marks is None
@@ -102,7 +102,7 @@ def test_a_creation_that_made_nothing_waits_for_the_end_of_the_lock(facts: dict[
 def test_a_second_look_is_judged_although_the_row_has_judged_a_look_of_its_number() -> None:
     """Found by the simulation (seed 41040836): an observer had missed it before the answer to its update was stored,
     which was not, so the second look had the number of that answer; what was gone was never made again."""
-    mine = row("a", judged=4)
+    mine = row("a", judged_observation=4)
     of = world([wanted("a")], [mine], {"a1": absent(3)}, revision=1)
     frontier = Frontier(of, keys())
     (look,) = frontier.steps(NOW, 1)
@@ -120,4 +120,4 @@ def test_what_a_look_has_changed_is_read_by_none_while_it_waits() -> None:
     definitions = [wanted("a", flavor="large"), wanted("b", TEST, "a")]
     of = world(definitions, [mine, reader], rows, **halted)
     assert until_an_act(of) == []
-    assert (mine.judged, mine.changed, reader.resolved) == (1, 0, 1)
+    assert (mine.judged_observation, mine.changed, reader.resolved) == (1, 0, 1)

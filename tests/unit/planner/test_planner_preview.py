@@ -20,7 +20,7 @@ SHOWN = [name for name, kind in types().items() if not kind.support.hidden and k
 def world(name: str, before: dict[str, Any], after: dict[str, Any]) -> World:
     stack = StackFacts("s", "web", "p", 2, Action.UPDATE, Status.IN_PROGRESS)
     row = Resource("a" * 12, "s", 0, "it", name, handle="h", revision=1, action=Action.CREATE, properties=before)
-    row.acted_at, row.judged = 1.0, 1
+    row.acted_at, row.judged_observation = 1.0, 1
     seen = {row.key: Seen(Observation(Presence.PRESENT, "h", {"id": "h"}, 1.0), 1)}
     definition = Definition("it", name, after, static=True)
     return World(stack, 0, {"it": definition}, {row.key: row}, seen, 1)

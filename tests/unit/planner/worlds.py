@@ -44,7 +44,7 @@ def row(name: str, type: str = SERVER, state: str = "CREATE_COMPLETE", **more: A
         "acted_at": LONG_AGO,
         "updated_at": LONG_AGO,
         "revision": 1,
-        "judged": 1,
+        "judged_observation": 1,
         "version": 1,
         "attempts": 1,
     }
@@ -53,7 +53,7 @@ def row(name: str, type: str = SERVER, state: str = "CREATE_COMPLETE", **more: A
 
 def unanswered(name: str, type: str = SERVER, **more: Any) -> Resource:
     """A creation that was intended, and perhaps sent."""
-    fields: dict[str, Any] = {"handle": "", "acted_at": None, "updated_at": NOW, "judged": 0}
+    fields: dict[str, Any] = {"handle": "", "acted_at": None, "updated_at": NOW, "judged_observation": 0}
     return row(name, type, "CREATE_IN_PROGRESS", **{**fields, **more})
 
 
@@ -94,7 +94,11 @@ def world(
 ) -> World:
     """One shard. What no look is told of is as it should be. more — fields of the world and of its stack's facts."""
     mine = {each.key: each for each in rows}
-    usual = {each.key: seen(READY_WORD.get(each.type), max(each.judged, 1)) for each in mine.values() if each.handle}
+    usual = {
+        each.key: seen(READY_WORD.get(each.type), max(each.judged_observation, 1))
+        for each in mine.values()
+        if each.handle
+    }
     of_world = {name: more.pop(name) for name in OF_WORLD if name in more}
     facts: dict[str, Any] = {"revision": 1, "action": "CREATE", "status": "IN_PROGRESS", **more}
     stack = StackFacts("s1", "web", "p", **facts)

@@ -82,16 +82,16 @@ def test_where_a_template_was_found() -> None:
 def test_a_definition_keeps_what_its_template_calls_it() -> None:
     types = registry({"A": "My::Server"})
     made = types.applied(Definition("web", "A"))
-    assert (made.type, made.called) == ("My::Server", "A")
+    assert (made.type, made.template_type) == ("My::Server", "A")
     assert types.applied(made) == made
-    assert types.applied(Definition("db", "Other::Server")).called == ""
+    assert types.applied(Definition("db", "Other::Server")).template_type == ""
 
 
 def test_settings_of_single_resources() -> None:
     single = {"web*": {"hooks": "pre-create"}, "web1": {"hooks": ["post-delete"], "restricted_actions": "replace"}}
     types = registry({"resources": single})
     web = types.applied(Definition("web1", "My::Server"))
-    assert (web.hooks, web.restricted, web.called) == (("post-delete", "pre-create"), ("replace",), "")
+    assert (web.hooks, web.restricted, web.template_type) == (("post-delete", "pre-create"), ("replace",), "")
     assert types.applied(Definition("db", "My::Server")).hooks == ()
 
 

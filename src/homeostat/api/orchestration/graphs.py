@@ -72,7 +72,7 @@ def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
         row = current_row(alike.get(name, ()), facts)
         if row is None and definition is None:
             row = max(alike[name], key=lambda row: row.born)
-        called = definition.called or definition.type if definition is not None else ""
+        called = definition.shown_type if definition is not None else ""
         shown: Wire = {"name": name, "type": row.shown_type if row is not None else called}
         shown |= _state(row, alike.get(name, ()))
         if definition is not None and definition.requires:

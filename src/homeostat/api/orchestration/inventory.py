@@ -164,8 +164,8 @@ class Inventory:
             shown["deletion_policy"] = row.deletion_policy
         if stack.parent_name is not None:
             shown["parent_resource"] = stack.parent_name
-        if row is not None and row.asked_at is not None:
-            shown["asked_at"] = at(row.asked_at)
+        if row is not None and row.converge_requested_at is not None:
+            shown["asked_at"] = at(row.converge_requested_at)
         mark = mark_of(row) if row is not None else None
         if mark is not None:
             shown["unhealthy"] = shown_mark(mark)
@@ -307,7 +307,7 @@ class Inventory:
 
 def _shown(definition: Definition | None) -> str:
     """Return the type under the name that the template uses."""
-    return "" if definition is None else definition.called or definition.type
+    return "" if definition is None else definition.shown_type
 
 
 def _leftover(row: Resource) -> Wire:

@@ -129,7 +129,9 @@ class StackActions:
         if is_outside(row.type):
             look_schedule.request_look(tx, [stack.id], now, [row.shard])
         table = schema.resource
-        statement = update(table).where(table.c.key == row.key).values(asked_at=now, version=table.c.version + 1)
+        statement = (
+            update(table).where(table.c.key == row.key).values(converge_requested_at=now, version=table.c.version + 1)
+        )
         tx.execute(statement)
 
     def clear_hook(self, stack_id: str, resource: str, hook: Any) -> None:

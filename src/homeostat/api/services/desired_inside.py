@@ -63,7 +63,7 @@ def desired_inside(
     if definition is None:
         return None
     kind = type_of(definition.type)
-    environment = environment_inside(parent, note.name, definition.called or definition.type)
+    environment = environment_inside(parent, note.name, definition.shown_type)
     if isinstance(kind, FromTemplate):
         return _from_template(kind, note.after, parent, environment)
     values = kind.complete(note.after)

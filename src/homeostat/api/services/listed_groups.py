@@ -101,7 +101,7 @@ def _listed(each: Definition) -> dict[str, Any]:
         raise invalid("A member of a group has neither external_id nor CreationPolicy", "resources", each.name)
     return plain(
         {
-            "type": each.called or each.type,
+            "type": each.shown_type,
             "properties": dict(each.properties),
             "metadata": each.metadata,
             "deletion_policy": each.deletion_policy,

@@ -148,7 +148,7 @@ class OvertakenRevisions:
 
         def load() -> revisions.Desired:
             parent = overtaken.load()
-            inside = environment_inside(parent, row.name, definition.called or definition.type)
+            inside = environment_inside(parent, row.name, definition.shown_type)
             return from_template(replace(row, type=definition.type, properties=values), parent, inside)
 
         # Values that follow from other resources may be others a moment later.

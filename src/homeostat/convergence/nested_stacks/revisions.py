@@ -63,7 +63,7 @@ class NestedRevisions:
         parent = self._parent_of(tx, world)
         kind = type_of(row.type)
         contents = kind.contents if isinstance(kind, NestedStack) else ""
-        inside = environment_inside(parent, row.name, row.called or row.type) | self._hidden_inside(tx, world, row)
+        inside = environment_inside(parent, row.name, row.shown_type) | self._hidden_inside(tx, world, row)
         if contents == "template":
             return replace(from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):

@@ -166,7 +166,7 @@ class GroupSize:
         if not levels or not isinstance(kind, FromTemplate | ResourceGroup):
             return 0
         registry = registry_of(around.environment)
-        inside = nested_environment(around.environment, registry, each.name, each.called or each.type)
+        inside = nested_environment(around.environment, registry, each.name, each.shown_type)
         if isinstance(kind, ResourceGroup):
             count, one = each.properties.get("count"), each.properties.get("resource_def")
             if not isinstance(count, int) or not isinstance(one, Mapping) or not isinstance(one.get("type"), str):

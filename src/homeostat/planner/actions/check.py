@@ -31,7 +31,7 @@ def look_first(world: World, row: Resource) -> Waiting | None:
     That is so after a request to check, converge or maintain its stack, or to converge the resource, until there is a
     look newer than the request.
     """
-    asked_at = row.asked_at or 0.0
+    asked_at = row.converge_requested_at or 0.0
     if unsettled(world):
         asked_at = max(asked_at, world.stack.look_from or 0.0)
     # A nested stack needs no look: its state is read from its own rows whenever the shard is loaded.
@@ -46,16 +46,16 @@ def heals(world: World, row: Resource) -> bool:
     What is adopted is left as it is until all of the stack is adopted, and nothing is brought back while the stack is
     locked or suspended.
     """
-    if world.stack.held or (world.stack.adopting and row.asked_at is None):
+    if world.stack.held or (world.stack.adopting and row.converge_requested_at is None):
         return False
     # What a health policy holds for is recovered by its actions, and cut off before, also while an update goes on.
     if world.health is not None and world.health.policy_of(row.name) is not None:
-        return row.asked_at is not None
+        return row.converge_requested_at is not None
     if world.brake.leaves_alone(row.name):
-        return row.asked_at is not None
+        return row.converge_requested_at is not None
     # A revision in progress is brought about, even where continuous convergence is switched off.
     rolled_out = unsettled(world) and not world.stack.halted
-    return world.stack.converges(row.name) or row.asked_at is not None or rolled_out
+    return world.stack.converges(row.name) or row.converge_requested_at is not None or rolled_out
 
 
 def left_alone(row: Resource) -> str:
@@ -86,7 +86,7 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
     events = outcome.begin(row, action)
     row.revision = world.stack.revision
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
     # The stamp makes this request another one than the last, which the nested stack would not repeat.
     row.intent = OperationIntent(operation, world.next_stamp())
@@ -172,6 +172,6 @@ def _checked(world: World, row: Resource, status: Status, reason: str, now: floa
     events = outcome.begin(row, Action.CHECK)
     row.enter(Action.CHECK, status, reason)
     row.revision = world.stack.revision
-    row.asked_at = None
+    row.converge_requested_at = None
     row.updated_at = now
     return Settled(Step(Verb.RECORD, row, events=[*events, event_of(row)]))

@@ -149,7 +149,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     row.revision = context.world.stack.revision
     row.marks = maintenance_state.without_mark(row, action)
     row.acted_at = row.acted_at or now
-    row.due_at = row.asked_at = None
+    row.due_at = row.converge_requested_at = None
     row.updated_at = now
     if gone is not None:
         check.leave_alone(row, gone)
@@ -165,7 +165,7 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
     step = intents.maintenance_step(context, row, method)
     step.events = outcome.begin(row, action)
     row.revision = context.world.stack.revision
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
     row.intent = OperationIntent(step.operation) if step.operation else ChangeIntent(step.changed)
     if STACK_ACTIONS[action].mark:

@@ -131,7 +131,7 @@ def _done(row: Resource, reason: str, now: float) -> Step:
 
     `changed` stays, since nothing that others read has changed. What was seen meanwhile is judged at rest.
     """
-    row.judged = outcome.UNJUDGED
+    row.judged_observation = outcome.UNJUDGED
     row.enter(row.action, Status.COMPLETE, reason)
     row.updated_at = now
     row.intent = row.due_at = None

@@ -39,7 +39,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     data = adoption_of(row.intent)
     assert data is not None
     row.deletion_policy = definition.deletion_policy
-    row.called = definition.called or None
+    row.template_type = definition.template_type or None
     try:
         want = context.resolve(definition)
         want.kind.adoption(data.get("data") or {})

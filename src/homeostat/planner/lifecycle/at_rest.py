@@ -40,17 +40,22 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     if outcome.is_unchanged(row) and not (context.is_halted or context.world.stack.held):
         return update.compare(context, definition, row, now)
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
-    unjudged = seen is not None and seen.number != row.judged
+    unjudged = seen is not None and seen.number != row.judged_observation
     # `_judge` may note something in the row without giving a step; the note has to be stored all the same.
-    before = (row.intent, row.asked_at, row.drains_until, row.marks)
+    before = (row.intent, row.converge_requested_at, row.drains_until, row.marks)
     row.drains_until = None  # it is wanted again
-    if unjudged or check.left_alone(row) or row.asked_at is not None or maintenance_state.unresumed(context.world, row):
+    if (
+        unjudged
+        or check.left_alone(row)
+        or row.converge_requested_at is not None
+        or maintenance_state.unresumed(context.world, row)
+    ):
         judged = _judge(context, reached, row, now)
         if judged is not None:
             return judged
-    judged_before, changed_before = row.judged, row.changed
+    judged_before, changed_before = row.judged_observation, row.changed
     if unjudged:
-        row.judged = context.world.seen[row.key].number
+        row.judged_observation = context.world.seen[row.key].number
         _forget_kept(context, row)
         # Something was seen that differs from before, so whatever reads the attributes has to read them again.
         row.changed = context.world.next_stamp()
@@ -60,9 +65,9 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
     decision = _compared(context, definition, row, now)
     if isinstance(decision, Waiting):
         # Nothing of it is stored, and it is judged again: those that read it have to read nothing anew for now.
-        row.judged, row.changed = judged_before, changed_before
+        row.judged_observation, row.changed = judged_before, changed_before
         return decision
-    noted = unjudged or resumed or before != (row.intent, row.asked_at, row.drains_until, row.marks)
+    noted = unjudged or resumed or before != (row.intent, row.converge_requested_at, row.drains_until, row.marks)
     return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
 
 
@@ -91,7 +96,7 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         healing.found_again(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
     unkept.forget(context.world, row, verdict)
-    left = unkept.of(context.world, row, verdict) if row.asked_at is None else ()
+    left = unkept.of(context.world, row, verdict) if row.converge_requested_at is None else ()
     if left and len(left) == len(verdict.drifted):
         check.leave_alone(row, replace(verdict, reason=unkept.reason(context.world, row, left)))
         return None
@@ -112,7 +117,7 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         check.leave_alone(row, verdict)
     elif check.left_alone(row):
         row.intent = None
-    row.asked_at = None
+    row.converge_requested_at = None
     return None
 
 

@@ -27,9 +27,9 @@ def create(context: Context, definition: Definition, now: float, replaces: Resou
 def begin(context: Context, definition: Definition, row: Resource, now: float) -> Step:
     """Intend the creation of a row's thing."""
     unhealthy.forget(row)
-    row.type, row.called, row.deletion_policy = (
+    row.type, row.template_type, row.deletion_policy = (
         definition.type,
-        definition.called or None,
+        definition.template_type or None,
         definition.deletion_policy,
     )
     try:

@@ -54,14 +54,14 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
     if row.busy:
         return watch(context, row, now)
-    if row.failed and (context.is_newer(row) or row.asked_at is not None):
+    if row.failed and (context.is_newer(row) or row.converge_requested_at is not None):
         return context.acts.reference_external(definition, row, now)
     return _at_rest(context, definition, row, now)
 
 
 def _after_failed_look(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
-    if not context.is_newer(row) and row.asked_at is None:
+    if not context.is_newer(row) and row.converge_requested_at is None:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     halted = context.halted(row.name)
     if halted is not None:
@@ -110,7 +110,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
         step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
         step.inserted = fresh
         return step
-    row.type, row.called, row.deletion_policy = definition.type, definition.called or None, "Retain"
+    row.type, row.template_type, row.deletion_policy = definition.type, definition.template_type or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)
     row.intent = without_adoption(row.intent)
@@ -118,7 +118,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
     row.revision = context.world.stack.revision
     row.hooks = hooks.intended(context.world, row, definition.hooks)
     row.requires = [context.current[name].key for name in definition.requires if name in context.current]
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.updated_at = now
     row.resolved = context.world.next_stamp()
     return Step(Verb.OBSERVE, row, inserted=fresh, events=events)
@@ -131,7 +131,7 @@ def watch(context: Context, row: Resource, now: float) -> Decision:
         return Step(Verb.OBSERVE, row)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
-        row.judged = context.world.seen[row.key].number
+        row.judged_observation = context.world.seen[row.key].number
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     if outcome.unfit(verdict):
         return context.acts.fail(row, verdict.reason, now)
@@ -149,16 +149,16 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     if unseen is not None:
         return unseen
     seen = context.world.seen.get(row.key)
-    unjudged = seen is not None and seen.number != row.judged
+    unjudged = seen is not None and seen.number != row.judged_observation
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
     if row.failed:
         if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
-    before, row.asked_at = (row.intent, row.asked_at), None
+    before, row.converge_requested_at = (row.intent, row.converge_requested_at), None
     if seen is not None and (unjudged or check.left_alone(row)):
-        row.judged = seen.number
+        row.judged_observation = seen.number
         if gone and not context.world.stack.held:
             return context.acts.fail(row, verdict.reason, now, Action.CHECK)
         row.intent = None
@@ -166,11 +166,11 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
         if gone:
             check.leave_alone(row, verdict)
         row.changed = context.world.next_stamp() if unjudged else row.changed
-    noted = unjudged or before != (row.intent, row.asked_at)
-    called = definition.called or None
-    if not (noted or row.called != called):
+    noted = unjudged or before != (row.intent, row.converge_requested_at)
+    called = definition.template_type or None
+    if not (noted or row.template_type != called):
         return SETTLED
-    row.called = called
+    row.template_type = called
     return Settled(Step(Verb.RECORD, row))
 
 

@@ -140,7 +140,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
         step.events += outcome.begin(row, Action.UPDATE, reason)
     operation = OperationIntent(step.operation, arguments=step.arguments)
     row.intent = operation if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
     if not never_well:
         context.gates.begin_healing(step)

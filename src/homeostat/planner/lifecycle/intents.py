@@ -34,7 +34,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         born=context.world.next_stamp(),
         created_at=now,
         updated_at=now,
-        called=definition.called or None,
+        template_type=definition.template_type or None,
     )
     if replaces is not None:
         replaces.replaced_by = row.key
@@ -80,10 +80,10 @@ def intend(context: Context, step: Step, want: ResolvedResource, action: Action,
     row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
     step.rollout = rollouts.take(want, row) or step.rollout
-    row.deletion_policy, row.called = want.definition.deletion_policy, want.definition.called or None
+    row.deletion_policy, row.template_type = want.definition.deletion_policy, want.definition.template_type or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
     row.intent = ChangeIntent(step.changed, context.world.next_stamp())
     row.hooks = hooks.intended(context.world, row, want.definition.hooks)

@@ -28,12 +28,12 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Unhe
     stack = context.world.stack
     # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
     updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
-    restricted = "replace" in definition.restricted and row.asked_at is None
+    restricted = "replace" in definition.restricted and row.converge_requested_at is None
     if not updated and (restricted or not check.heals(context.world, row)):
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
     # What was well in a stack that has failed since is replaced as it was; what could not be brought about waits.
     halted = context.halted(row.name) if mark.before is not None or not row.handle else None
-    if halted is not None and row.asked_at is None:
+    if halted is not None and row.converge_requested_at is None:
         # Examined again when the mark expires: without the mark the thing may be well.
         return replace(halted, due_at=mark.expires_at)
     gone = context.missing_requirements(definition)

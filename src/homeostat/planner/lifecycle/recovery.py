@@ -69,7 +69,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
-    if health.paused and row.asked_at is None:
+    if health.paused and row.converge_requested_at is None:
         return _paused(context, definition, row, health.paused, now) if concerned else None
     node = _fresh(health, policy, health.nodes.get(row.key) or _unlooked(row, mark), now)
     if by_person:
@@ -248,7 +248,7 @@ def _recover(case: Case) -> Decision:
             return Step(Verb.RECORD, row)
     if recovery.rounds and recovery.step == 0:
         due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
-        if due_at > now and row.asked_at is None:
+        if due_at > now and row.converge_requested_at is None:
             said = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
             return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
         return _begin(case, recovery)
@@ -276,7 +276,7 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
 def _waits(case: Case) -> Waiting | None:
     """Return why the recovery of a member does not begin; None where it may. A user's consent goes before all."""
     row, node, policy = case.row, case.node, case.policy
-    if row.asked_at is not None:
+    if row.converge_requested_at is not None:
         return None
     if policy.mode is not Mode.AUTOMATIC:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
@@ -396,7 +396,7 @@ def _make_at_last(case: Case) -> Decision:
     """Try again to make what could not be made, at growing intervals."""
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
-    if due_at > now and row.asked_at is None:
+    if due_at > now and row.converge_requested_at is None:
         return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
     if may_exist(row):
         return context.acts.replace(case.definition, row, now, reason)

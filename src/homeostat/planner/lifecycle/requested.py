@@ -166,7 +166,7 @@ def _intend(context: Context, row: Resource, request: Request, arguments: dict[s
         request_outcome.keep(row, "")
     events = outcome.begin(row, Action.UPDATE, requested.signed(request, requested.beginning(request)))
     row.intent = OperationIntent(operation, context.world.next_stamp(), arguments=arguments)
-    row.acted_at = row.due_at = row.asked_at = None
+    row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.updated_at = 0, now
     step = _step(row)
     step.events = events

@@ -72,7 +72,7 @@ def subject_of(context: Context, row: Resource) -> int | None:
 def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
     """Begin to update a group of which nothing but the metadata have changed."""
     events = outcome.begin(row, Action.UPDATE)
-    row.acted_at, row.due_at, row.asked_at, row.retries = now, None, None, 0
+    row.acted_at, row.due_at, row.converge_requested_at, row.retries = now, None, None, 0
     row.resolved, row.revision = context.world.stamp, context.world.stack.revision
     row.updated_at = now
     ended = take(want, row)

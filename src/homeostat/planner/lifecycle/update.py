@@ -61,15 +61,15 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
     and nothing uses the old one any more.
     """
     definition = want.definition
-    called, remembered = definition.called or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
+    called, remembered = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     if rollouts.is_moved(want, row) and rollouts.is_gradual(want, row):
         return context.halted(row.name) or rollouts.begin(context, want, row, now)
     moved = row.requires != want.requires or rollouts.is_moved(want, row)
-    moved = moved or row.called != called or row.hooks != remembered
+    moved = moved or row.template_type != called or row.hooks != remembered
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
         row.requires = want.requires
         rollout = rollouts.take(want, row)
-        row.called, row.hooks = called, remembered
+        row.template_type, row.hooks = called, remembered
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
         return Settled(Step(Verb.RECORD, row, rollout=rollout))

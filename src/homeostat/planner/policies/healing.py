@@ -84,7 +84,7 @@ def _is_unlimited(row: Resource) -> bool:
     A user's request for this one resource overrides all limits; what is being healed has its place under the brake; and
     to retry a creation is not healing.
     """
-    return row.asked_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row)
+    return row.converge_requested_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row)
 
 
 def waits_for_others(context: Context, row: Resource, reason: str, now: float) -> Waiting | None:
@@ -125,7 +125,7 @@ def _is_one_more(context: Context, row: Resource) -> bool:
     """Return whether healing a member of a group with a limit would take it away, or is to wait as if it did."""
     itself = budget.absence_of(row, context.world.seen.get(row.key))
     counts = itself is None or (itself is Absence.MARKED and unhealthy.merely_marked(row))
-    return context.world.brake.limit.binds and counts and row.asked_at is None and not was_never_well(row)
+    return context.world.brake.limit.binds and counts and row.converge_requested_at is None and not was_never_well(row)
 
 
 def _no_room(context: Context, away: dict[str, Absence], others: int) -> str:
@@ -269,7 +269,7 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
     # It is a leftover now, which may have to stay: it must not hold back what is to be healed.
     outcome.no_longer_healed(row)
     old.marks = replace(old.marks or NO_MARKS, lost_at=None) or None
-    old.judged = outcome.UNJUDGED
+    old.judged_observation = outcome.UNJUDGED
     # Its revision may be one at which it was merely absent; set back, it is compared with that.
     old.revision = min(old.revision, context.world.settled_revision)
     # A user may have said already that it is well: then its state stays the same, and nothing happens to it.

@@ -49,7 +49,7 @@ def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> E
     row.enter(Action.CHECK, Status.COMPLETE, reason)
     row.updated_at = now
     row.revision = min(row.revision, settled_revision)
-    row.judged = outcome.UNJUDGED
+    row.judged_observation = outcome.UNJUDGED
     return event_of(row)
 
 

@@ -87,7 +87,7 @@ class Explanation:
     Attributes:
         node: Its node, see `planner.frontier`.
         type: Type that implements it.
-        called: Type as the template calls it, see `model.desired.Definition`.
+        template_type: Type as the template calls it, see `model.desired.Definition`.
         key: Key, handle, action and status are those of its row; INIT COMPLETE where there is none yet.
         on: Names of the resources that it waits for.
         after: Nodes of these.
@@ -119,12 +119,12 @@ class Explanation:
     blocks: tuple[str, ...]
     after: tuple[Node, ...]
     cause: Node
-    called: str = ""
+    template_type: str = ""
     by: str = ""
 
     @property
     def shown_type(self) -> str:
-        return self.called or self.type
+        return self.template_type or self.type
 
     @property
     def leftover(self) -> bool:
@@ -190,7 +190,7 @@ class RowBefore(NamedTuple):
     status: str
     revision: int
     updated_at: float
-    called: str
+    template_type: str
     is_to_be_adopted: bool
 
 
@@ -208,7 +208,7 @@ class _Explainer:
                 row.status,
                 row.revision,
                 row.updated_at,
-                row.called or "",
+                row.template_type or "",
                 adoption_of(row.intent) is not None,
             )
             for key, row in world.rows.items()
@@ -433,7 +433,7 @@ class _Explainer:
             tuple(sorted(blocks)),
             self._after.get(node, ()),
             self._cause(node),
-            each.called,
+            each.template_type,
             waiting.by,
         )
 

@@ -146,7 +146,7 @@ class ShardPreviewer:
 
     def _preview(self, definition: Definition, now: float) -> None:
         row = self._current.get(definition.name)
-        note = ResourcePreview(definition.name, definition.called or definition.type, row=row, definition=definition)
+        note = ResourcePreview(definition.name, definition.shown_type, row=row, definition=definition)
         if row is not None:
             note.before = note.after = row.properties
             was = (_metadata(row), row.deletion_policy)
@@ -391,7 +391,7 @@ def _sections(was: tuple[Any, str], now: tuple[Any, str]) -> tuple[tuple[str, An
 
 def _why_replaced(definition: Definition, row: Resource) -> str:
     if definition.type != row.type:
-        return f"its type changes from {row.shown_type} to {definition.called or definition.type}"
+        return f"its type changes from {row.shown_type} to {definition.shown_type}"
     if row.failed:
         return f"it failed before: {row.reason}"
     return "every update replaces it" if type_of(row.type).renewed else row.reason

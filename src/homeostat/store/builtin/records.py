@@ -60,7 +60,7 @@ class Owner:
         reason: The reason of the resource's status.
         lock: The lock of the stack, see `schema.stack`.
         suspended: Whether the stack is suspended, see `schema.stack`.
-        called: The type in the template where an environment maps it to `type`; None otherwise.
+        template_type: The type in the template where an environment maps it to `type`; None otherwise.
         parent_key: Key of the row whose child its stack is; None for a root stack.
     """
 
@@ -79,12 +79,12 @@ class Owner:
     project: str
     lock: Any = None
     suspended: bool = False
-    called: str | None = None
+    template_type: str | None = None
     parent_key: str | None = None
 
     def event(self, action: str, reason: str) -> Event:
         """Return an event of the resource that leaves its status as it is."""
-        return Event(self.name, action, self.status, reason, self.called or self.type, self.key, self.handle)
+        return Event(self.name, action, self.status, reason, self.template_type or self.type, self.key, self.handle)
 
 
 FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
@@ -280,6 +280,6 @@ def _owner_columns() -> Select[Any]:
     names = ("key", "name", "type", "token", "handle", "action", "status", "reason", "metadata", "shard")
     columns = (_resource.c[name] for name in names)
     of_stack = (_stack.c.id, _stack.c.name, _stack.c.project, _stack.c.lock, _stack.c.suspended)
-    return select(*columns, *of_stack, _resource.c.called, _stack.c.parent_key).join(
+    return select(*columns, *of_stack, _resource.c.template_type, _stack.c.parent_key).join(
         _stack, _stack.c.id == _resource.c.stack_id
     )

@@ -90,7 +90,12 @@ def move(tx: Connection, key: str, before: Place, after: Place, now: float) -> N
     stamp = max((each or 0 for each in tx.execute(newest.where(*there)).one()), default=0) + 1
     place = {"stack_id": after.stack_id, "shard": after.shard, "name": after.name}
     # Judged anew, and not yet acted on for the newest revision. The new version supersedes what others have read.
-    state = {"version": _resource.c.version + 1, "revision": after.revision - 1, "judged": 0, "updated_at": now}
+    state = {
+        "version": _resource.c.version + 1,
+        "revision": after.revision - 1,
+        "judged_observation": 0,
+        "updated_at": now,
+    }
     stamps = {"born": stamp, "changed": stamp, "resolved": stamp}
     tx.execute(update(_resource).where(_resource.c.key == key).values(**place, **state, **stamps))
     seen, properties = schema.resource_observed, schema.resource_properties_observed

@@ -47,7 +47,7 @@ OUTCOME_COLUMNS = (
     "retries",
     "changed",
     "resolved",
-    "judged",
+    "judged_observation",
     "updated_at",
 )
 """The columns that the outcome of an act can change; the others change only with an intent, which writes them all."""

@@ -21,6 +21,8 @@ from sqlalchemy import Connection
 from homeostat.model.errors import HomeostatError
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
+FIRST = "0100"
+"""The initial revision. Those before it led to the first release, and are in no program any more."""
 _CONTRACTING = "c"
 
 
@@ -31,7 +33,7 @@ class Phase(StrEnum):
 
 
 class Outdated(HomeostatError):
-    """The schema was contracted by a newer program, so that this one cannot use it any more."""
+    """This program cannot use the schema: a newer one has contracted it, or it is from before the first release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class SchemaStatus:
         pending: Contracting revisions that may be applied when no older program runs any more.
         newer: Expanding revisions of a newer program, with which this one can run.
         outdating: Contracting revisions of a newer program, with which this one cannot run.
+        unreleased: Revisions from before the first release, which no program brings further.
     """
 
     heads: tuple[str, ...]
@@ -51,11 +54,12 @@ class SchemaStatus:
     pending: tuple[str, ...]
     newer: tuple[str, ...]
     outdating: tuple[str, ...]
+    unreleased: tuple[str, ...]
 
     @property
     def usable(self) -> bool:
         """Whether this program can run on the schema."""
-        return not self.missing and not self.outdating
+        return not (self.missing or self.outdating or self.unreleased)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +95,20 @@ def schema_status(connection: Connection) -> SchemaStatus:
     known = [head for head in heads if _knows(script, head)]
     done = {each for head in known for each in _line(script, head)}
     unknown = sorted(set(heads) - set(known))
-    newer = tuple(each for each in unknown if not _contracts(each))
+    newer = tuple(each for each in unknown if not _contracts(each) and each >= FIRST)
+    unreleased = tuple(each for each in unknown if each < FIRST)
     wanted = sorted(revision.revision for revision in script.walk_revisions())
     return SchemaStatus(
         heads=tuple(sorted(heads)),
         # A newer expanding revision follows all those of this program on one line, so they are all applied, though its
         # history is unknown here.
-        missing=() if newer else tuple(each for each in wanted if each not in done and not _contracts(each)),
+        missing=()
+        if newer or unreleased
+        else tuple(each for each in wanted if each not in done and not _contracts(each)),
         pending=tuple(each for each in wanted if each not in done and _contracts(each)),
         newer=newer,
         outdating=tuple(each for each in unknown if _contracts(each)),
+        unreleased=unreleased,
     )
 
 
@@ -111,9 +119,14 @@ def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
         How far the schema has been migrated then.
 
     Raises:
-        Outdated: A newer program has removed what this one needs.
+        Outdated: A newer program has removed what this one needs, or the schema is from before the first release.
     """
     found = schema_status(connection)
+    if found.unreleased:
+        raise Outdated(
+            f"the schema is from before version 0.1.0 ({', '.join(found.unreleased)}): the upgrade notes say which "
+            "statements bring it here"
+        )
     if found.outdating:
         names = ", ".join(found.outdating)
         raise Outdated(f"a newer version has changed the schema for good ({names}): install that version here as well")

@@ -146,7 +146,7 @@ def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
 def _noted(root_id: str) -> Select[Any]:
     """Select resources at rest in stacks that are not converged, with what is noted of them."""
     stack, resource, observed = schema.stack, schema.resource, schema.resource_observed
-    unjudged = func.coalesce(observed.c.number != resource.c.judged, False)
+    unjudged = func.coalesce(observed.c.number != resource.c.judged_observation, False)
     joined = resource.join(stack, stack.c.id == resource.c.stack_id).outerjoin(
         observed, observed.c.key == resource.c.key
     )

@@ -212,7 +212,7 @@ def other_names(tx: Connection, stack_id: str, known: Container[str]) -> list[st
 
 STATE = (
     *("key", "stack_id", "shard", "name", "type", "handle", "revision", "action", "status", "reason"),
-    *("replaces", "replaced_by", "born", "called", "marks"),
+    *("replaces", "replaced_by", "born", "template_type", "marks"),
 )
 """Columns that say how a resource is."""
 

@@ -301,7 +301,7 @@ class Checker:
     def _inside(self, each: Definition) -> dict[str, Any]:
         """Return the environment of the stack that realizes a resource."""
         environment = self.desired.environment
-        called = each.called or each.type
+        called = each.shown_type
         return environments.nested_environment(environment, registry_of(environment), each.name, called)
 
     def _members(
@@ -384,7 +384,7 @@ class Checker:
             path: Prepended to the places in its needs.
         """
         self.needs.add(needs, path)
-        self.needs.nested[each.name] = Nested(each.called or each.type, compiled, needs)
+        self.needs.nested[each.name] = Nested(each.shown_type, compiled, needs)
 
     def _nested(
         self, each: Definition, source: str, properties: Mapping[str, Any], path: tuple[str | int, ...]
@@ -398,7 +398,7 @@ class Checker:
                 "deletion_policy": each.deletion_policy,
                 "update_policy": each.update_policy,
             }
-            inputs = (self.depth, source, each.called, properties, facade, inside)
+            inputs = (self.depth, source, each.template_type, properties, facade, inside)
             # `repr` may be large: only its digest is kept.
             key = hashlib.sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
             environment = {**inside, environments.FACADE: facade}
@@ -449,13 +449,13 @@ def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mappi
     Raises:
         Rejected: StackValidationFailed.
     """
-    if not each.called or is_template(each.called) or not is_known(each.called):
+    if not each.template_type or is_template(each.template_type) or not is_known(each.template_type):
         return
     entries = declared_in(template, "parameters")
     maps = {name: entry for name, entry in entries.items() if isinstance(entry, Mapping)}
     without = [name for name, entry in maps.items() if entry.get("default", entry.get("Default")) is None]
     needed = [name for name in without if name not in defaults]
-    problem = facade_problem(resource_type(each.called), parameter_types(template), needed)
+    problem = facade_problem(resource_type(each.template_type), parameter_types(template), needed)
     if problem:
         raise invalid(problem)
 
