@@ -181,6 +181,10 @@ dist: .venv/installed ## build the source distribution and the wheel of the newe
 sbom: dist ## write the bill of materials of what was built (CycloneDX) beside it
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python scripts/sbom.py dist
 
+.PHONY: release
+release: .venv/installed ## commit a release and the begin of the version after it; VERSION=0.2.0
+	$(BIN)/python scripts/release $(VERSION)
+
 .PHONY: image
 image: dist ## build the container image of what was built; BUILDER=docker, podman or buildah; IMAGE_ARGS="--build-arg BASE_IMAGE=…"
 	$(BUILDER) build $(if $(filter docker,$(notdir $(BUILDER))),,--format docker) --build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) --build-arg REVISION=$$(git rev-parse HEAD) \

@@ -3,13 +3,16 @@
 import argparse
 import re
 import textwrap
+import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
+from pathlib import Path
 
 from docs.command_pages import EXIT_CODES, meaning, settings, subcommands, toml
 
 from homeostat.main import DESCRIPTION, parser
 
+# What is installed may be of the version before.
+VERSION: str = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 SETTINGS = "homeostat.toml"
 HOME = "/home/you"
 FILE = "/etc/homeostat/homeostat.toml"
@@ -88,7 +91,7 @@ def _head(name: str, section: int, summary: str) -> list[str]:
     title = _escaped(name.upper())
     return [
         '.\\" Written by docs/generate.py; change the code, then run `make docs`.',
-        f'.TH {title} {section} "" "Homeostat {_escaped(version("homeostat"))}" "Homeostat manual"',
+        f'.TH {title} {section} "" "Homeostat {_escaped(VERSION)}" "Homeostat manual"',
         ".nh",
         ".ad l",
         ".SH NAME",
