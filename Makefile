@@ -183,7 +183,7 @@ sbom: dist ## write the bill of materials of what was built (CycloneDX) beside i
 
 .PHONY: release
 release: .venv/installed ## commit a release and the begin of the version after it; VERSION=0.2.0
-	$(BIN)/python scripts/release $(VERSION)
+	$(BIN)/python scripts/release.py $(VERSION)
 
 .PHONY: image
 image: dist ## build the container image of what was built; BUILDER=docker, podman or buildah; IMAGE_ARGS="--build-arg BASE_IMAGE=…"

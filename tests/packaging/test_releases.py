@@ -1,4 +1,4 @@
-"""What a release is: the steps of `scripts/release` in a clone, and the table of those that were made."""
+"""What a release is: the steps of `scripts/release.py` in a clone, and the table of those that were made."""
 
 import hashlib
 import subprocess
@@ -29,7 +29,7 @@ def releases(directory: Path) -> list[dict[str, Any]]:
 
 def released(clone: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "scripts/release", *words], cwd=clone, text=True, capture_output=True, check=False
+        [sys.executable, "scripts/release.py", *words], cwd=clone, text=True, capture_output=True, check=False
     )
 
 

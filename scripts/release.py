@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Make the next release: two commits, the release itself and the begin of the version after it.
 
-Use: scripts/release 0.2.0          with `make` the interpreter is that of .venv
-     scripts/release --notes 0.1.0  prints what the changelog says of a release
+Use: scripts/release.py 0.2.0          with `make` the interpreter is that of .venv
+     scripts/release.py --notes 0.1.0  prints what the changelog says of a release
 
 The first commit has the version, its fragments of `changes` in the changelog, and the generated pages. The second one
 has the release in `packaging/releases.toml`, with the checksum of its wheel, and the version after it. Nothing is
