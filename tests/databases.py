@@ -41,7 +41,7 @@ def missing(message: str) -> NoReturn:
 
 
 MIGRATOR = os.environ.get("HOMEOSTAT_MIGRATOR", "")
-"""Command of a newer version that expands each schema first, so that these tests run on its schema (`tests/upgrade`)."""
+"""Command of a newer version that expands each schema first, so that these tests run on its schema."""
 
 
 def migrate(url: str) -> None:
