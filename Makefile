@@ -18,6 +18,7 @@ CONTAINERS := tests/containers
 CLIENTS := tests/clients
 OPENSTACK := tests/openstack
 CUSTOMERS := tests/customers
+UPGRADE := tests/upgrade
 # Of the tests of the wire, those that are about what is stored, and how.
 MARIADB := tests/on_mariadb
 ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
@@ -26,7 +27,7 @@ ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
 	test_locks.py test_moving.py test_requests.py test_revisions.py test_rollouts.py test_snapshots.py test_trouble.py)
 OPENSTACK_STORM := $(OPENSTACK)/storm
 # What has a target of its own.
-RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(CUSTOMERS) $(MARIADB)
+RINGS := $(STORMS) $(CLIENTS) $(PYTHONS) $(CONTAINERS) $(OPENSTACK) $(CUSTOMERS) $(MARIADB) $(UPGRADE)
 KILLS ?= 20
 PAUSES ?= 5
 LOST ?= 20
@@ -83,6 +84,13 @@ test-mariadb: .venv/installed ## run the tests of the store and of what touches 
 	scripts/mariadb
 	scripts/redis
 	HOMEOSTAT_DATABASES=mariadb $(PYTEST) -m mariadb $(ON_MARIADB) $(ARGS)
+
+.PHONY: test-upgrade
+test-upgrade: .venv/installed ## make a state with the last release, and upgrade it in place, under traffic, and back
+	scripts/postgresql
+	scripts/mariadb
+	scripts/released
+	$(BIN)/python -m pytest --numprocesses 2 $(UPGRADE) $(ARGS)
 
 .PHONY: storm
 storm: servers ## run the slow tests: workers and servers are killed, users attack
@@ -201,7 +209,7 @@ lock: ## write requirements.lock and packaging/release.lock for pyproject.toml; 
 .PHONY: clean
 clean: ## remove everything that the other targets made
 	[ ! -e .openstack ] || [ ! -x $(BIN)/python ] || $(BIN)/python -m tests.openstack.cloud --dir .openstack down --purge
-	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud .tempest .magnum .tacker site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .keystone .openstack .senlinclient .horizon .ansible .gophercloud .tempest .magnum .tacker .released site build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamp is younger than the files that say what to install, or it is installed again.
