@@ -22,11 +22,11 @@ from bench.load import MIX, PER_STACK, RATES
 from bench.processes import PATIENCE_S, cpu_s, cpu_s_of, running_workers, whole_server_cpu_s
 from bench.serving import serving, url_of
 from bench.shapes import SHAPES, VERSION, Template
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.cli.state_directory import State
 from homeostat.clock import Entropy
 from homeostat.convergence.limits import Limits
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 
 DATABASE = "postgresql"

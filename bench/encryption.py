@@ -13,7 +13,7 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES, VERSION
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring
 from homeostat.store.shards import shard_state

@@ -9,8 +9,6 @@ from taskflow.exceptions import UnclaimableJob
 
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.garbage import spare_the_collector
@@ -18,6 +16,8 @@ from homeostat.convergence.engine import Threads, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.stacks import stacks
 
 

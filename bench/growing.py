@@ -8,8 +8,8 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import VERSION
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 
 LEAF = f"heat_template_version: {VERSION}\nresources:\n  r: {{type: OS::Heat::TestResource}}\n"

@@ -27,9 +27,6 @@ from tests.openstack.running import OpenStack as Running
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import VERSION, Template
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.openstack import OpenStack, OpenStackConfig
 from homeostat.clouds.openstack.connections import Connections
@@ -39,6 +36,9 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks

@@ -15,13 +15,13 @@ from sqlalchemy import text
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.garbage import spare_the_collector
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 

@@ -9,15 +9,15 @@ from bench.databases import database_url, opened
 from bench.figures import Figure, quantiles
 from bench.processes import complete, running_workers
 from bench.shapes import SHAPES, VERSION, Template
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.shapes import VERSION
-from homeostat.api.services.pipeline.checking import check
 from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier
+from homeostat.services.pipeline.checking import check
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import compile_template, parse_template
 

@@ -15,9 +15,9 @@ from bench.figures import Figure, quantiles
 from bench.processes import whole_server_cpu_s
 from bench.shapes import VERSION, Template
 from bench.signalled import PROJECT, Signalled, no_scaling
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin.group_metadata import VirtualLocation, instance_metadata
 from homeostat.builtin.signals import Signals
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import rollouts

@@ -8,9 +8,6 @@ from sqlalchemy import select
 
 from bench.databases import opened
 from bench.shapes import Template
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.inbox import SignalOutcome
 from homeostat.builtin.signals import Signals
@@ -22,6 +19,9 @@ from homeostat.convergence.engine import Threads, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 
 PROJECT = "bench"

@@ -10,8 +10,8 @@ from bench.databases import database_url
 from bench.engine import Engine
 from bench.figures import Figure
 from bench.shapes import SHAPES
-from homeostat.api.services.actions import StackActions
-from homeostat.api.services.snapshots import Snapshots
+from homeostat.services.actions import StackActions
+from homeostat.services.snapshots import Snapshots
 from homeostat.store.database import Database
 
 SHAPE = "independent"

@@ -12,7 +12,7 @@ from typing import Any
 from tests.component.running import PROJECT, Service
 from tests.overcloud import overcloud
 
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.pipeline.request import StackRequest
 
 PASSES_MAX = 1_000_000
 

@@ -13,9 +13,6 @@ from conformance.agents import answer
 from conformance.corpus import Case
 from conformance.values import made_up
 from homeostat.api.orchestration import outputs
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import Preview, all_of
 from homeostat.clouds.port import Creation as Thing
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.desired import Identity
@@ -24,6 +21,9 @@ from homeostat.model.observed import Observation
 from homeostat.model.status import Status
 from homeostat.planner.report.preview import Fate
 from homeostat.resources.registry import kind_of
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import Preview, all_of
 from homeostat.store.stacks import stacks
 
 CORE = ("OS::Nova::", "OS::Neutron::", "OS::Cinder::", "OS::Octavia::", "OS::Heat::")

@@ -14,9 +14,9 @@ from fastapi import FastAPI
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.app import create_app
 from homeostat.api.policy_text import list_rules
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy, SystemClock
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 
 FOLDER = "requests"

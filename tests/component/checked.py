@@ -5,12 +5,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.convergence.engine import Urls
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.recovery_calls import Request
 from homeostat.model.node_health import NodeHealth
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.actions import ConvergenceSettings
 from homeostat.store import schema
 from homeostat.store.shards import health
 from tests.component.running import Service, server

@@ -4,13 +4,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.clusters import CHANGED
-from homeostat.api.services.clusters.requester import RequestScope
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clustering.sizes import Direction
+from homeostat.model.caller import Caller
+from homeostat.services.clusters.requester import RequestScope
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.clusters import bindings
 from tests.component.running import PROJECT, Service, template

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import PROJECT, Service
 
 AWS, HEAT = "AWS::AutoScaling::AutoScalingGroup", "OS::Heat::InstanceGroup"

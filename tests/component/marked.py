@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkOutcome, MarkRequest, Marks
 from homeostat.model.errors import Rejected
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkOutcome, MarkRequest, Marks
 from tests.component.running import Service, double, server
 
 UNHEALTHY = MarkRequest(True)

@@ -5,13 +5,13 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import views
-from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import StartedAction
-from homeostat.api.services.clusters.requester import RequestScope
-from homeostat.api.services.clusters.services import Clustering
 from homeostat.clustering.sizes import Adjustment, Direction, Resize
+from homeostat.model.caller import Caller
+from homeostat.services.clusters import membership
+from homeostat.services.clusters.plans import StartedAction
+from homeostat.services.clusters.requester import RequestScope
+from homeostat.services.clusters.services import Clustering
 from homeostat.store import schema
 from homeostat.store.clusters import bindings, node_views, parts
 from tests.component.running import PROJECT, Service

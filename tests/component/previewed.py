@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 from sqlalchemy import select
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import Preview, all_of
 from homeostat.model.plan import Verb
 from homeostat.planner.report.preview import Fate, ResourcePreview
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import Preview, all_of
 from homeostat.store import schema
 from tests.component.running import Service, template
 

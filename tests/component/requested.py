@@ -6,8 +6,6 @@ from typing import Any, cast
 
 from sqlalchemy import Row, select
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.clusters.requests import RequestService
 from homeostat.clouds.port import Answer, Operation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.requests import CHECKED, Ask
@@ -15,6 +13,8 @@ from homeostat.model.errors import Terminal
 from homeostat.model.requested import RECREATE, Aim
 from homeostat.model.world import Resource
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.clusters.requests import RequestService
 from homeostat.store import schema
 from homeostat.store.clusters import actions
 from homeostat.store.clusters.actions import NewAction

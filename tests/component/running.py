@@ -11,13 +11,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from sqlalchemy import Engine, select
 
 from homeostat.api.clustering.things.api import ClusteringResources
-from homeostat.api.services.actions import StackActions
-from homeostat.api.services.pipeline.prerequisites import Prerequisites
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.member_reports import MemberReports, report
@@ -39,6 +32,13 @@ from homeostat.notifications.delivery import Deliverer
 from homeostat.notifications.sinks import SinkKind, Sinks
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import kind_of, resource_type
+from homeostat.services.actions import StackActions
+from homeostat.services.pipeline.prerequisites import Prerequisites
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.snapshots import Snapshots
+from homeostat.services.stacks import StackService
+from homeostat.services.transfer import StackTransfer
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database

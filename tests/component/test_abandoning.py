@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence import reconciler
@@ -16,6 +15,7 @@ from homeostat.model.plan import Step
 from homeostat.planner import Frontier
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.wait_conditions import CONDITION, HANDLE
+from homeostat.services.quotas import Quotas
 from homeostat.store import schema
 from homeostat.store.shards import retained
 from homeostat.store.stacks.locks import Lock

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.api.orchestration import outputs
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import Service, double, group, template
 
 CHAIN = {"type": "OS::Heat::ResourceChain", "properties": {"resources": ["OS::Heat::RandomString"] * 2}}

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from homeostat.api.orchestration import outputs
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import Service, group, server
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "absent-values.md"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.quotas import Quotas
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.wait_conditions import HANDLE
+from homeostat.services.quotas import Quotas
 from tests.component.adopted import CHILD, document, entry, moved
 from tests.component.running import Service, group, handle, volume
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.adoption_preview import AdoptionPreview
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import all_of
-from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.simulated import Faults
 from homeostat.model.errors import Rejected
 from homeostat.planner.report.preview import ResourcePreview
 from homeostat.resources.schema import UNKNOWN
+from homeostat.services.adoption_preview import AdoptionPreview
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import all_of
+from homeostat.services.quotas import Quotas
 from homeostat.store import schema
 from tests.component.adopted import CHILD, VALUE, document, entry, foreign
 from tests.component.running import PROJECT, Service, condition, group, handle, server, template, volume

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import Service, double, server, template, volume
 
 SLOW = CloudBehaviour(build_s=3.0, delete_s=3.0)

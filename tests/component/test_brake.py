@@ -6,12 +6,12 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.actions import ConvergenceSettings
 from tests.component.running import Service, double, group, server, volume
 
 SLOW = CloudBehaviour(build_s=10.0)
@@ -63,7 +63,7 @@ def test_of_six_lost_members_two_are_healed_at_a_time() -> None:
 
 
 def test_of_members_that_one_reporter_marks_two_are_replaced_at_a_time() -> None:
-    from homeostat.api.services.marks import MarkRequest, Marks
+    from homeostat.services.marks import MarkRequest, Marks
 
     service = Service(SLOW)
     _, child, members = six(service)

@@ -7,8 +7,6 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.absences import absences
 from homeostat.convergence.explainer import Explainer
@@ -17,6 +15,8 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.shards import shards
 from homeostat.store.stacks import revisions, stacks
 from tests.component.running import Service, double, group, server

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation, Operation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
 from homeostat.model.plan import DELETE_WITH_PARTS
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks import deletion
 from tests.component.running import Service, template
 from tests.simulation.actors import VirtualClock

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.clustering.things.api import ClusteringResources
-from homeostat.api.services.clusters import quotas, receivers, specs
-from homeostat.api.services.clusters.requester import RequestScope
 from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Creation
 from homeostat.identity import descent
 from homeostat.json_pieces import plain
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected, Transient
+from homeostat.services.clusters import quotas, receivers, specs
+from homeostat.services.clusters.requester import RequestScope
 from homeostat.store.builtin import records
 from tests.component.clusters import Clusters, cluster, node, policy, profile, receiver
 from tests.component.running import PROJECT, URL, group

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.clusters import membership
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
+from homeostat.services.clusters import membership
 from tests.component.clusters import (
     DELETION,
     SCALING,

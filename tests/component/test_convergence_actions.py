@@ -2,11 +2,11 @@
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
+from homeostat.services.actions import ConvergenceSettings
 from homeostat.store.shards import look_schedule
 from homeostat.store.shards.shard_state import Rows
 from homeostat.store.stacks import stacks, views

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.shards import leases
 from tests.component.running import LIMITS, Service, double, server, template, volume

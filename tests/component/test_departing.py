@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import all_of
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.desired import members
 from homeostat.planner.report.preview import Fate
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import all_of
 from homeostat.store.stacks.locks import Lock
 from tests.component.running import Service, double, group, template, volume
 

@@ -5,12 +5,12 @@ from itertools import permutations
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice
 from homeostat.clouds.port import Creation as Order
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Terminal
 from homeostat.model.status import Action
+from homeostat.services.actions import ConvergenceSettings
 from tests.component.running import Service, group, server, volume
 
 REFERS = {"volume_attachment": {"volume_id": "volume", "instance_uuid": "server"}}

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import pytest
 
 from homeostat.api.orchestration import outputs
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import PROJECT, Service, template
 
 SLOW = CloudBehaviour(build_s=10.0, delete_s=10.0)

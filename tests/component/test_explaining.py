@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, update
 
-from homeostat.api.services.graphs import Graphs
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.convergence import explainer
@@ -17,6 +16,7 @@ from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 from homeostat.model.waiting import Why
 from homeostat.planner.report.estimate import Basis
+from homeostat.services.graphs import Graphs
 from homeostat.store import schema
 from homeostat.store.operation import workers
 from homeostat.store.stacks import stacks

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Outage
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import Service, group, server, template
 
 MORE = 10_000

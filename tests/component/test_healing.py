@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour, Faults
+from homeostat.services.marks import MarkRequest, Marks
 from tests.component.running import LIMITS, Service, server, volume
 
 

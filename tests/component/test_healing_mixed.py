@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import CloudBehaviour
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkRequest, Marks
 from tests.component.running import Service, group, server, volume
 
 ROLLING = {"update_policy": {"rolling_update": {"min_in_service": 4, "max_batch_size": 1, "pause_time": 5}}}

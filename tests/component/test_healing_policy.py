@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkRequest, Marks
 from tests.component.running import Service, double, group, server
 
 INNER = """

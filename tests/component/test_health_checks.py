@@ -5,12 +5,12 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.errors import Terminal
 from homeostat.model.node_health import Finding
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.shards import health
 from tests.component.checked import EVENTS, HOST, SOURCE, STATUS, Checked, actions, policy, url
 

@@ -6,13 +6,13 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import Answer, ChangeNotice, Operation
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.model.node_health import Finding
 from homeostat.model.observed import Observation
 from homeostat.model.status import Action
+from homeostat.services.actions import ConvergenceSettings
 from homeostat.store.shards import health
 from tests.component.checked import EVENTS, HOST, STATUS, Checked, actions, policy, recoveries
 from tests.component.running import Service, group

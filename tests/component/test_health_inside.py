@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.node_health import Finding
 from homeostat.model.status import Action
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.shards import health
 from tests.component.checked import SOURCE, STATUS, policy, recoveries
 from tests.component.requested import CHECKED, Nodes

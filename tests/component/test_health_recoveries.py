@@ -2,12 +2,12 @@
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.observed import Observation
 from homeostat.model.status import joined
+from homeostat.services.marks import MarkRequest, Marks
 from tests.component.checked import STATUS, Checked, actions, policy, url
 
 

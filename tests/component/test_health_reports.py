@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.health_checks.probes import Answer
 from homeostat.model.node_health import Finding
 from homeostat.planner.policies.reported import with_report
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.stacks import member_health
 from tests.component.checked import EVENTS, STATUS, Checked, actions, policy, url
 

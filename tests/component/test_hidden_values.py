@@ -13,12 +13,12 @@ from sqlalchemy import select
 
 from homeostat.api.orchestration.revision_text import environment_of, shown_template
 from homeostat.api.orchestration.views import stack_parameters
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Creation as Wanted
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.observability import tracing
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.templates import HIDDEN
 from tests.component.running import PROJECT, Service, group, server, volume

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.fleets import AWS, HEAT, Fleet, cfn, creation
 from tests.component.running import PROJECT, Service
 

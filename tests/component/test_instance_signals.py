@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import member_reports
 from homeostat.builtin.member_reports import MemberReport, report_of
 from homeostat.clouds.simulated import CloudBehaviour
@@ -18,6 +17,7 @@ from homeostat.desired import members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.stacks import stacks
 from tests.component.fleets import AWS, HEAT, Fleet, cfn, creation

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.desired.texts import template_text
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks import revisions
 from tests.component.maintained import lock
 from tests.component.running import Service, double, group, template

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.shards import shards
 from tests.component.maintained import check_still_suspended, lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume

@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import DEFAULT_REASON, MarkRequest, Marks
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.stages.loading import load_world
@@ -14,6 +11,9 @@ from homeostat.convergence.stages.passing import Pass
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import Action
 from homeostat.planner.report.explain import ShardStatus, explain
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import DEFAULT_REASON, MarkRequest, Marks
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.stacks.locks import Lock
 from tests.component.marked import OFF, PAIR, UNHEALTHY, WELL, mark, refused, send_marks, started

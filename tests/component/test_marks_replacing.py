@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
+from homeostat.services.marks import MarkRequest
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.marked import OFF, PAIR, UNHEALTHY, mark, refused, send_marks, started
 from tests.component.running import Service, double, group, server
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import PROJECT, Service, double, group, server, template
 
 PART = """

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.prerequisites import CACHE_S
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import Faults
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.prerequisites import CACHE_S
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import PROJECT, Service, template
 
 HEAD = {"heat_template_version": "2018-08-31"}

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Operation
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
 from homeostat.store.stacks import action_begin, revisions, stacks
 from tests.component.running import Service, double, group, server, template
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, ChangeNotice, Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Transient, Uncertain
 from homeostat.model.observed import Observation
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.shards import orphans, shard_state
 from homeostat.store.shards.orphans import GAP_S, LOOK_S, PATIENCE_S, Orphan

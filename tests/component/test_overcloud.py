@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.planner.report.preview import Fate
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import PROJECT, Service
 from tests.overcloud import Overcloud, overcloud
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import event
 
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.running import Service, double, group
 
 GROUPS = 6

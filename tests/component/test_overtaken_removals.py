@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import all_of
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
@@ -14,6 +12,8 @@ from homeostat.convergence.nested_stacks import overtaken_revisions
 from homeostat.desired.compiling import Definitions
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import all_of
 from homeostat.store.stacks.revisions import Desired
 from tests.component.running import Service, double, group, server
 

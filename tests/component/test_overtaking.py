@@ -2,9 +2,9 @@
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.shards import shards
 from tests.component.maintained import lock, made, unlock
 from tests.component.running import Service, group, server, template, volume

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.waiting import Why
+from homeostat.services.actions import ConvergenceSettings
 from tests.component.running import LIMITS, Service, double, group, server, volume
 from tests.component.test_explaining import explanations
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import Preview, all_of
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import CONTENT
 from homeostat.resources.schema import UNKNOWN
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import Preview, all_of
 from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, changes, done, preview, random, state_of, together, value
 from tests.component.running import PROJECT, Service, double, group, server, template, volume

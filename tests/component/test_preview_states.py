@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Verb
 from homeostat.model.status import Action
 from homeostat.planner.report.preview import FAILS, WAITS, Fate, ResourcePreview, as_changed
+from homeostat.services.actions import ConvergenceSettings
 from tests.component.marked import mark
 from tests.component.previewed import Resources, acting, changes, done, notes_of, preview, random, state_of, value
 from tests.component.running import Service, double, group, server, volume

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, template
 

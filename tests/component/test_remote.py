@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.desired.compiling import compile_desired
 from homeostat.desired.implied import graph_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.nested import FILES
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks.revisions import Desired
 from tests.component.running import PROJECT, Service, double, template
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence import rolling_update
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.shards import shards
 from tests.component.running import PROJECT, Service, double, group, template

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.rollout import WaitGate
 from homeostat.resources.registry import kind_of
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store import schema
 from tests.component.running import PROJECT, double
 from tests.component.test_metadata_rollouts import ALARM, Group, resources

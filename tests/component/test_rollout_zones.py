@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services import graphs
 from homeostat.convergence.nested_stacks import revisions
 from homeostat.desired import members
+from homeostat.services import graphs
 from homeostat.store.stacks import rollout_members
 from tests.component.test_metadata_rollouts import Group
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from homeostat.services.pipeline.request import StackRequest
 from tests.component.previewed import changes, preview
 from tests.component.running import PROJECT, Service
 from tests.component.test_scaling import AWS, LAUNCH, MEMBER, instances, shown

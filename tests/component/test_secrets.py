@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, select, text, type_coerce
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.resources.registry import register
 from homeostat.resources.secrets import is_secret, makes_secrets
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.encryption import key_rotation
 from homeostat.store.encryption.encrypted_cells import Keyring

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from homeostat.api.services.pipeline.fetching import with_fetched
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.cli.shared_environments import read_shared
 from homeostat.clock import Entropy
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.fetching import with_fetched
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.stacks.revisions import Desired, desired_of
 from tests.component.running import PROJECT, Service, group, template
 

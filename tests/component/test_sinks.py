@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Transient
 from homeostat.notifications import delivery
 from homeostat.notifications.delivery import Deliverer
 from homeostat.notifications.sinks import Sinks
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.builtin import event_sinks
 from homeostat.store.builtin.event_sinks import TAKEN_S
 from tests.component.running import PROJECT, Service, double, group, template

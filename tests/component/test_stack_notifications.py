@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Transient
 from homeostat.notifications import stack_notifications
 from homeostat.notifications.delivery import DROP_S
 from homeostat.notifications.stack_notifications import StackNotifier
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.operation import message_bus
 from homeostat.store.operation.message_bus import TAKEN_S
 from tests.component.running import PROJECT, Service, group, server, template

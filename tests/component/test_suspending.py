@@ -2,15 +2,15 @@
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import graphs, members
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkRequest, Marks
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks import views
 from tests.component.maintained import check_still_suspended, made, refusal, rested, statuses
 from tests.component.running import Service, double, group, server, template, volume

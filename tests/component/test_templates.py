@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import all_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import all_of
 from homeostat.templates import validate_shape
 from tests.component.running import Service, double, server, template
 

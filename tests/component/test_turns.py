@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.desired import compiling
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.database import Database
 from homeostat.store.sql import bulk
 from tests.component.running import Service, group, server, template

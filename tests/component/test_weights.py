@@ -109,8 +109,8 @@ def test_what_is_written_out_in_the_template_is_weighed_by_its_own_limits() -> N
 
 
 def test_parameters_and_files_are_weighed_when_the_template_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from homeostat.api.services.pipeline.request import StackRequest
     from homeostat.model.errors import Rejected
+    from homeostat.services.pipeline.request import StackRequest
 
     monkeypatch.setattr(tree, "MADE_MAX", LIMIT)
     big = {"parameters": {"big": {"type": "json"}}}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.builtin import sessions
 from homeostat.convergence import snapshot_end
 from homeostat.model.status import Action
 from homeostat.resources.families.access import DEPLOYED
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks import snapshots
 from tests import turns
 from tests.component.running import Service, double, group, server, template, volume

@@ -11,13 +11,13 @@ from tests.contract.test_records import URL, owned, present
 from tests.kind_checks import misfits, undefined
 
 from homeostat.api.clustering.things.api import ClusteringResources
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.clustering.cloud import ClusteringCloud, ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
 

@@ -5,11 +5,11 @@ from functools import partial
 import pytest
 from tests.contract.store_cases import NOW, add_stack, at_once, claim, resource, shard_row
 
-from homeostat.api.services.marks import MarkRequest, Marks
 from homeostat.model.errors import Rejected, Superseded
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner.policies.unhealthy import mark_of
+from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, shard_state
 from homeostat.store.shards.shard_state import Writes

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from homeostat.api.access.auth import Caller
-from homeostat.api.services.clusters.requester import RequestScope
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.clustering.sizes import Direction
 from homeostat.clustering.states import ActionStatus
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
+from homeostat.services.clusters.requester import RequestScope
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.clusters import actions, listing, living
 from homeostat.store.clusters.events import EventQuery, listed

@@ -18,9 +18,6 @@ from sqlalchemy.exc import DBAPIError
 from tests.contract.store_cases import LONG_S, add_stack, claim, stack_row
 from tests.waiting import until
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.cli import maintenance
 from homeostat.cli.doctor import examine
 from homeostat.cli.errors import Problem
@@ -30,6 +27,9 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.doctor.checks import Level
 from homeostat.model.status import Status
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from homeostat.store.operation import workers
 from homeostat.store.shards import shards

@@ -10,9 +10,9 @@ from tests.contract.test_store_clusters import ASKING, Clusters
 from tests.waiting import until
 from tests.wire.running import working
 
-from homeostat.api.services.clusters import membership
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import Rejected, Superseded
+from homeostat.services.clusters import membership
 from homeostat.store import schema
 from homeostat.store.clusters import living
 from homeostat.store.database import Database

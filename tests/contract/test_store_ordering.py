@@ -16,10 +16,10 @@ from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, r
 from tests.databases import is_blocked, on_a_server
 from tests.waiting import until
 
-from homeostat.api.services.pipeline.storing import RevisionStore
 from homeostat.clock import Entropy
 from homeostat.model.errors import Transient
 from homeostat.model.status import Action
+from homeostat.services.pipeline.storing import RevisionStore
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, look_schedule, shard_state, shards
 from homeostat.store.shards.shard_state import Writes

@@ -13,7 +13,6 @@ import yaml
 from bench import pictures, report
 
 from docs import api_pages, examples, functions, generate, policy_pages, type_pages
-from homeostat.api.services.pipeline.checking import check
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
 from homeostat.clustering.policies import POLICY_TYPES, check_policy
@@ -24,6 +23,7 @@ from homeostat.plugins import loading
 from homeostat.resources import registry
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
+from homeostat.services.pipeline.checking import check
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import parse_environment, parse_template
 from tests.databases import CHOSEN, new_database

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import AgreedClock, Entropy
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.stacks import stacks
 from tests.openstack.adapter import adapter, rest

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
+from homeostat.services.actions import ConvergenceSettings, StackActions
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.shards import health
 from tests.real.world import PROJECT, RealWorld

@@ -13,11 +13,11 @@ from typing import Any, cast
 
 from sqlalchemy import select, text
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.model.status import Status
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.operation import workers

@@ -10,12 +10,6 @@ import greenlet
 from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure, UnclaimableJob
 
-from homeostat.api.services.actions import StackActions
-from homeostat.api.services.marks import Marks
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
@@ -33,6 +27,12 @@ from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource
+from homeostat.services.actions import StackActions
+from homeostat.services.marks import Marks
+from homeostat.services.quotas import Quotas
+from homeostat.services.snapshots import Snapshots
+from homeostat.services.stacks import StackService
+from homeostat.services.transfer import StackTransfer
 from homeostat.store.database import Database, Statements
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.shards import leases

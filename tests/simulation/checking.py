@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.api.services.stacks import StackService
 from homeostat.convergence.health_facts import policy_of
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.actions import ConvergenceSettings, StackActions
+from homeostat.services.marks import MarkRequest, Marks
+from homeostat.services.stacks import StackService
 from homeostat.store.shards import health
 from tests.simulation.health_faults import HealthFaultWorld
 from tests.simulation.health_keeping import NETWORK, preserving

@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from homeostat.api.services.actions import StackActions
 from homeostat.convergence.healing_brake import doubts
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action, Status
+from homeostat.services.actions import StackActions
 
 if TYPE_CHECKING:
     from tests.simulation.trouble import TroubledWorld

@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
 from homeostat.desired.compiling import Definitions
 from homeostat.model.stack_actions import CREATING
 from homeostat.model.status import Action, Status
@@ -16,6 +15,7 @@ from homeostat.model.world import HEAL_SHARE, HealingPolicy
 from homeostat.planner.current import current_row
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
+from homeostat.services.actions import ConvergenceSettings, StackActions
 from homeostat.store.stacks import stacks, views
 
 if TYPE_CHECKING:

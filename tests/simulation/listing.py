@@ -4,10 +4,10 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.stacks import StackService
 from homeostat.desired.texts import GENERATED, group_text
 from homeostat.resources import groups
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.stacks import StackService
 from homeostat.store.stacks import revisions, stacks
 
 VALUES = {"OS::Heat::TestResource": "value", "OS::Nova::Server": "name"}

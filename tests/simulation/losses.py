@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from homeostat.api.services.marks import MarkRequest
+from homeostat.services.marks import MarkRequest
 from tests.simulation.actors import Api
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
+from homeostat.services.stacks import StackService
+from homeostat.services.transfer import StackTransfer
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.templates import DesiredStack
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import greenlet
 
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.signals import Signals
 from homeostat.clouds.simulated import Faults
 from homeostat.convergence.rollouts.engine import RolloutEngine
@@ -16,6 +15,7 @@ from homeostat.model.rollout import RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import HANDLE as HANDLE_KIND
+from homeostat.services.stacks import StackService
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Killed, Worker
 from tests.simulation.rolling_templates import CONDITION, FLEET, FLEETS, Roller

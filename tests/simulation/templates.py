@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.templates.registry import HOOKS
 
 SIMPLE = (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Status, joined
+from homeostat.services.stacks import StackService
 from tests.simulation.templates import DesiredStack
 from tests.simulation.world import SimulatedWorld
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
+from homeostat.services.pipeline.request import StackRequest
 from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import GROUP
 from tests.simulation.world import SimulatedWorld

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from homeostat.api.services.stacks import StackService
 from homeostat.model.status import Action, Status
+from homeostat.services.stacks import StackService
 from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import GROUP, DesiredStack, Resources
 from tests.simulation.test_balancing import GROUP as BALANCED

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.api.services.marks import MarkRequest
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.stacks import StackService
 from homeostat.clouds.simulated import CloudBehaviour, Faults
+from homeostat.services.actions import ConvergenceSettings, StackActions
+from homeostat.services.marks import MarkRequest
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.stacks import StackService
 from tests.simulation.playing import replay, with_story
 from tests.simulation.templates import GROUP
 from tests.simulation.test_scaling import SCALING_GROUP

@@ -11,10 +11,10 @@ from functools import cache
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.actions import ConvergenceSettings, StackActions
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.shards import health
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.playing import play_until, replay, with_story

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from homeostat.api.services.actions import ConvergenceSettings
-from homeostat.api.services.marks import MarkRequest, Marks
-from homeostat.api.services.preview import Preview, all_of
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Verb
 from homeostat.planner.report.preview import FAILS, WAITS, ResourcePreview
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.resources.schema import UNKNOWN
+from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.marks import MarkRequest, Marks
+from homeostat.services.preview import Preview, all_of
 from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, acting, done, preview, state_of, together
 from tests.component.running import Service, double, group, server, volume

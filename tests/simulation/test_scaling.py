@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from homeostat.api.services.stacks import StackService
 from homeostat.model.errors import Transient
 from homeostat.resources import groups
 from homeostat.resources.families.scaling_policies import POLICY_KIND
+from homeostat.services.stacks import StackService
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Worker
 from tests.simulation.listing import list_members

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.member_reports import MemberReport
 from homeostat.model.budget import Limit
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Status
 from homeostat.resources import groups
+from homeostat.services.stacks import StackService
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
 from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.templates import DesiredStack, Resources, TemplateMutator

@@ -5,10 +5,10 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.api.services.marks import MarkRequest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.status import Action, Status
 from homeostat.planner.actions import snapshot_state
+from homeostat.services.marks import MarkRequest
 from tests.simulation.templates import DesiredStack
 from tests.simulation.world import SimulatedWorld
 

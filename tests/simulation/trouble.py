@@ -8,11 +8,11 @@ from unittest.mock import patch
 
 from sqlalchemy import select
 
-from homeostat.api.services.actions import ConvergenceSettings, StackActions
-from homeostat.api.services.marks import MarkRequest
-from homeostat.api.services.stacks import StackService
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.status import Action, Status
+from homeostat.services.actions import ConvergenceSettings, StackActions
+from homeostat.services.marks import MarkRequest
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.shards import brakes
 from tests.simulation.doubting import Doubters

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.resources.families.node_groups import NodeGroup
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.shards import health
 from tests.simulation.health_policies import Spec
 

@@ -2,9 +2,9 @@
 
 import copy
 
-from homeostat.api.services.stacks import StackService
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
+from homeostat.services.stacks import StackService
 from tests.simulation.templates import DesiredStack
 from tests.simulation.trouble import TroubledWorld
 

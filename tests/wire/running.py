@@ -14,9 +14,6 @@ import httpx
 from homeostat.api.access.auth import Access
 from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.server import ApiSettings, run, server
-from homeostat.api.services.pipeline.prerequisites import Prerequisites
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.server_agents import ServerAgents
@@ -30,6 +27,9 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks
+from homeostat.services.pipeline.prerequisites import Prerequisites
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from tests.databases import migrated
 from tests.waiting import until

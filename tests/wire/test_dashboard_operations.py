@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.api.access.auth import Caller, NoAccess, with_implied
+from homeostat.api.access.auth import NoAccess, with_implied
+from homeostat.model.caller import Caller
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.clustering.lives import SERVER as NODE

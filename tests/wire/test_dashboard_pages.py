@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.api.access.auth import Caller, NoAccess
+from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 from tests.chromium import Browser
 from tests.waiting import until

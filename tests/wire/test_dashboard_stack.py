@@ -6,7 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.api.access.auth import Caller, NoAccess
+from homeostat.api.access.auth import NoAccess
+from homeostat.model.caller import Caller
 from tests.chromium import Browser
 from tests.waiting import until
 from tests.wire.dashboard import check_accessibility, confirm, fill, push, shows, take_picture, text

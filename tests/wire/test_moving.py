@@ -12,9 +12,9 @@ from heatclient.v1.client import Client as HeatClient
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.api.server import ApiSettings
-from homeostat.api.services.quotas import Quotas
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.services.quotas import Quotas
 from tests.waiting import until
 from tests.wire.running import Running, database, serving, settled, working
 from tests.wire.test_openstack_cli import Command, openstack, shown

@@ -6,8 +6,9 @@ from pathlib import Path
 import httpx
 from sqlalchemy import update
 
-from homeostat.api.access.auth import Caller, with_implied
+from homeostat.api.access.auth import with_implied
 from homeostat.api.access.enforcer import Policy
+from homeostat.model.caller import Caller
 from homeostat.store import schema
 from homeostat.store.operation import workers
 from homeostat.store.operation.workers import Worker

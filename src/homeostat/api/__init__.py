@@ -9,7 +9,6 @@ From the outside in:
 - `cloudformation`: the CloudFormation API
 - `orchestration`: the Orchestration API v1; `clustering`: the Clustering API v1
 - `context`: what a route handler works with
-- `services`: what requests do, independent of the wire format; `services.stacks` is the single write path
 - `access`: authentication and authorization; `policy_text`: the rules as text
 - `http`: connections, bodies, limits, responses
 """

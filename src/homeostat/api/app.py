@@ -48,12 +48,6 @@ from homeostat.api.middleware import (
     Versions,
 )
 from homeostat.api.orchestration.routers import ROUTERS
-from homeostat.api.services.actions import StackActions
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
@@ -61,6 +55,12 @@ from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
+from homeostat.services.actions import StackActions
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.graphs import Graphs
+from homeostat.services.snapshots import Snapshots
+from homeostat.services.stacks import StackService
+from homeostat.services.transfer import StackTransfer
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Unreadable
 from homeostat.store.operation.workers import VERSION

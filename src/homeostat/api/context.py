@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 from sqlalchemy import Connection
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy, forbidden
 from homeostat.api.http.addresses import base_of
 from homeostat.api.http.event_streams import EventTail
@@ -18,14 +17,6 @@ from homeostat.api.http.heavy_requests import ClientWatch, HeavyRequests
 from homeostat.api.http.inputs import quoted
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.shares import Shares
-from homeostat.api.services import typed
-from homeostat.api.services.actions import StackActions
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import CheckTypes
-from homeostat.api.services.snapshots import Snapshots
-from homeostat.api.services.stacks import StackService
-from homeostat.api.services.transfer import StackTransfer
 from homeostat.builtin import access_keys
 from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.member_reports import MemberReports
@@ -35,7 +26,16 @@ from homeostat.clouds.outbound import Outbound
 from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
+from homeostat.model.caller import Caller
 from homeostat.model.errors import stack_not_found
+from homeostat.services import typed
+from homeostat.services.actions import StackActions
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import CheckTypes
+from homeostat.services.snapshots import Snapshots
+from homeostat.services.stacks import StackService
+from homeostat.services.transfer import StackTransfer
 from homeostat.store.database import Database
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks

@@ -19,9 +19,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homeostat.api import errors
-from homeostat.api.access.auth import STACK_USER, Access, Caller
+from homeostat.api.access.auth import Access
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.errors import CLOUDFORMATION, is_clustering
 from homeostat.api.http import faults
 from homeostat.api.http.connections import PEER
 from homeostat.api.http.fair_places import Sharer, address_of, sharers_of
@@ -29,6 +28,7 @@ from homeostat.api.http.inputs import SMALL
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.shares import Shares
 from homeostat.api.http.versions import versions_answer
+from homeostat.model.caller import STACK_USER, Caller
 from homeostat.model.errors import Rejected, Transient
 from homeostat.observability import tracing
 from homeostat.store.requesters import Requester, asked_by
@@ -203,7 +203,7 @@ class OriginCheck:
 
 
 def _is_guarded(path: str) -> bool:
-    return path == METRICS or path.startswith("/v1/") or path in CLOUDFORMATION or is_clustering(path)
+    return path == METRICS or path.startswith("/v1/") or path in errors.CLOUDFORMATION or errors.is_clustering(path)
 
 
 class ProjectGuard:
@@ -237,7 +237,7 @@ class ProjectGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         guarded = scope["type"] == "http" and _is_guarded(scope["path"])
-        if guarded and scope["path"] not in CLOUDFORMATION:
+        if guarded and scope["path"] not in errors.CLOUDFORMATION:
             if SIGNED.match(scope["path"]):
                 await self._signed(scope, receive, send)
                 return
@@ -303,7 +303,7 @@ def _project_of(path: str, headers: Headers, caller: Caller) -> str:
     Raises:
         Rejected: Forbidden, where neither names one.
     """
-    if not is_clustering(path):
+    if not errors.is_clustering(path):
         return path.split("/")[2]
     named = headers.get("x-project-id") or caller.project or (DEFAULT_PROJECT if caller.is_anybody else "")
     if not named:
@@ -414,7 +414,7 @@ class BodyLimit:
             self._shares.bodies.give_back(sharers)
 
     async def _read_whole(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in CLOUDFORMATION else 1)
+        bytes_max = self._bytes_max * (FORM_FACTOR if scope["path"] in errors.CLOUDFORMATION else 1)
         try:
             async with asyncio.timeout(self._patience_s):
                 body = await self._read(int(headers.get("content-length") or 0), receive, bytes_max)

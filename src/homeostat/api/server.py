@@ -18,15 +18,15 @@ from homeostat.api.context import Service
 from homeostat.api.http.addresses import Addresses
 from homeostat.api.http.connection_shares import Network
 from homeostat.api.http.connections import Timeouts, protocol
-from homeostat.api.services.pipeline.prerequisites import Prerequisites
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Clouds
 from homeostat.identity.trusts import StackTrusts
 from homeostat.notifications.sinks import Sinks, installed_sinks
 from homeostat.observability.memory import Memory
+from homeostat.services.pipeline.prerequisites import Prerequisites
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from homeostat.templates.shared_environments import SharedEnvironment
 

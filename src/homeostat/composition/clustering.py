@@ -7,18 +7,18 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import makes_users, policy
 
 if TYPE_CHECKING:
-    from homeostat.api.services.quotas import Quotas
     from homeostat.builtin.clustering.port import ClusteringApi
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Clouds
     from homeostat.notifications.sinks import Sinks
+    from homeostat.services.quotas import Quotas
     from homeostat.store.database import Database
     from homeostat.templates.shared_environments import SharedEnvironment
 
 
 def quotas(settings: ServiceSettings) -> "Quotas":
     """Return the limits of stacks."""
-    from homeostat.api.services.quotas import Quotas
+    from homeostat.services.quotas import Quotas
 
     return Quotas(
         stacks_max=settings.stacks_max,
@@ -56,11 +56,11 @@ def clustering(
         Usage: The policy file is wrong.
     """
     from homeostat.api.clustering.things.api import ClusteringResources
-    from homeostat.api.services.pipeline.prerequisites import Prerequisites
-    from homeostat.api.services.stacks import StackService
     from homeostat.clock import Entropy
     from homeostat.clouds.outbound import Outbound
     from homeostat.notifications.sinks import Sinks, installed_sinks
+    from homeostat.services.pipeline.prerequisites import Prerequisites
+    from homeostat.services.stacks import StackService
 
     outbound = Outbound(fetching)
     stacks = StackService(
@@ -86,9 +86,9 @@ def lifecycle_hooks(
         sinks: Send the messages.
         shared: The environment that the operator gives all stacks.
     """
-    from homeostat.api.services.clusters.services import Clustering
-    from homeostat.api.services.stacks import StackService
     from homeostat.clock import Entropy
+    from homeostat.services.clusters.services import Clustering
+    from homeostat.services.stacks import StackService
 
     services = Clustering(db, StackService(db, Entropy(), quotas(settings), sinks=sinks, shared=shared))
     return services.hook_waits.tidier(sinks).tidy

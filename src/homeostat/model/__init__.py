@@ -15,5 +15,6 @@
 - `answers`: possible answers of a health detector; `hosts`: answers of host lists; `vantage`: looks at URLs by place
 - `retry`: retry policies
 - `waiting`: reasons not to act yet
+- `caller`: the authenticated caller of a request
 - `limits`: limits on the size of requests; `rates`: rate limits in the operators' notation
 """

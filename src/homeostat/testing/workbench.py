@@ -6,9 +6,6 @@ from typing import Any
 
 from sqlalchemy import case, func, select
 
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.clouds import port
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Cloud, Operation
@@ -21,6 +18,9 @@ from homeostat.model.observed import Observation
 from homeostat.model.status import Status, joined
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import resource_type
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state

@@ -8,13 +8,14 @@ from sqlalchemy import Connection, select, update
 from starlette.testclient import TestClient
 from tests.component.running import Service
 
-from homeostat.api.access.auth import STACK_USER, Caller, with_implied
+from homeostat.api.access.auth import with_implied
 from homeostat.api.access.enforcer import Policy
 from homeostat.api.app import create_app
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.model.caller import STACK_USER, Caller
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.configs import CONFIG
 from homeostat.resources.families.deployments import DEPLOYMENT
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Record

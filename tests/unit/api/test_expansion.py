@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from homeostat.api.services.pipeline import checking, fetching
-from homeostat.api.services.pipeline.checking import check
-from homeostat.api.services.pipeline.expansion import Expansion, ExpansionLimits
-from homeostat.api.services.pipeline.fetching import with_fetched
-from homeostat.api.services.pipeline.requirements import Requirements
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline import checking, fetching
+from homeostat.services.pipeline.checking import check
+from homeostat.services.pipeline.expansion import Expansion, ExpansionLimits
+from homeostat.services.pipeline.fetching import with_fetched
+from homeostat.services.pipeline.requirements import Requirements
 from homeostat.store.stacks.revisions import Desired
 
 LEAF = "OS::Heat::RandomString"

@@ -16,12 +16,12 @@ from tests.component.running import Service
 from tests.unit.api.neighbours import Named
 
 from homeostat.api.app import create_app
-from homeostat.api.services.pipeline.request import StackRequest
+from homeostat.services.pipeline.request import StackRequest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 STAGES = re.findall(r"^\| \d \w+ \| `([\w.]+)` \|", PAGE, re.MULTILINE)
-CLIMBS_MAX = 8
+CLIMBS_MAX = 10
 INNER = {
     "heat_template_version": "2021-04-16",
     "parameters": {"name": {"type": "string"}},

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.api.neighbours import OTHER, OWN, TEMPLATE, Neighbours
 
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.services.quotas import Quotas
+from homeostat.services.quotas import Quotas
 
 MEMBER, READER, ADMIN = f"member@{OWN}", f"reader@{OWN}", f"admin@{OWN}"
 FLAVOR = {"type": "OS::Nova::Flavor", "properties": {"ram": 512, "vcpus": 1, "disk": 1}}

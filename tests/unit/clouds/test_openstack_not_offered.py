@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from docs.openstack_page import NOT_OFFERED, lacking
 
-from homeostat.api.services.pipeline.prerequisites import Prerequisites
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.registry import COLLECTIONS, NAMED_ONLY
 from homeostat.clouds.openstack.service import Service
 from homeostat.kinds.registry import CLOUD_KINDS
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import types
+from homeostat.services.pipeline.prerequisites import Prerequisites
 
 STACK_ELSEWHERE = "remote_stack"
 TYPES = sorted(

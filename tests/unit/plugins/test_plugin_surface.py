@@ -11,11 +11,11 @@ from tests.component.running import PROJECT, Service
 from tests.unit.plugins.lamps import known, service
 
 from homeostat.api.orchestration import outputs
-from homeostat.api.services.graphs import Graphs
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.errors import Rejected
 from homeostat.plugins import attributes, clients, exception, neutron, properties, resource, scheduler, stack_types
 from homeostat.plugins.types import plugin_type
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.stacks import stacks
 

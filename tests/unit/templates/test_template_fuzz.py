@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.templates.template_cases import IDENTITY, Built
 
-from homeostat.api.services.pipeline.checking import check
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.checking import check
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import (
     UNKNOWN,

@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.quotas import Quotas
-from homeostat.api.services.stacks import StackService
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.notifications.sinks import Sinks
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.quotas import Quotas
+from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
 from tests.waiting import until
 from tests.wire.clustering.lives import done, made, members

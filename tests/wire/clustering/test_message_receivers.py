@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from homeostat.api.access.auth import NoAccess
-from homeostat.api.services.clusters.message_receivers import Asked, asked_in
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.services.clusters.message_receivers import Asked, asked_in
 from tests.waiting import until
 from tests.wire.clustering.lives import done, made, members
 from tests.wire.running import Running, database, serving

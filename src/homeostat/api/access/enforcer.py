@@ -17,7 +17,7 @@ from oslo_config import cfg
 from oslo_policy.policy import Enforcer, InvalidScope, RuleDefault
 
 from homeostat.api.access import rules
-from homeostat.api.access.auth import Caller
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 
 LOG = logging.getLogger(__name__)

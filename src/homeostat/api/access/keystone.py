@@ -11,7 +11,7 @@ from cachetools import TLRUCache
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from homeostat.api.access.auth import Caller
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected, Transient
 
 LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_policy.policy import DeprecatedRule, DocumentedRuleDefault, RuleDefault
 
-from homeostat.api.access.auth import STACK_USER
+from homeostat.model.caller import STACK_USER
 
 NOBODY = "rule:deny_everybody"
 ADMIN = "rule:project_admin"

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from homeostat.api.access.auth import STACK_USER, Access, Caller, NoAccess
+from homeostat.api.access.auth import Access, NoAccess
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.signatures import Claim, SignedRequest, claim_of
 from homeostat.builtin.access_keys import KeyHolder, holder_of
 from homeostat.clock import Clock
+from homeostat.model.caller import STACK_USER, Caller
 from homeostat.store.database import Database
 
 DEFAULT_PROJECT = "default"

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.signatures import SignedRequest
 from homeostat.clouds.identity.keystone import Keystone
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Transient
 
 LOG = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import read_name, read_request
 from homeostat.api.orchestration.revision_text import shown_template, template_of
 from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_summary
-from homeostat.api.services.pipeline.request import StackRequest
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import views
 from homeostat.templates import declared_in, parse_template, validate_shape

@@ -13,11 +13,11 @@ from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context
 from homeostat.api.clustering.operations import statuses_of
 from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import ClusterChange, StartedAction
-from homeostat.api.services.clusters.sizing import resize_asked
 from homeostat.clustering.requests import CAPACITY, INPUTS
 from homeostat.clustering.sizes import NODES_MAX, Adjustment, Direction
+from homeostat.services.clusters import membership
+from homeostat.services.clusters.plans import ClusterChange, StartedAction
+from homeostat.services.clusters.sizing import resize_asked
 
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.clustering import bodies
 from homeostat.api.context import Service, heavy_place
 from homeostat.api.http import addresses
@@ -16,10 +15,11 @@ from homeostat.api.http.fair_places import sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import SignalBody
 from homeostat.api.http.responses import Json
-from homeostat.api.services.clusters.requester import RequestScope
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.pipeline.request import CheckTypes
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
+from homeostat.services.clusters.requester import RequestScope
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.pipeline.request import CheckTypes
 from homeostat.store.database import Database
 
 PREFIX = "/clustering"

@@ -16,11 +16,11 @@ from homeostat.api.clustering.context import HEAVY, ClusteringContext, Context, 
 from homeostat.api.clustering.lists import ListRules, ListSource, flag_of, listed, read_query
 from homeostat.api.clustering.routes import accepted, answers, router, takes
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters.requester import referring
 from homeostat.clustering.states import NodeStatus
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.resources.attribute_paths import AttributePath, attribute_path
+from homeostat.services.clusters.requester import referring
 from homeostat.store import schema
 from homeostat.store.clusters import listing, living, node_views
 from homeostat.store.clusters.listing import Order, Page

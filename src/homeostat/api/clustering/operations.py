@@ -11,7 +11,7 @@ from homeostat.api.clustering.bodies import wrong
 from homeostat.api.clustering.context import ClusteringContext, Context, since
 from homeostat.api.clustering.routes import accepted, router, takes_one
 from homeostat.api.http.inputs import Body
-from homeostat.api.services.clusters.plans import StartedAction
+from homeostat.services.clusters.plans import StartedAction
 from homeostat.store.clusters import node_views
 
 ROUTER = router("nodes")

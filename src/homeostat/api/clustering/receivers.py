@@ -10,7 +10,6 @@ from fastapi import Depends, Query, Request
 from sqlalchemy import Row
 from starlette.responses import Response
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.access.policy import may
 from homeostat.api.clustering import bodies, views
 from homeostat.api.clustering.bodies import Field, wrong
@@ -23,9 +22,10 @@ from homeostat.api.http.fair_places import sharers_of
 from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
-from homeostat.api.services.clusters.message_receivers import asked_in
 from homeostat.clustering.states import ClusterAction, webhook_action_name
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
+from homeostat.services.clusters.message_receivers import asked_in
 from homeostat.store import schema
 from homeostat.store.clusters import listing
 from homeostat.store.clusters.node_views import Wire

@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 
 from sqlalchemy import Connection, Row
 
-from homeostat.api.services.clusters.message_receivers import QUEUE
 from homeostat.clustering import states
 from homeostat.clustering.sizes import Sizes
 from homeostat.clustering.specs import Spec
 from homeostat.clustering.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.model.status import Action, Status
+from homeostat.services.clusters.message_receivers import QUEUE
 from homeostat.store.clusters import actions, living, parts, waiting_actions
 from homeostat.store.clusters.node_views import Wire, owner_of, shown_time
 

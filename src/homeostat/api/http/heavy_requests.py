@@ -7,7 +7,7 @@ processor with all reads. Requests that only read need no such place.
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.types import Receive
@@ -94,11 +94,3 @@ class HeavyRequests:
                     sys.setswitchinterval(_USUAL_TURN_S)
         finally:
             watching.cancel()
-
-
-ClientCheck = Callable[[], None]
-"""Called between two steps of long work; raises when the client has disconnected."""
-
-
-def always_connected() -> None:
-    """Return: the default where no client can disconnect."""

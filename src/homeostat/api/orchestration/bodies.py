@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import COUNT_MAX, flag
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.tags import check_tags
 from homeostat.clouds.outbound import Outbound
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import FILES
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.tags import check_tags
 from homeostat.templates import parse_environment, parse_template
 from homeostat.templates.environment_merge import merged_environment
 from homeostat.templates.registry import check_registry

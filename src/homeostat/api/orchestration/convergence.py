@@ -15,9 +15,9 @@ from homeostat.api.orchestration.actions import known
 from homeostat.api.orchestration.models.convergence import ShownConvergence
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, precisely
-from homeostat.api.services.actions import ConvergenceSettings
 from homeostat.model.errors import Rejected
 from homeostat.model.world import HealingPolicy
+from homeostat.services.actions import ConvergenceSettings
 from homeostat.store.schema.rows import StackRow
 
 ROUTER = router("convergence")

@@ -12,12 +12,12 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models.graphs import ShownGraph
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, is_deleted, shown_mark
-from homeostat.api.services.graphs import Graph
 from homeostat.model.status import Status, joined
 from homeostat.model.world import Resource
 from homeostat.planner.current import current_row
 from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.resources.registry import shown_id
+from homeostat.services.graphs import Graph
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import progress, stacks, views
 

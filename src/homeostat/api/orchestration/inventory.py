@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
 from homeostat.api.orchestration.views import Wire, at, link, shown_mark
-from homeostat.api.services.graphs import Graph
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Definition
@@ -26,6 +25,7 @@ from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
+from homeostat.services.graphs import Graph
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 from homeostat.templates import UNKNOWN, requires

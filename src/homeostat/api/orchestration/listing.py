@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 
 from homeostat.api.http.inputs import COUNT_MAX, Flag, flag
 from homeostat.api.orchestration.bodies import minutes
-from homeostat.api.services.tags import check_tags
 from homeostat.model.errors import Rejected
+from homeostat.services.tags import check_tags
 from homeostat.store.stacks.views import Listing, Tags
 
 SORTABLE = {

@@ -13,8 +13,8 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models.resources import Mark, Marked, Marking
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire
-from homeostat.api.services.marks import MarkOutcome, MarkRequest, Marks
 from homeostat.model.errors import Rejected
+from homeostat.services.marks import MarkOutcome, MarkRequest, Marks
 
 ROUTER = router("resources")
 GUARD = [may("resource:mark_unhealthy")]

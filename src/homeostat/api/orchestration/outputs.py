@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.views import Wire
-from homeostat.api.services.graphs import Graph
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, LeadsNowhere, Rejected
 from homeostat.planner.scope import RowScope
+from homeostat.services.graphs import Graph
 from homeostat.store.schema.rows import StackRow
 from homeostat.templates import Scope, WeighedScope, evaluate, requires
 from homeostat.templates.functions.references import GetAttr

@@ -24,16 +24,16 @@ from homeostat.api.orchestration.models.previews import StackPreview, UpdatePrev
 from homeostat.api.orchestration.revision_match import tag_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
-from homeostat.api.services.adoption_looks import Obstacle
-from homeostat.api.services.adoption_preview import AdoptionPreview
-from homeostat.api.services.pipeline.request import StackRequest
-from homeostat.api.services.preview import NOT_STORED, Preview, all_of
 from homeostat.desired.redaction import NOT_YET
 from homeostat.json_pieces import Items
 from homeostat.model.status import Action, Status
 from homeostat.planner.report.preview import Fate, ResourcePreview, as_changed
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import is_known, shown_id, type_of
+from homeostat.services.adoption_looks import Obstacle
+from homeostat.services.adoption_preview import AdoptionPreview
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.services.preview import NOT_STORED, Preview, all_of
 from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")

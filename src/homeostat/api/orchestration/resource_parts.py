@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
 from homeostat.api.orchestration.inventory import Entry, Inventory
-from homeostat.api.services.graphs import Graph
 from homeostat.model.errors import Rejected
+from homeostat.services.graphs import Graph
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 

@@ -8,11 +8,11 @@ from starlette.responses import Response
 
 from homeostat.api.http.answer_budget import ANSWER_BYTES_MAX, too_large
 from homeostat.api.http.responses import Json
-from homeostat.api.services.graphs import Graph
 from homeostat.desired.members import group_weight
 from homeostat.desired.texts import template_text
 from homeostat.json_pieces import is_light
 from homeostat.model.group import GroupDefinition
+from homeostat.services.graphs import Graph
 from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import environments, validate_shape
 

@@ -17,10 +17,10 @@ from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, S
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
-from homeostat.api.services.snapshots import not_found
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
+from homeostat.services.snapshots import not_found
 from homeostat.store.schema.rows import SnapshotRow, StackRow
 from homeostat.store.stacks import snapshots
 

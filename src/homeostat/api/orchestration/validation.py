@@ -14,12 +14,12 @@ from homeostat.api.orchestration.bodies import TemplateRequest, read_request
 from homeostat.api.orchestration.models.templates import Validation
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import NO_DESCRIPTION
-from homeostat.api.services.pipeline.prerequisites import UNAVAILABLE
-from homeostat.api.services.pipeline.requirements import Nested
 from homeostat.desired.redaction import Redaction
 from homeostat.json_pieces import Entries
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.prerequisites import UNAVAILABLE
+from homeostat.services.pipeline.requirements import Nested
 from homeostat.templates import validate_shape
 
 ROUTER = router("templates")

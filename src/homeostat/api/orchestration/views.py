@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
-from homeostat.api.services.graphs import Graph
 from homeostat.model.marks import UnhealthyMark
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
+from homeostat.services.graphs import Graph
 from homeostat.store.events import event_id
 from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks

@@ -12,14 +12,14 @@ from homeostat.api.clustering.things.clusters import Clusters
 from homeostat.api.clustering.things.nodes import Nodes
 from homeostat.api.clustering.things.receivers import Receivers
 from homeostat.api.clustering.things.specs import Policies, Profiles
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.stacks import StackService
 from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester
 from homeostat.clustering.policies import POLICY_TYPES
 from homeostat.clustering.profiles import PROFILE_TYPES
 from homeostat.clustering.specs import Catalogue
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.stacks import StackService
 from homeostat.store.clusters import listing, living
 from homeostat.store.clusters.tokens import TABLES
 from homeostat.store.database import Database

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from functools import partial
 
-from homeostat.api.access.auth import Caller
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.services.clusters.requester import RequestScope
-from homeostat.api.services.clusters.services import Clustering
-from homeostat.api.services.pipeline.request import CheckTypes
 from homeostat.builtin.clustering.port import Requester
 from homeostat.convergence.limits import too_deep
+from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
+from homeostat.services.clusters.requester import RequestScope
+from homeostat.services.clusters.services import Clustering
+from homeostat.services.pipeline.request import CheckTypes
 from homeostat.store.database import Database
 
 

@@ -10,11 +10,6 @@ from homeostat.api.clustering import clusters, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import check_done, unknown
-from homeostat.api.services.clusters.clusters import check_free
-from homeostat.api.services.clusters.plans import ClusterChange
-from homeostat.api.services.clusters.quotas import check_room
-from homeostat.api.services.clusters.requester import RequestScope, referring
-from homeostat.api.services.clusters.sizing import sizes_of
 from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering import sizes, states
 from homeostat.clustering.profiles import check_profile
@@ -22,6 +17,11 @@ from homeostat.clustering.sizes import Adjustment, Resize, Sizes
 from homeostat.clustering.states import ClusterAction, ClusterStatus
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
+from homeostat.services.clusters.clusters import check_free
+from homeostat.services.clusters.plans import ClusterChange
+from homeostat.services.clusters.quotas import check_room
+from homeostat.services.clusters.requester import RequestScope, referring
+from homeostat.services.clusters.sizing import sizes_of
 from homeostat.store.clusters import actions, bindings, living, parts
 from homeostat.store.clusters.actions import NewAction
 from homeostat.store.stacks import action_begin, locks

@@ -10,12 +10,12 @@ from homeostat.api.clustering import nodes
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
 from homeostat.api.clustering.things.specs import unknown
-from homeostat.api.services.clusters import membership
-from homeostat.api.services.clusters.plans import ChangeBuilder, ClusterChange
-from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.states import NodeStatus
 from homeostat.model.errors import Transient
+from homeostat.services.clusters import membership
+from homeostat.services.clusters.plans import ChangeBuilder, ClusterChange
+from homeostat.services.clusters.requester import RequestScope, referring
 from homeostat.store import schema
 from homeostat.store.clusters import node_views
 

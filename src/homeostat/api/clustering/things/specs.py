@@ -8,13 +8,13 @@ from sqlalchemy import Connection, select
 from homeostat.api.clustering import policies, profiles, views
 from homeostat.api.clustering.bodies import read
 from homeostat.api.clustering.things.asking import ThingContext
-from homeostat.api.services.clusters.plans import StartedAction
-from homeostat.api.services.clusters.requester import RequestScope, referring
 from homeostat.builtin.clustering.port import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.specs import spec_of_template
 from homeostat.clustering.states import ActionStatus
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import POLICY
+from homeostat.services.clusters.plans import StartedAction
+from homeostat.services.clusters.requester import RequestScope, referring
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.clusters import bindings

@@ -1,0 +1,326 @@
+"""Looks at everything that a document would have a new stack adopt: rows as they would be, in memory alone.
+
+Things are looked at in the order of requirements, since the handle of one may follow from the values of another one. No
+transaction is open while a cloud is called, and a cloud is asked for nothing but looks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from homeostat.clouds.port import Cloud
+from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_of, outputs_of
+from homeostat.convergence.nested_stacks.group_revisions import launched_in
+from homeostat.desired.compiling import Definitions, compile_desired
+from homeostat.desired.graphs import compile_graph
+from homeostat.desired.implied import graph_of
+from homeostat.kinds.registry import BUILTIN_KINDS
+from homeostat.model.desired import Definition, Identity
+from homeostat.model.errors import HomeostatError, Rejected, Terminal
+from homeostat.model.intent import adoption_of
+from homeostat.model.observed import Observation, Presence
+from homeostat.model.status import Action, Status
+from homeostat.model.world import Resource, Seen, StackFacts, World
+from homeostat.planner.context import Context
+from homeostat.planner.report.adoption import LookedScope
+from homeostat.planner.report.preview import AskingGates, DryRunActions, ResourcePreview
+from homeostat.planner.scope import UNREADABLE, thing_of
+from homeostat.resources.base import AdoptionTag
+from homeostat.resources.families.scaling import bounds_of
+from homeostat.resources.nested import STACK
+from homeostat.resources.registry import kind_of, type_of
+from homeostat.services.desired_inside import desired_inside
+from homeostat.services.preview import NOT_STORED, PreviewLimits
+from homeostat.store.database import Database
+from homeostat.store.stacks import revisions
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import UNKNOWN, Compiled
+from homeostat.templates.graph import ordered
+from homeostat.templates.tree import holds
+from homeostat.templates.weights import TooHeavy
+from homeostat.transfer import adoption
+
+HANDLES_MAX = 500
+"""Things in one look."""
+
+
+class Obstacle(StrEnum):
+    """Why a resource would not be taken over.
+
+    REFUSED: the whole adoption would be refused. MISSING, FAILING: the adoption would fail. UNSEEN: nothing is known.
+    """
+
+    REFUSED = "refused"
+    MISSING = "missing"
+    FAILING = "failing"
+    UNSEEN = "unseen"
+
+
+@dataclass(slots=True)
+class LookedStack:
+    """A stack that is to be adopted, with what its things look like.
+
+    Attributes:
+        path: Names of the resources above it, from the root.
+        world: Rows as they are right after the adoption; none for what would not be taken over.
+        current: Those rows by name.
+        values: Resolved properties by name, with `UNKNOWN` where they depend on what is not there.
+        obstacles: Name -> why it would not be taken over, for users, and the row of the document.
+        tags: Name -> what the adoption writes.
+        inside: Nested stacks by the names of their resources.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    desired: Desired
+    compiled: Compiled | None
+    world: World
+    current: dict[str, Resource] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    obstacles: dict[str, tuple[Obstacle, str, Resource]] = field(default_factory=dict)
+    tags: dict[str, list[AdoptionTag]] = field(default_factory=dict)
+    inside: dict[str, "LookedStack"] = field(default_factory=dict)
+
+    def all(self) -> Iterator["LookedStack"]:
+        """Yield this stack and those nested in it, each before its own nested ones."""
+        yield self
+        for each in self.inside.values():
+            yield from each.all()
+
+    def give_up(self, row: Resource, obstacle: Obstacle, why: str) -> None:
+        """Note that a resource would not be taken over."""
+        self.obstacles[row.name] = (obstacle, why, row)
+        del self.world.rows[row.key], self.current[row.name]
+
+
+class AdoptionLooker:
+    """Looks at what one document names.
+
+    Args:
+        cloud: As the project sees it.
+        limits: Limits of the preview; stacks and resources are counted.
+    """
+
+    def __init__(self, db: Database, cloud: Cloud, project: str, limits: PreviewLimits, now: float) -> None:
+        self._db = db
+        self._cloud = cloud
+        self._project = project
+        self._limits = limits
+        self._now = now
+        self._keys = (f"{number:012}" for number in count(1))
+        self._budget = WeightBudget()
+        self._looked = 0
+
+    def look(self, name: str, desired: Desired, compiled: Compiled, document: adoption.Document) -> LookedStack:
+        """Look at everything in a root stack.
+
+        Raises:
+            Rejected: The document does not fit the template; it has more than may be previewed.
+        """
+        graph = graph_of(compiled, desired)
+        rows = adoption.root_rows(graph, document, NOT_STORED, self._keys, self._now)
+        stack = LookedStack(name, (), desired, compiled, self._world(name, graph))
+        self._look_at(stack, rows)
+        self._leave_out_tagged(stack)
+        return stack
+
+    def _world(self, name: str, graph: Mapping[str, Definition]) -> World:
+        """Return the world of a stack right after it was adopted."""
+        facts = StackFacts(NOT_STORED, name, self._project, 1, Action.ADOPT, Status.COMPLETE, complete_revision=1)
+        return World(facts, 0, graph, settled_revision=1)
+
+    # -- one stack ---------------------------------------------------------------------------------------------------
+
+    def _look_at(self, stack: LookedStack, rows: Sequence[Resource]) -> None:
+        self._count(len(stack.world.definitions))
+        stack.world.rows.update((row.key, row) for row in rows)
+        stack.current.update((row.name, row) for row in rows)
+        scope = LookedScope(stack.world, stack.current)
+        context = Context(
+            stack.world, stack.current, iter(()), lambda each: DryRunActions(each, {}), AskingGates, scope
+        )
+        for names in _waves(stack.world.definitions):
+            self._limits.check_client()
+            outside: dict[str, list[Resource]] = {}
+            for name in names:
+                row = stack.current.get(name)
+                if row is not None and self._resolve(stack, context, row):
+                    outside.setdefault(kind_of(row.type), []).append(row)
+            for kind, some in outside.items():
+                for start in range(0, len(some), HANDLES_MAX):
+                    self._observe(stack, kind, some[start : start + HANDLES_MAX])
+
+    def _count(self, resources: int) -> None:
+        """Count resources. Raise Rejected when there are more than a preview may have."""
+        self._looked += resources
+        if self._looked > self._limits.resources_max:
+            message = f"Request limit exceeded: a preview has at most {self._limits.resources_max} resources"
+            raise Rejected("RequestLimitExceeded", f"{message}: raise --previewed-max of the service")
+
+    def _resolve(self, stack: LookedStack, context: Context, row: Resource) -> bool:
+        """Resolve the properties of a resource; return whether its thing is to be looked at in the cloud."""
+        definition, kind = stack.world.definitions[row.name], type_of(row.type)
+        data = adoption_of(row.intent) or {}
+        if kind.kind not in ("", STACK) and kind.kind not in self._cloud.kinds:
+            why = f"the cloud {self._cloud.name} has no {kind.kind.replace('_', ' ')}"
+            stack.give_up(row, Obstacle.REFUSED, why)
+            return False
+        try:
+            want = context.resolve(definition)
+            kind.adoption(data.get("data") or {})
+        except (Rejected, Terminal) as error:
+            stack.give_up(row, Obstacle.FAILING, f"it would fail: {error}")
+            return False
+        stack.values[row.name], row.metadata, row.requires = want.values, want.metadata, want.requires
+        # What is not known cannot be compared with what is there.
+        row.properties = {name: each for name, each in want.values.items() if not holds(each, UNKNOWN)}
+        if kind.kind == STACK:
+            self._nested(stack, row, data["document"])
+        elif kind.kind == "" or kind.kind in BUILTIN_KINDS:
+            self._made_again(stack, row, data)
+        else:
+            return self._has_handle(stack, row, kind.complete(want.values), data["id"])
+        return False
+
+    def _has_handle(self, stack: LookedStack, row: Resource, values: Mapping[str, Any], id: str) -> bool:
+        """Find the handle of a thing of the cloud; return whether it is known."""
+        row.handle = type_of(row.type).adopted_handle(id, values)
+        if str(UNKNOWN) in row.handle:
+            stack.give_up(row, Obstacle.UNSEEN, "its id here follows from what is not in the cloud")
+            return False
+        return True
+
+    def _made_again(self, stack: LookedStack, row: Resource, data: Mapping[str, Any]) -> None:
+        """Have what the service keeps itself look as it will once it is made from the document."""
+        row.handle = data.get("id") or row.key
+        _adopted(row, self._now)
+        # What the service keeps in records of its own has attributes that only the adoption gives.
+        if kind_of(row.type) == "" and not holds(stack.values[row.name], UNKNOWN):
+            stack.world.seen[row.key] = self._seen(row.handle, _built(row, data.get("data") or {}))
+
+    def _seen(self, handle: str, properties: Mapping[str, Any]) -> Seen:
+        return Seen(Observation(Presence.PRESENT, handle, properties, self._now), 2)
+
+    def _observe(self, stack: LookedStack, kind: str, rows: Sequence[Resource]) -> None:
+        """Look at things of one kind."""
+        try:
+            found: Sequence[Observation] = self._cloud.observe(kind, [row.handle for row in rows])
+        except HomeostatError as error:
+            found = [Observation(Presence.UNKNOWN, row.handle, reason=str(error)) for row in rows]
+        for row, seen in zip(rows, found, strict=True):
+            if seen.presence is Presence.ABSENT:
+                stack.give_up(row, Obstacle.MISSING, f"{row.handle} is not in the cloud")
+            elif seen.presence is Presence.UNKNOWN:
+                why = f"it is not known whether {row.handle} is there: {seen.reason}"
+                stack.give_up(row, Obstacle.UNSEEN, why)
+            else:
+                self._present(stack, row, seen)
+
+    def _present(self, stack: LookedStack, row: Resource, seen: Observation) -> None:
+        kind, known = type_of(row.type), (adoption_of(row.intent) or {}).get("data") or {}
+        # Fields that the cloud returns only at creation come from the document.
+        once = {name: known[name] for name in kind.creation_only_fields if name in known}
+        row.handle = seen.handle or row.handle
+        _adopted(row, self._now)
+        stack.world.seen[row.key] = Seen(replace(seen, properties={**once, **seen.properties}), 2)
+        arguments = kind.adoption(known)
+        if arguments is not None:
+            tags = kind.adoption_tags(thing_of(stack.world, row, kind), arguments)
+            stack.tags |= {row.name: tags} if tags else {}
+
+    # -- what is nested in it ----------------------------------------------------------------------------------------
+
+    def _nested(self, outer: LookedStack, row: Resource, document: adoption.Document) -> None:
+        """Look at the nested stack that would adopt its own part of the document."""
+        definition, kind = outer.world.definitions[row.name], type_of(row.type)
+        note = ResourcePreview(row.name, row.type, definition=definition, after=outer.values[row.name])
+        try:
+            with self._db.read() as tx:
+                desired = desired_inside(
+                    tx, note, outer.desired, None, revisions.EMPTY, lambda name: launched_in(outer.world, name)
+                )
+            if desired is None:
+                outer.give_up(row, Obstacle.UNSEEN, "what is in it follows from what is not in the cloud")
+                return
+            desired, entries = adoption.arranged(desired, document, bounds_of(kind, outer.values[row.name]))
+            name = f"{outer.name}-{row.name}"
+            new = Identity(NOT_STORED, name, self._project)
+            compiled, of_shard = self._graphs(desired, new)
+            rows = adoption.rows_of(desired, new, entries, self._keys, self._now, of_shard)
+        except (Rejected, Terminal) as error:
+            outer.give_up(row, Obstacle.FAILING, f"it would fail: {error}")
+            return
+        graph = {name: each for number in range(desired.shards) for name, each in of_shard(number).items()}
+        stack = LookedStack(name, (*outer.path, row.name), desired, compiled, self._world(name, graph))
+        self._look_at(stack, rows)
+        outer.inside[row.name] = stack
+        row.handle = row.key
+        _adopted(row, self._now)
+        outer.world.seen[row.key] = self._seen(row.handle, {"status": "complete", **self._shown(stack)})
+
+    def _graphs(self, desired: Desired, identity: Identity) -> tuple[Compiled | None, Callable[[int], Definitions]]:
+        """Return the compiled template of a nested stack, if it has one, and the definitions of its shards."""
+        if desired.kind != "template":
+            graphs = {number: compile_graph(desired, identity, number) for number in range(desired.shards)}
+            return None, graphs.__getitem__
+        compiled = compile_desired(desired, identity, strict=False)
+        whole = graph_of(compiled, desired)
+        return compiled, lambda _: whole
+
+    def _shown(self, stack: LookedStack) -> dict[str, Any]:
+        """Return what a nested stack shows its parent."""
+        try:
+            members = members_of(stack.world, self._budget)
+            scope = LookedScope(stack.world, stack.current)
+            outputs = {"outputs": {}} if stack.compiled is None else outputs_of(stack.compiled, scope, self._budget)
+        except TooHeavy as error:
+            return {UNREADABLE: str(error)}
+        return {"members": members, **outputs}
+
+    # -- the whole ---------------------------------------------------------------------------------------------------
+
+    def _leave_out_tagged(self, root: LookedStack) -> None:
+        """Have things look as they do once they have the tags that the adoption writes."""
+        of: dict[tuple[str, str], list[str]] = {}
+        for stack in root.all():
+            for tag in (each for tags in stack.tags.values() for each in tags):
+                of.setdefault((tag.kind, tag.handle), []).append(tag.of)
+        for stack in root.all():
+            for row in stack.current.values():
+                tagged, seen = of.get((kind_of(row.type), row.handle)), stack.world.seen.get(row.key)
+                if tagged and seen is not None:
+                    properties = type_of(row.type).once_tagged(seen.observation.properties, tagged)
+                    seen.observation = replace(seen.observation, properties=properties)
+
+
+def _adopted(row: Resource, now: float) -> None:
+    row.enter(Action.ADOPT, Status.IN_PROGRESS, "")
+    row.enter(Action.ADOPT, Status.COMPLETE, "")
+    row.intent, row.acted_at = None, now
+
+
+def _waves(definitions: Definitions) -> Iterator[list[str]]:
+    """Yield the names of all resources, those together whose requirements all came before."""
+    depths: dict[str, int] = {}
+    for name in ordered({name: each.requires for name, each in definitions.items()}):
+        below = (depths[each] for each in definitions[name].requires if each in depths)
+        depths[name] = 1 + max(below, default=-1)
+    by_depth: dict[int, list[str]] = {}
+    for name, depth in depths.items():
+        by_depth.setdefault(depth, []).append(name)
+    yield from (by_depth[depth] for depth in sorted(by_depth))
+
+
+def _built(row: Resource, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object of a resource that is nothing but its row; what would be drawn anew is `UNKNOWN`."""
+    kind, drawn = type_of(row.type), []
+
+    def nothing(size: int) -> bytes:
+        drawn.append(size)
+        return bytes(size)
+
+    body = kind.build_object(kind.complete(row.properties), row.key, nothing)
+    known = {name: value for name, value in data.items() if name in body}
+    return {**(dict.fromkeys(body, UNKNOWN) if drawn else body), **known}

@@ -1,0 +1,151 @@
+"""An update of a group's own stack: from a template that lists the members to the next revision (ADR 0096)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.convergence.nested_stacks.group_revisions import listed_group
+from homeostat.desired.members import group_desired
+from homeostat.desired.texts import GENERATED, group_text, size_of
+from homeostat.model.desired import Definition
+from homeostat.model.errors import Rejected, invalid
+from homeostat.model.group import GroupDefinition
+from homeostat.resources import groups
+from homeostat.resources.listed_members import Listed, plain, unredacted
+from homeostat.services.pipeline.checking import Checked
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.store import schema
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.shards import shard_state
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import environments
+
+FROM_AROUND = (
+    "The {what} of a group's stack are those of the stack that the group is in: update that. A template that lists the "
+    "members can be changed here."
+)
+
+
+def base_of(before: Desired) -> Desired:
+    """Return what a template of a group's stack is checked with: environment and files, as its members have them."""
+    return Desired("template", GENERATED, environment=before.environment, files=before.files)
+
+
+def request_of(before: Desired, request: StackRequest) -> StackRequest:
+    """Return an update of a group's stack as one that leaves its environment and files as they are.
+
+    Raises:
+        Rejected: It changes them, or has no template: the generated one, which counts then, has no parameters.
+    """
+    if any(before.files.get(name) != text for name, text in request.files.items()):
+        raise Rejected("NotSupported", FROM_AROUND.format(what="files"))
+    given = request.environment
+    if any(value and value != before.environment.get(name) for name, value in given.items() if name != "parameters"):
+        raise Rejected("NotSupported", FROM_AROUND.format(what="environment"))
+    if request.template is None:
+        for name in {**given.get("parameters", {}), **request.parameters}:
+            raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
+        raise Rejected("HTTPBadRequest", "No template specified")
+    own = {"parameters": given["parameters"]} if given.get("parameters") else {}
+    # What the service itself calls members it may be called in what comes back, too.
+    types = {one["type"] for one in _definitions(_group_of(before))}
+    return replace(request, files={}, environment=own, internal_types=types)
+
+
+def _group_of(before: Desired) -> GroupDefinition:
+    """Return the group of a revision of a group's stack."""
+    group = before.group
+    if group is None:
+        raise LookupError(f"a {before.kind} is no group")
+    return group
+
+
+def _definitions(group: GroupDefinition) -> list[Mapping[str, Any]]:
+    return [one for _, _, one in groups.runs_with_own(group)] + [group.resource_def]
+
+
+def listed_in(checked: Checked, before: Desired) -> Listed:
+    """Return the members that a checked template lists, each with its definition.
+
+    Raises:
+        Rejected: It says more than a group can hold; the error names the place.
+    """
+    compiled = checked.compiled
+    for name, parameter in compiled.parameters.items():
+        if parameter.schema.hidden:
+            message = "A group keeps the values that its members have, not parameters: hidden ones cannot be kept"
+            raise invalid(message, "parameters", name)
+    for name in compiled.outputs:
+        raise invalid("The outputs of a group's stack are the attributes of the group", "outputs", name)
+    listed = {name: _listed(each) for name, each in compiled.definitions.items()}
+    hidden = environments.inherited(before.environment)
+    if not hidden.texts:
+        return listed
+    known = {name: plain(one) for name, one in group_text(_group_of(before)) if name in listed}
+    return {
+        name: unredacted(one, hidden.plain(known[name]), known[name]) if name in known else one
+        for name, one in listed.items()
+    }
+
+
+def _listed(each: Definition) -> dict[str, Any]:
+    """Return the definition of a member as a group holds it. Raise Rejected for one that no group can hold."""
+    if each.requires or not each.static:
+        raise invalid(
+            "A member of a group stands alone: it cannot refer to or depend on others", "resources", each.name
+        )
+    if each.external_id is not None or each.creation_policy:
+        raise invalid("A member of a group has neither external_id nor CreationPolicy", "resources", each.name)
+    return plain(
+        {
+            "type": each.shown_type,
+            "properties": dict(each.properties),
+            "metadata": each.metadata,
+            "deletion_policy": each.deletion_policy,
+            "update_policy": dict(each.update_policy),
+            "description": each.description,
+        }
+    )
+
+
+def revision_of(
+    tx: Connection, nested: StackRow, before: Desired, listed: Listed, *, secret: bool | None, now: float
+) -> Desired:
+    """Return the next revision of a group's stack.
+
+    The act of the group's own update goes on, if one is in progress: it is about what the user has listed now.
+
+    Args:
+        tx: A consistent read.
+        nested: Row of the stack.
+        before: Its newest revision.
+        listed: See `listed_in`.
+        secret: Whether the template holds secrets.
+        now: The agreed time.
+
+    Raises:
+        Rejected: The group cannot have these members.
+    """
+    rows, _ = shard_state.load_where(tx, schema.resource.c.key == nested.parent_key)
+    row = rows.get(nested.parent_key or "")
+    if row is None:
+        raise Rejected("NotSupported", "The group of this stack is not there any more.")
+    group = listed_group(tx, row, nested, _group_of(before), listed, now)
+    made = replace(group_desired(group), environment=before.environment, files=before.files, intent=before.intent)
+    return replace(made, secret=secret, size=size_of(made))
+
+
+def check_room(tx: Connection, nested: StackRow, desired: Desired, resources_max: int) -> None:
+    """Raise Rejected (RequestLimitExceeded) where the tree of stacks has no room for more members.
+
+    What is nested in these is counted when it is made.
+    """
+    more = size_of(desired) - nested.size
+    if more > 0 and stacks.size_of_tree(tx, nested.root_id) + more > resources_max:
+        message = (
+            f"with these members the stack and all that is nested in it would have more than {resources_max} resources"
+        )
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")

@@ -1,0 +1,98 @@
+"""The second stage: a request completed to a whole desired state."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeostat.model.errors import Rejected
+from homeostat.model.limits import ENVIRONMENT, FILES
+from homeostat.services.pipeline.fetching import with_fetched
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.store.schema import json_size
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import (
+    declared_in,
+    parse_template,
+)
+from homeostat.templates.environments import user_sections
+from homeostat.templates.registry import without_nulls
+from homeostat.templates.shared_environments import SharedEnvironment
+
+
+class Merger:
+    """Completes requests.
+
+    Args:
+        shared: The operator's environment, which applies to all stacks.
+        fetch: Returns the text at a URL.
+    """
+
+    def __init__(self, shared: SharedEnvironment, fetch: Callable[[str], str]) -> None:
+        self._shared = shared
+        self._fetch = fetch
+
+    def replace(self, request: StackRequest) -> Desired:
+        """Return the desired state of a request that has everything. Raise Rejected for one without a template."""
+        if request.template is None:
+            raise Rejected("HTTPBadRequest", "No template specified")
+        parsed = request.template if isinstance(request.template, Mapping) else parse_template(request.template)
+        environment = _without_nulls(request.environment)
+        return self.complete(Desired("template", parsed, request.parameters, environment, request.files))
+
+    def patch(self, before: Desired, request: StackRequest) -> Desired:
+        """Return `before` with `request` applied on top; stored parameters that the new template lacks are dropped."""
+        return self.complete(_patched(before, request))
+
+    def complete(self, desired: Desired) -> Desired:
+        """Add the operator's shared environment, and the templates that are named by URL."""
+        shared = self._shared
+        environment = {**user_sections(desired.environment), **shared.section()}
+        completed = replace(desired, environment=environment, files={**shared.files, **desired.files})
+        checked_size(completed)
+        return checked_size(with_fetched(completed, self._fetch))
+
+
+def checked_size(desired: Desired) -> Desired:
+    """Return the desired state if its parts are within the limits: a PATCH or a URL adds to those of the request.
+
+    Raises:
+        Rejected: RequestLimitExceeded.
+    """
+    FILES.check(0, 0, sum(len(text.encode()) for text in desired.files.values()), len(desired.files))
+    ENVIRONMENT.check(0, 0, json_size([desired.environment, desired.parameters]), 0)
+    return desired
+
+
+def _patched(before: Desired, request: StackRequest) -> Desired:
+    """Merge as `Merger.patch` does, without completing the result."""
+    template = before.template if request.template is None else request.template
+    parsed = template if isinstance(template, Mapping) else parse_template(template)
+    stored = _values(before.environment, before.parameters)
+    declared = declared_in(parsed, "parameters")
+    retained = {
+        name: value for name, value in stored.items() if name not in request.clear_parameters and name in declared
+    }
+    environment = {
+        section: _merged(before.environment.get(section), request.environment.get(section))
+        for section in {*before.environment, *request.environment} - {"parameters"}
+    }
+    parameters = retained | _values(request.environment, request.parameters)
+    return Desired("template", parsed, parameters, _without_nulls(environment), {**before.files, **request.files})
+
+
+def _merged(before: Any, requested: Any) -> Any:
+    """Merge one section of the environment: maps are merged, anything else is replaced if requested."""
+    if isinstance(before, Mapping) and isinstance(requested, Mapping):
+        return {**before, **requested}
+    return before if requested is None else requested
+
+
+def _without_nulls(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment without the registry entries that its nulls remove."""
+    section = environment.get("resource_registry")
+    return {**environment, "resource_registry": without_nulls(section)} if section else dict(environment)
+
+
+def _values(environment: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameter values; those outside the environment take precedence."""
+    return {**environment.get("parameters", {}), **parameters}

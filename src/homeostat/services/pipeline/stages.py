@@ -1,0 +1,146 @@
+"""The stages from a request to a checked desired state, in order."""
+
+from collections.abc import Callable, Collection
+
+from homeostat.desired.compiling import compile_desired
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected, invalid
+from homeostat.notifications.sinks import Sinks
+from homeostat.resources.schema import UNKNOWN
+from homeostat.services.client_check import ClientCheck, always_connected
+from homeostat.services.pipeline.checking import Checked, check, check_storable, missing
+from homeostat.services.pipeline.expansion import Expansion, ExpansionLimits
+from homeostat.services.pipeline.merging import Merger
+from homeostat.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
+from homeostat.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.services.pipeline.requirements import Remote, Requirements
+from homeostat.store.stacks.revisions import Desired
+from homeostat.templates import parse_template
+from homeostat.templates.hidden_parameters import HiddenValues
+
+NOT_STORED = "None"
+"""Id of a stack that is only checked."""
+
+
+class Pipeline:
+    """Calls the stages.
+
+    Args:
+        prerequisites: Lookups in the users' clouds.
+        sinks: Checks event sinks.
+        check_url: Raises ValueError for a URL that this service may not ask.
+    """
+
+    def __init__(
+        self, merger: Merger, prerequisites: Prerequisites, sinks: Sinks, check_url: Callable[[str], None]
+    ) -> None:
+        self._check_url = check_url
+        self._merger = merger
+        self._prerequisites = prerequisites
+        self._sinks = sinks
+
+    def run(
+        self,
+        identity: Identity,
+        request: StackRequest,
+        limits: ExpansionLimits,
+        *,
+        base: Desired | None = None,
+        strict: bool = True,
+        ignored: Collection[str] = (),
+    ) -> Checked:
+        """Merge, compile and check a request.
+
+        Args:
+            base: The desired state that the request changes; None where the request has everything.
+            strict: Parameters must have values, and things named by the template must exist.
+            ignored: Codes of errors to ignore.
+
+        Raises:
+            Rejected: Names the place and the remedy.
+            Transient: The cloud does not answer.
+            ClientGone: The client has disconnected.
+        """
+        merged = self._merger.replace(request) if base is None else self._merger.patch(base, request)
+        return self.check(
+            identity,
+            merged,
+            limits,
+            check_types=request.check_types,
+            check_client=request.check_client,
+            internal_types=request.internal_types,
+            strict=strict,
+            ignored=ignored,
+        )
+
+    def check(
+        self,
+        identity: Identity,
+        merged: Desired,
+        limits: ExpansionLimits,
+        *,
+        check_types: CheckTypes | None = None,
+        check_client: ClientCheck = always_connected,
+        internal_types: Collection[str] = (),
+        strict: bool = True,
+        ignored: Collection[str] = (),
+    ) -> Checked:
+        """Compile and check a whole desired state. For arguments and errors, see `run` and `StackRequest`."""
+        check_storable(merged.template, "template")
+        check_storable([merged.parameters, merged.environment], "parameters")
+        self._sinks.check(identity.project, merged.sinks)
+        expansion = Expansion(limits, check_client, internal_types, shows_disabled=not strict)
+        needs = Requirements()
+        compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
+        check(compiled, merged, needs=needs, expansion=expansion)
+        expansion.close()
+        if check_types is not None:
+            check_types(needs.types)
+        try:
+            with HiddenValues.of(compiled.parameters).refusals():
+                services = UNAVAILABLE not in ignored
+                self._prerequisites.check(identity.project, needs, strict=strict, check_services=services)
+                self._check_remotes(identity.project, needs, Expansion(limits, check_client), strict=strict)
+                self._check_urls(needs)
+        except Rejected as error:
+            raise compiled.version.dialect.worded(error) from error
+        return Checked(merged, compiled, needs)
+
+    def _check_urls(self, needs: Requirements) -> None:
+        """Check URLs that the service is to ask. Raise Rejected."""
+        for url, path in needs.urls.items():
+            try:
+                self._check_url(url)
+            except ValueError as error:
+                raise invalid(f"{url}: {error}", *path, error="Property error") from error
+
+    def _check_remotes(self, project: str, needs: Requirements, expansion: Expansion, *, strict: bool) -> None:
+        """Check stacks that the template creates independently, here or in other regions. Raise Rejected."""
+        if not needs.remotes:
+            return
+        remotes = list(needs.remotes.values())
+        regions = self._prerequisites.regions(project, remotes)
+        for each in remotes:
+            if regions.is_own(each) and each.template is not None:
+                try:
+                    self._check_own(project, each, expansion)
+                except Rejected as error:
+                    raise regions.refusal(each, str(error)) from error
+        if strict:
+            regions.validate(remotes)
+
+    def _check_own(self, project: str, remote: Remote, expansion: Expansion) -> None:
+        """Check a stack that this service will create."""
+        expansion.check_client()
+        known = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
+        template = parse_template(remote.template or "")
+        merged = self._merger.complete(Desired("template", template, known, files=remote.files))
+        identity = Identity(NOT_STORED, NOT_STORED, project)
+        compiled = compile_desired(merged, identity, strict=False, allowance=expansion.allowance)
+        expansion.expanding(compiled)
+        lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
+        if lacking:
+            raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
+        needs = Requirements()
+        check(compiled, merged, needs=needs, expansion=expansion)
+        self._prerequisites.check_types(project, needs.types)

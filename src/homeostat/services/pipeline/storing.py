@@ -1,0 +1,135 @@
+"""The last stage: a checked desired state becomes the newest revision of its stack, in one transaction."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlalchemy import Connection
+
+from homeostat.clock import Entropy
+from homeostat.desired.implied import graph_of
+from homeostat.identity.trusts import Accept
+from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.status import Action
+from homeostat.model.world import KeepPolicy, Resource
+from homeostat.services.pipeline.checking import Checked
+from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.stacks import action_begin, deletion, locks, stacks
+from homeostat.store.stacks.action_begin import NewStack
+from homeostat.store.stacks.revisions import Desired, encode
+from homeostat.transfer import adoption
+
+Also = Callable[[Connection], None]
+"""Stores something in the transaction that stores a revision. What it raises undoes both."""
+
+
+def nothing_more(tx: Connection) -> None:
+    """Store nothing besides the revision."""
+
+
+class RevisionStore:
+    """Stores revisions, and wakes the engine."""
+
+    def __init__(self, db: Database, entropy: Entropy) -> None:
+        self._db = db
+        self._entropy = entropy
+
+    def add_stack(
+        self,
+        new: NewStack,
+        checked: Checked,
+        document: adoption.Document | None,
+        trust: AbstractContextManager[Accept],
+        *,
+        timeout_s: float,
+        stacks_max: int | None,
+        also: Also = nothing_more,
+    ) -> None:
+        """Store a new stack with its first revision.
+
+        Args:
+            document: Existing things to adopt; None for a plain creation.
+            trust: Holds the caller's trust in the service.
+            timeout_s: Default deadline of the action.
+            stacks_max: Live root stacks of a project; None for any number.
+            also: What is stored with it.
+
+        Raises:
+            Rejected: There are too many stacks; the document has a resource that the template lacks, or a thing that
+                another stack owns.
+        """
+        revision = encode(self._db, checked.revision)
+        rows: Sequence[Resource] = ()
+        if document is not None:
+            graph = graph_of(checked.compiled, revision)
+            rows = adoption.root_rows(graph, document, new.id, self._entropy.keys(), self._db.agreed_now())
+        adopted = adoption.write_out(self._db, rows, secret=revision.secret is not False)
+        with trust as accept, self._db.write() as tx:
+            check_room(tx, new.project, stacks_max)
+            action_begin.add(self._db, tx, new, revision, self._db.now_of(tx), timeout_s)
+            try:
+                adoption.add(self._db, tx, new.project, adopted)
+            except Terminal as error:
+                raise Rejected("StackValidationFailed", str(error)) from error
+            accept(tx)
+            also(tx)
+
+    def add_revision(
+        self,
+        seen: StackRow,
+        revision: Desired,
+        changes: Mapping[str, Any],
+        trust: AbstractContextManager[Accept],
+        *,
+        timeout_s: float,
+        look_first: bool,
+        policies: Mapping[str, str] | None,
+        also: Also = nothing_more,
+        first: Also = nothing_more,
+    ) -> int | None:
+        """Store a new revision of a stack.
+
+        Args:
+            seen: The stack that the revision is based on.
+            changes: Further columns of the stack.
+            trust: Holds the caller's trust in the service.
+            timeout_s: Default deadline of the action.
+            look_first: See `StackRequest`.
+            policies: New deletion policies with which the deletion of the stack continues; None for an update.
+            also: What is stored with it; called while the stack is locked.
+            first: Called once the stack is locked, before anything is written: locks what `also` needs besides.
+
+        Returns:
+            Its number; None if another revision was stored in the meantime, which this one must be based on.
+        """
+        revision = encode(self._db, revision)
+        with trust as accept, self._db.write() as tx:
+            action_begin.lock_for_first_secret(tx, seen, revision)
+            row = locks.changeable(self._db, tx, seen.id)
+            if row.revision != seen.revision:
+                return None
+            check_not_abandoned(row)
+            first(tx)
+            now = self._db.now_of(tx)
+            if look_first:
+                changes = {**changes, "look_from": now}
+            accept(tx)
+            if policies is not None:
+                return deletion.continue_deletion(self._db, tx, row, revision, policies, now, timeout_s, changes)
+            number = action_begin.revise(self._db, tx, row, Action.UPDATE, revision, now, timeout_s, changes)
+            also(tx)
+            return number
+
+
+def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
+    """Raise Rejected (RequestLimitExceeded) where a project may have no further root stack."""
+    if stacks_max is not None and stacks.count_live(tx, project) >= stacks_max:
+        message = f"You have reached the maximum stacks per project, {stacks_max}. Delete some first."
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
+
+
+def check_not_abandoned(stack: StackRow) -> None:
+    """Raise Rejected (NotSupported) for a stack that is being abandoned."""
+    if stack.spares == KeepPolicy.ALL:
+        raise Rejected("NotSupported", f"Updating stack {stack.name} is not supported: it is being abandoned.")
