@@ -6,11 +6,11 @@ from typing import Any
 
 from docs.type_pages import row
 
-from homeostat.clustering.placeholders import KNOWN
-from homeostat.clustering.policies import POLICY_TYPES, PolicyKind, policy_kind
-from homeostat.clustering.profiles import PROFILE_TYPES
-from homeostat.clustering.server_profile import IN_PLACE_TOO
-from homeostat.clustering.specs import SpecType, wire_schema
+from homeostat.clustering.decisions.placeholders import KNOWN
+from homeostat.clustering.decisions.policies import POLICY_TYPES, PolicyKind, policy_kind
+from homeostat.clustering.decisions.profiles import PROFILE_TYPES
+from homeostat.clustering.decisions.server_profile import IN_PLACE_TOO
+from homeostat.clustering.decisions.specs import SpecType, wire_schema
 
 HEAD = """\
 # Profiles and policies

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 from docs.clustering_page import policy_lines
 
-from homeostat.clustering.policies import POLICY_TYPES
+from homeostat.clustering.decisions.policies import POLICY_TYPES
 
 FOLDER = "policies"
 TEXTS: Mapping[str, tuple[str, str]] = {

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import yaml
 
-from homeostat.api.clustering.context import PREFIX
+from homeostat.clustering.wire.context import PREFIX
 from tests.attack.service import Attacked, ended
 from tests.unit.api.test_clustering_matrix import TABLE as CLUSTERING_BODIES
 from tests.waiting import until

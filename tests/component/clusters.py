@@ -4,15 +4,15 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from homeostat.api.clustering.bodies import read
-from homeostat.api.clustering.clusters import CHANGED
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.decisions.sizes import Direction
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.clustering.service.services import Clustering
+from homeostat.clustering.store import bindings
+from homeostat.clustering.wire.bodies import read
+from homeostat.clustering.wire.clusters import CHANGED
 from homeostat.model.caller import Caller
-from homeostat.services.clusters.requester import RequestScope
-from homeostat.services.clusters.services import Clustering
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
-from homeostat.store.clusters import bindings
 from tests.component.running import PROJECT, Service, template
 
 SPEC: dict[str, Any] = {"flavor": "small", "image": "i"}

@@ -5,15 +5,15 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from homeostat.api.clustering import views
-from homeostat.clustering.sizes import Adjustment, Direction, Resize
+from homeostat.clustering.decisions.sizes import Adjustment, Direction, Resize
+from homeostat.clustering.service import membership
+from homeostat.clustering.service.plans import StartedAction
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.clustering.service.services import Clustering
+from homeostat.clustering.store import bindings, node_views, parts
+from homeostat.clustering.wire import views
 from homeostat.model.caller import Caller
-from homeostat.services.clusters import membership
-from homeostat.services.clusters.plans import StartedAction
-from homeostat.services.clusters.requester import RequestScope
-from homeostat.services.clusters.services import Clustering
 from homeostat.store import schema
-from homeostat.store.clusters import bindings, node_views, parts
 from tests.component.running import PROJECT, Service
 
 SERVER: dict[str, Any] = {"flavor": "small", "image": "i"}

@@ -8,17 +8,17 @@ from sqlalchemy import Row, select
 
 from homeostat.clouds.port import Answer, Operation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
-from homeostat.clustering.requests import CHECKED, Ask
+from homeostat.clustering.decisions.requests import CHECKED, Ask
+from homeostat.clustering.service.requests import RequestService
+from homeostat.clustering.store import actions
+from homeostat.clustering.store.actions import NewAction
+from homeostat.clustering.store.requests import Asked, RequestEnd, end_of
 from homeostat.model.errors import Terminal
 from homeostat.model.requested import RECREATE, Aim
 from homeostat.model.world import Resource
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.actions import ConvergenceSettings
-from homeostat.services.clusters.requests import RequestService
 from homeostat.store import schema
-from homeostat.store.clusters import actions
-from homeostat.store.clusters.actions import NewAction
-from homeostat.store.clusters.requests import Asked, RequestEnd, end_of
 from tests.component.running import Service, server
 from tests.simulation.watched import raw
 

@@ -10,15 +10,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from sqlalchemy import Engine, select
 
-from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.member_reports import MemberReports, report
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Entropy
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
+from homeostat.clustering.resources.api import ClusteringResources
+from homeostat.clustering.resources.cloud import ClusteringResourceClouds
 from homeostat.convergence.engine import Threads, Urls, build_engine
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob

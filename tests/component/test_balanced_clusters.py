@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
-from homeostat.clustering.load_balancing import DRAIN_S
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.decisions.load_balancing import DRAIN_S
+from homeostat.clustering.decisions.sizes import Direction
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.store import schema
 from tests.component.node_clusters import Cluster, server_spec

@@ -8,7 +8,7 @@ import pytest
 
 from homeostat.clouds.port import Answer
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.decisions.sizes import Direction
 from tests.component.node_clusters import Cluster, server_spec
 
 LEASE_S = 6.0

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from homeostat.api.access.enforcer import Policy
-from homeostat.api.clustering.things.api import ClusteringResources
-from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Creation
+from homeostat.clustering.resources.api import ClusteringResources
+from homeostat.clustering.resources.cloud import ClusteringResourceClouds
+from homeostat.clustering.service import quotas, receivers, specs
+from homeostat.clustering.service.requester import RequestScope
 from homeostat.identity import descent
 from homeostat.json_pieces import plain
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected, Transient
-from homeostat.services.clusters import quotas, receivers, specs
-from homeostat.services.clusters.requester import RequestScope
 from homeostat.store.builtin import records
 from tests.component.clusters import Clusters, cluster, node, policy, profile, receiver
 from tests.component.running import PROJECT, URL, group

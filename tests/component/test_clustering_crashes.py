@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from homeostat.builtin.clustering import cloud
-from homeostat.builtin.clustering.cloud import ClusteringCloud
 from homeostat.clouds.port import Answer, Change, Creation
+from homeostat.clustering.resources import cloud
+from homeostat.clustering.resources.cloud import ClusteringCloud
 from homeostat.model.errors import Uncertain
 from tests.component.clusters import DELETION, Clusters, bound, cluster, node, policy, profile, receiver
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
+from homeostat.clustering.service import membership
 from homeostat.model.errors import Rejected
-from homeostat.services.clusters import membership
 from tests.component.clusters import (
     DELETION,
     SCALING,

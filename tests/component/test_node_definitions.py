@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.profiles import Terms, check_profile, define, node_metadata
+from homeostat.clustering.decisions.profiles import Terms, check_profile, define, node_metadata
 from tests.component.running import Service, group
 from tests.unit.clustering.profile_cases import device, server, stack
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.names import node_id, node_name
+from homeostat.clustering.decisions.names import node_id, node_name
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.node_groups import NodeGroup
 from tests.component.running import Service, server

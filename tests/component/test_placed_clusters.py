@@ -9,7 +9,7 @@ import pytest
 from homeostat.clouds.heat_api import KIND, REGION_KIND, VALIDATE
 from homeostat.clouds.port import Answer, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.clustering.sizes import Direction
+from homeostat.clustering.decisions.sizes import Direction
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Observation, Presence
 from tests.component.node_clusters import Cluster, server_spec

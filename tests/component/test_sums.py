@@ -88,7 +88,7 @@ def test_the_profiles_and_policies_of_a_project_have_a_sum() -> None:
 
 def test_the_metadata_of_clusters_and_nodes_have_a_sum_in_their_project(monkeypatch: pytest.MonkeyPatch) -> None:
     of_project = limits.SumLimit("Metadata of the clusters and nodes of a project", None, 4 * limits.MI, "x")
-    monkeypatch.setattr("homeostat.services.clusters.quotas.METADATA_OF_PROJECT", of_project)
+    monkeypatch.setattr("homeostat.clustering.service.quotas.METADATA_OF_PROJECT", of_project)
     service, profile = with_profile()
     clustering, asking, metadata = service.clustering, service.asking, {"text": "x" * 900_000}
     sizes = {"min_size": 0, "max_size": -1, "desired_capacity": 1}
@@ -127,7 +127,7 @@ def test_the_receivers_of_a_cluster_have_a_sum() -> None:
 
 def test_a_cluster_has_so_many_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     service, cluster = with_cluster()
-    monkeypatch.setattr("homeostat.services.clusters.attached_policies.ATTACHED", limits.SumLimit("x", 1, None, "y"))
+    monkeypatch.setattr("homeostat.clustering.service.attached_policies.ATTACHED", limits.SumLimit("x", 1, None, "y"))
     made = [service.clustering.policies.create(service.asking, name, POLICY) for name in "ab"]
     attach = service.clustering.bindings.attach
     attach(service.asking, cluster, made[0].id, enabled=True)

@@ -10,10 +10,10 @@ from tests.kind_checks import misfits, undefined
 from tests.unit.kinds.test_kinds import IN_CLOUDS
 from tests.unit.kinds.test_kinds import spec as asked_for
 
-from homeostat.builtin.clustering.cloud import TYPE_KINDS, ClusteringCloud
 from homeostat.builtin.kinds.registry import RECORD_KINDS
 from homeostat.clouds.port import Change, Cloud, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clustering.resources.cloud import TYPE_KINDS, ClusteringCloud
 from homeostat.kinds.registry import BUILTIN_KINDS, CLOUD_KINDS, KINDS
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation, Presence

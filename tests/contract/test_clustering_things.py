@@ -10,10 +10,10 @@ from tests.contract.test_clouds import NOWHERE
 from tests.contract.test_records import URL, owned, present
 from tests.kind_checks import misfits, undefined
 
-from homeostat.api.clustering.things.api import ClusteringResources
-from homeostat.builtin.clustering.cloud import ClusteringCloud, ClusteringResourceClouds
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Change, Creation, Operation
+from homeostat.clustering.resources.api import ClusteringResources
+from homeostat.clustering.resources.cloud import ClusteringCloud, ClusteringResourceClouds
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.observed import Observation, Presence
 from homeostat.services.quotas import Quotas

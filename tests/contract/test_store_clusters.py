@@ -6,19 +6,19 @@ import pytest
 from sqlalchemy import select, update
 
 from homeostat.clock import Entropy
-from homeostat.clustering.sizes import Direction
-from homeostat.clustering.states import ActionStatus
+from homeostat.clustering.decisions.sizes import Direction
+from homeostat.clustering.decisions.states import ActionStatus
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.clustering.service.services import Clustering
+from homeostat.clustering.store import actions, listing, living
+from homeostat.clustering.store.events import EventQuery, listed
+from homeostat.clustering.store.listing import Order, Page
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
-from homeostat.services.clusters.requester import RequestScope
-from homeostat.services.clusters.services import Clustering
 from homeostat.services.quotas import Quotas
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.clusters import actions, listing, living
-from homeostat.store.clusters.events import EventQuery, listed
-from homeostat.store.clusters.listing import Order, Page
 from homeostat.store.database import Database
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.stacks import action_end, stacks

@@ -11,10 +11,10 @@ from tests.waiting import until
 from tests.wire.running import working
 
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clustering.service import membership
+from homeostat.clustering.store import living
 from homeostat.model.errors import Rejected, Superseded
-from homeostat.services.clusters import membership
 from homeostat.store import schema
-from homeostat.store.clusters import living
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, shards
 from homeostat.store.stacks import revisions, stacks

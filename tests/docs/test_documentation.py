@@ -15,7 +15,7 @@ from bench import pictures, report
 from docs import api_pages, examples, functions, generate, policy_pages, type_pages
 from homeostat.cli.state_directory import State
 from homeostat.clouds.local import LocalCloud
-from homeostat.clustering.policies import POLICY_TYPES, check_policy
+from homeostat.clustering.decisions.policies import POLICY_TYPES, check_policy
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.waiting import REASONS

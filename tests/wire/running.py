@@ -12,16 +12,16 @@ from typing import Any
 import httpx
 
 from homeostat.api.access.auth import Access
-from homeostat.api.clustering.things.api import ClusteringResources
 from homeostat.api.server import ApiSettings, run, server
 from homeostat.builtin.cloud import Records
-from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
 from homeostat.builtin.server_agents import ServerAgents
 from homeostat.clock import Entropy, SystemClock
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clustering.resources.api import ClusteringResources
+from homeostat.clustering.resources.cloud import ClusteringResourceClouds
 from homeostat.composition.worker_process import reaching
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker

@@ -20,10 +20,10 @@ from schemathesis.schemas import BaseSchema
 from docs import api_pages
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
-from homeostat.api.clustering.context import PREFIX
-from homeostat.api.clustering.receivers import WEBHOOKS
-from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.orchestration.routers import ROUTERS
+from homeostat.clustering.wire.context import PREFIX
+from homeostat.clustering.wire.receivers import WEBHOOKS
+from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
 from tests.wire import templates
 from tests.wire.clustering.lives import SERVER
 from tests.wire.running import Running, settled

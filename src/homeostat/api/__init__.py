@@ -7,7 +7,7 @@ From the outside in:
 - `hidden_addresses`: redaction for readers; `answer_limit`: the size limit of answers
 - `dashboard`: the files of the dashboard
 - `cloudformation`: the CloudFormation API
-- `orchestration`: the Orchestration API v1; `clustering`: the Clustering API v1
+- `orchestration`: the Orchestration API v1
 - `context`: what a route handler works with
 - `access`: authentication and authorization; `policy_text`: the rules as text
 - `http`: connections, bodies, limits, responses

@@ -20,9 +20,6 @@ from homeostat.api.answer_limit import AnswerLimit
 from homeostat.api.cloudformation import routes as cloudformation
 from homeostat.api.cloudformation import signed_urls
 from homeostat.api.cloudformation.authentication import Authenticator, Ec2
-from homeostat.api.clustering.about import add_versions
-from homeostat.api.clustering.receivers import WEBHOOKS
-from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.context import Service
 from homeostat.api.hidden_addresses import HiddenAddresses
 from homeostat.api.http import faults
@@ -51,12 +48,15 @@ from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
+from homeostat.clustering.service.services import Clustering
+from homeostat.clustering.wire.about import add_versions
+from homeostat.clustering.wire.receivers import WEBHOOKS
+from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
 from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
 from homeostat.services.actions import StackActions
-from homeostat.services.clusters.services import Clustering
 from homeostat.services.graphs import Graphs
 from homeostat.services.snapshots import Snapshots
 from homeostat.services.stacks import StackService

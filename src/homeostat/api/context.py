@@ -23,6 +23,7 @@ from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
+from homeostat.clustering.service.services import Clustering
 from homeostat.convergence.rollouts.engine import RolloutEngine
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
@@ -30,7 +31,6 @@ from homeostat.model.caller import Caller
 from homeostat.model.errors import stack_not_found
 from homeostat.services import typed
 from homeostat.services.actions import StackActions
-from homeostat.services.clusters.services import Clustering
 from homeostat.services.graphs import Graphs
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.snapshots import Snapshots

@@ -9,8 +9,8 @@ from oslo_policy.policy import RuleDefault
 
 from homeostat.api.access import rules
 from homeostat.api.access.policy import rule_of
-from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.orchestration.routers import ROUTERS
+from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
 
 HEAD = """\
 # Who may do what. Every line shows a default; take the comment away to change it.

@@ -2,7 +2,6 @@
 
 - `cloud`: the records of a project behind the port of a cloud
 - `kinds`: software configs, deployments, wait conditions and the other kinds of records
-- `clustering`: clusters, nodes, profiles, policies and receivers of templates
 - `sessions`: transactions on records, their ids, keys and signed addresses
 - `addresses`: access keys and ARNs
 - `signals`: signals from servers and users; `inbox`: signals for handles and deployments; `signal_queues`: signals from

@@ -1,18 +1,12 @@
-"""Clusters: profiles, policies and nodes, and the decisions about them, in the words of the Clustering API. Pure.
+"""The Clustering API: profiles, policies, clusters, nodes, receivers and actions, as a Senlin has them.
 
-- `specs`: the checked form of `{type, version, properties}`, and descriptions of types on the wire
-- `profiles`: types of profiles, and their translation; `server_profile`, `stack_profile`: the two types;
-  `definitions`: their common parts; `adopted`: profiles of existing servers
-- `policies`: types of policies, their order, and their fit to clusters; `policy_types`: the schemas
-- `health_policy`, `health_forms`: the health policy; `placeholders`: facts about a node in its URLs and parameters;
-  `health_urls`: URLs with a fixed host; `health_data`: the health policy in bindings
-- `attached`: attached policies; `arrangement`: their resources in the stack of a cluster; `affinity`: server groups;
-  `load_balancing`: load balancers
-- `sizes`: limits, resizes and scaling
-- `choices`: choices among nodes and places; `placement`: these choices under all policies of a cluster
-- `hooks`: lifecycle hooks of deletion policies
-- `requests`: operations and recoveries of nodes
-- `origins`: the original definitions of moved nodes
-- `states`: status words, their reasons, and the names of actions
-- `names`: names and ids of nodes
+From the outside in:
+
+- `wire`: routes, bodies and answers
+- `resources`: the same for resources of templates, behind the port of a cloud
+- `service`: what requests do
+- `store`: rows
+- `decisions`: decisions, which are pure
+
+A cluster is a stack: its members come and go by revisions, as those of any group.
 """

@@ -37,11 +37,11 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
         other regions, the service's own records, plug-ins and installed clouds.
     """
     from homeostat.builtin.cloud import Records
-    from homeostat.builtin.clustering.cloud import ClusteringResourceClouds
     from homeostat.builtin.server_agents import ServerAgents
     from homeostat.clock import Entropy
     from homeostat.clouds.combined import JoinedCloud
     from homeostat.clouds.installed import installed_clouds
+    from homeostat.clustering.resources.cloud import ClusteringResourceClouds
     from homeostat.plugins.cloud import PluginClouds
     from homeostat.plugins.loading import classes
 

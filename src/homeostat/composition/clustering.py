@@ -7,9 +7,9 @@ from homeostat.cli.settings import ServiceSettings
 from homeostat.composition.access import makes_users, policy
 
 if TYPE_CHECKING:
-    from homeostat.builtin.clustering.port import ClusteringApi
     from homeostat.clouds.outbound import Rules
     from homeostat.clouds.port import Clouds
+    from homeostat.clustering.resources.api import ClusteringResources
     from homeostat.notifications.sinks import Sinks
     from homeostat.services.quotas import Quotas
     from homeostat.store.database import Database
@@ -41,7 +41,7 @@ def clustering(
     url: str,
     fetching: "Rules",
     shared: "SharedEnvironment",
-) -> "ClusteringApi":
+) -> "ClusteringResources":
     """Return what the Clustering API does for resources of templates.
 
     Args:
@@ -55,9 +55,9 @@ def clustering(
     Raises:
         Usage: The policy file is wrong.
     """
-    from homeostat.api.clustering.things.api import ClusteringResources
     from homeostat.clock import Entropy
     from homeostat.clouds.outbound import Outbound
+    from homeostat.clustering.resources.api import ClusteringResources
     from homeostat.notifications.sinks import Sinks, installed_sinks
     from homeostat.services.pipeline.prerequisites import Prerequisites
     from homeostat.services.stacks import StackService
@@ -87,7 +87,7 @@ def lifecycle_hooks(
         shared: The environment that the operator gives all stacks.
     """
     from homeostat.clock import Entropy
-    from homeostat.services.clusters.services import Clustering
+    from homeostat.clustering.service.services import Clustering
     from homeostat.services.stacks import StackService
 
     services = Clustering(db, StackService(db, Entropy(), quotas(settings), sinks=sinks, shared=shared))

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.clustering.health_policy import health_policy
-from homeostat.clustering.policies import stored_policy
+from homeostat.clustering.decisions.health_policy import health_policy
+from homeostat.clustering.decisions.policies import stored_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import NodeNames, ShardHealth

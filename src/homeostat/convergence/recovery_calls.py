@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Answer, Cloud, Operation
-from homeostat.clustering.placeholders import expanded, expanded_url
+from homeostat.clustering.decisions.placeholders import expanded, expanded_url
 from homeostat.convergence.fair_turns import FairTurns
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 from homeostat.model.health_policy import ActionType, RecoveryAction

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.clustering.names import replacements
+from homeostat.clustering.decisions.names import replacements
 from homeostat.desired.compiling import Definitions, parsed_template
 from homeostat.desired.implied import needs_facade, with_facade, with_policy
 from homeostat.model.desired import Definition

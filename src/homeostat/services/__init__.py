@@ -7,7 +7,6 @@
 - `transfer`, `documents`: stacks adopted from, and exported to, another service; `adoption_looks`, `adoption_preview`:
   previews of adoptions
 - `listed_groups`: updates of groups by a list of their members
-- `clusters`: the Clustering API
 - `quotas`: the operator's limits
 - `graphs`, `typed`, `tags`: lookups that several of these need; `client_check`: disconnected clients
 """

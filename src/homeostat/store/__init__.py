@@ -3,7 +3,6 @@
 - `schema`: the tables; `database`: connections, transactions and dialects; `events`: the log of state changes
 - `stacks`: stacks, their revisions, locks and snapshots, and the queries of the APIs
 - `shards`: ownership of shards, their rows, and the observed state of those rows
-- `clusters`: clusters and nodes, for the Clustering API
 - `builtin`: records of the resources that the service provides itself
 - `operation`: workers, health, periodic work, purging; `requesters`: the senders of requests
 - `encryption`: encrypted cells and their keys

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.profiles import check_profile
-from homeostat.clustering.specs import Spec
+from homeostat.clustering.decisions.profiles import check_profile
+from homeostat.clustering.decisions.specs import Spec
+from homeostat.clustering.service.stack_texts import OWN_MAX, ClusterFacts, OwnNode, stack_text
 from homeostat.model.errors import Rejected
-from homeostat.services.clusters.stack_texts import OWN_MAX, ClusterFacts, OwnNode, stack_text
 
 
 def profile(**properties: Any) -> Spec:

@@ -8,9 +8,9 @@ from fastapi.routing import APIRoute
 from tests.unit.api.neighbours import OTHER, OWN
 from tests.unit.api.test_matrix import World
 
-from homeostat.api.clustering.context import PREFIX
-from homeostat.api.clustering.routers import ROUTERS
 from homeostat.api.http.heavy_requests import HeavyRequests
+from homeostat.clustering.wire.context import PREFIX
+from homeostat.clustering.wire.routers import ROUTERS
 from homeostat.store import events
 
 PROFILE = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}

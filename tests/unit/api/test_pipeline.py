@@ -21,7 +21,7 @@ from homeostat.services.pipeline.request import StackRequest
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 STAGES = re.findall(r"^\| \d \w+ \| `([\w.]+)` \|", PAGE, re.MULTILINE)
-CLIMBS_MAX = 10
+CLIMBS_MAX = 12
 INNER = {
     "heat_template_version": "2021-04-16",
     "parameters": {"name": {"type": "string"}},
@@ -42,21 +42,11 @@ TEMPLATE = {
 FILES = {"inner.yaml": json.dumps(INNER)}
 
 
-def _layers() -> Iterator[str]:
-    """Yield the packages and modules from the outside in, by the contracts of import-linter."""
+def _layers() -> list[str]:
+    """Return the packages and modules from the outside in, by the contract of import-linter."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    inside = {each["containers"][0]: each["layers"] for each in contracts if "layers" in each and "containers" in each}
-
-    def below(package: str) -> Iterator[str]:
-        for layer in inside.get(package, ()):
-            yield "|".join(f"{package}.{name.strip()}" for name in layer.split("|"))
-
-    for layer in below("homeostat"):
-        if "homeostat.api" not in layer.split("|"):
-            yield layer
-            continue
-        yield layer.replace("homeostat.api|", "")
-        yield from below("homeostat.api")
+    (layers,) = (each["layers"] for each in contracts if each["name"] == "layers")
+    return ["|".join(f"homeostat.{name.strip()}" for name in layer.split("|")) for layer in layers]
 
 
 RANKS = {name: rank for rank, layer in enumerate(_layers()) for name in layer.split("|")}

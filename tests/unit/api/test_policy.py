@@ -14,9 +14,9 @@ from homeostat.api.access import rules
 from homeostat.api.access.auth import with_implied
 from homeostat.api.access.enforcer import Policy, read_policy
 from homeostat.api.access.policy import rule_of
-from homeostat.api.clustering.routers import ROUTERS as CLUSTERING
 from homeostat.api.orchestration.routers import ROUTERS
 from homeostat.api.policy_text import list_rules
+from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
 from homeostat.model.caller import STACK_USER as SERVER_ROLE
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.definitions import Definition
-from homeostat.clustering.profiles import Terms, check_profile, node_metadata
+from homeostat.clustering.decisions.definitions import Definition
+from homeostat.clustering.decisions.profiles import Terms, check_profile, node_metadata
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import type_of

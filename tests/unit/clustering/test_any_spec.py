@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.unit.clustering.profile_cases import IDENTITY, TERMS, device, server, stack
 
-from homeostat.clustering import choices, sizes
-from homeostat.clustering.health_policy import HEALTH, health_policy, recover_data
-from homeostat.clustering.policies import attach_problem, binding_data, check_policy
-from homeostat.clustering.profiles import (
+from homeostat.clustering.decisions import choices, sizes
+from homeostat.clustering.decisions.health_policy import HEALTH, health_policy, recover_data
+from homeostat.clustering.decisions.policies import attach_problem, binding_data, check_policy
+from homeostat.clustering.decisions.profiles import (
     SERVER_PROFILE,
     STACK_PROFILE,
     changes,
@@ -21,7 +21,7 @@ from homeostat.clustering.profiles import (
     check_profile,
     define,
 )
-from homeostat.clustering.specs import Spec
+from homeostat.clustering.decisions.specs import Spec
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import type_of
 from homeostat.templates import compile_template

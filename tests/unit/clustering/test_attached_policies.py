@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering import affinity, arrangement, load_balancing, placement
-from homeostat.clustering.attached import Attached
-from homeostat.clustering.choices import NodeFacts, Place
-from homeostat.clustering.load_balancing import DRAIN_S, NUMBERS_END
-from homeostat.clustering.placement import Rules
-from homeostat.clustering.policies import attach_problem, check_policy
-from homeostat.clustering.sizes import last_operation
+from homeostat.clustering.decisions import affinity, arrangement, load_balancing, placement
+from homeostat.clustering.decisions.attached import Attached
+from homeostat.clustering.decisions.choices import NodeFacts, Place
+from homeostat.clustering.decisions.load_balancing import DRAIN_S, NUMBERS_END
+from homeostat.clustering.decisions.placement import Rules
+from homeostat.clustering.decisions.policies import attach_problem, check_policy
+from homeostat.clustering.decisions.sizes import last_operation
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import resource_type
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.choices import (
+from homeostat.clustering.decisions.choices import (
     BatchRule,
     DeletionRule,
     NodeFacts,
@@ -19,7 +19,7 @@ from homeostat.clustering.choices import (
     victims,
     victims_by_place,
 )
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.decisions.policies import check_policy
 from homeostat.model.errors import Rejected
 
 

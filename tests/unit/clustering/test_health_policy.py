@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.health_policy import health_policy, recover_data
-from homeostat.clustering.policies import Intervals, attach_problem, binding_data, check_policy
+from homeostat.clustering.decisions.health_policy import health_policy, recover_data
+from homeostat.clustering.decisions.policies import Intervals, attach_problem, binding_data, check_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.health_policy import (
     ActionType,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from homeostat.clustering.hooks import RETRY_S, Next, message, next_step, settings, waiting
+from homeostat.clustering.decisions.hooks import RETRY_S, Next, message, next_step, settings, waiting
 
 QUEUE = {"type": "zaqar", "params": {"queue": "q", "url": ""}, "timeout": 60}
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from homeostat.clustering.names import node_id, node_name
+from homeostat.clustering.decisions.names import node_id, node_name
 
 SEED = "5bbac2f7-1111-4444-8888-000000000000"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.placeholders import expanded, expanded_url, needed_in, unknown_in
+from homeostat.clustering.decisions.placeholders import expanded, expanded_url, needed_in, unknown_in
 from homeostat.model.node_health import NodeNames
 
 NAMES = NodeNames("web 1/a", "n-1", "p-1", "10.0.0.5", "{nodeid}", "c-1")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.policies import (
+from homeostat.clustering.decisions.policies import (
     POLICY_TYPES,
     attach_problem,
     binding_data,

@@ -18,8 +18,8 @@ from tests.unit.clustering.profile_cases import (
     stack,
 )
 
-from homeostat.clustering.definitions import Definition
-from homeostat.clustering.profiles import (
+from homeostat.clustering.decisions.definitions import Definition
+from homeostat.clustering.decisions.profiles import (
     PROFILE_TYPES,
     SERVER_PROFILE,
     STACK_PROFILE,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.health_policy import recovery_inputs
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.decisions.health_policy import recovery_inputs
+from homeostat.clustering.decisions.policies import check_policy
 
 HOOK = {"name": "page", "type": "WEBHOOK", "params": {"url": "http://x"}}
 SOFT = {"name": "REBOOT", "params": {"type": "soft"}}

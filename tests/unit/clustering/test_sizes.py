@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.policies import check_policy
-from homeostat.clustering.sizes import (
+from homeostat.clustering.decisions.policies import check_policy
+from homeostat.clustering.decisions.sizes import (
     Adjustment,
     Direction,
     Resize,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.specs import Catalogue, Operation, SpecType, check_operation, resolved, value_of
+from homeostat.clustering.decisions.specs import Catalogue, Operation, SpecType, check_operation, resolved, value_of
 from homeostat.model.errors import Rejected
 from homeostat.resources.schema import (
     anything,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.clustering.profile_cases import TEMPLATE, TERMS, properties_of, refused, stack
 
-from homeostat.clustering.profiles import Terms, check_profile, define
+from homeostat.clustering.decisions.profiles import Terms, check_profile, define
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import type_of
 

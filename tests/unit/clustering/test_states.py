@@ -2,8 +2,8 @@
 
 import pytest
 
-from homeostat.clustering.sizes import Sizes
-from homeostat.clustering.states import (
+from homeostat.clustering.decisions.sizes import Sizes
+from homeostat.clustering.decisions.states import (
     FOR_RECEIVERS,
     ActionStatus,
     ClusterAction,

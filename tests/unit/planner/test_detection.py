@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from homeostat.clustering.health_policy import health_policy
-from homeostat.clustering.policies import stored_policy
+from homeostat.clustering.decisions.health_policy import health_policy
+from homeostat.clustering.decisions.policies import stored_policy
 from homeostat.convergence.health_checks.probes import Answer, judged
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import Detected, Finding, Look, NodeHealth, dump, load

@@ -21,8 +21,8 @@ from tests.unit.planner.worlds import (
     world,
 )
 
-from homeostat.clustering.health_policy import health_policy
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.decisions.health_policy import health_policy
+from homeostat.clustering.decisions.policies import check_policy
 from homeostat.model.budget import Limit
 from homeostat.model.desired import Definition
 from homeostat.model.health_policy import HealthPolicy, Mode

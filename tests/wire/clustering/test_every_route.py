@@ -9,10 +9,10 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from homeostat.api.clustering.cluster_actions import ACTIONS
-from homeostat.api.clustering.context import PREFIX
-from homeostat.api.clustering.receivers import WEBHOOKS
-from homeostat.api.clustering.routers import ROUTERS
+from homeostat.clustering.wire.cluster_actions import ACTIONS
+from homeostat.clustering.wire.context import PREFIX
+from homeostat.clustering.wire.receivers import WEBHOOKS
+from homeostat.clustering.wire.routers import ROUTERS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "clustering.md"
 ROUTES = {

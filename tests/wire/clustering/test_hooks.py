@@ -14,8 +14,8 @@ from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound, Rules
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import SimulatedCloud
+from homeostat.clustering.service.services import Clustering
 from homeostat.notifications.sinks import Sinks
-from homeostat.services.clusters.services import Clustering
 from homeostat.services.quotas import Quotas
 from homeostat.services.stacks import StackService
 from homeostat.store.database import Database

@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.services.clusters.message_receivers import Asked, asked_in
+from homeostat.clustering.service.message_receivers import Asked, asked_in
 from tests.waiting import until
 from tests.wire.clustering.lives import done, made, members
 from tests.wire.running import Running, database, serving

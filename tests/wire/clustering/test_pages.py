@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from homeostat.api.clustering import lists
+from homeostat.clustering.wire import lists
 
 SPEC = {"type": "os.nova.server", "version": "1.0", "properties": {"name": "n", "flavor": "m1.tiny", "image": "cirros"}}
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import RecordSession
 from homeostat.clouds.port import Creation
-from homeostat.clustering.health_policy import Intervals, health_policy, problem_on
-from homeostat.clustering.policies import check_policy
+from homeostat.clustering.decisions.health_policy import Intervals, health_policy, problem_on
+from homeostat.clustering.decisions.policies import check_policy
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.health_policy import DetectionType
 from homeostat.model.status import Action

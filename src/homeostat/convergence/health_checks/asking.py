@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from homeostat.clustering.placeholders import expanded_url, missing_in
+from homeostat.clustering.decisions.placeholders import expanded_url, missing_in
 from homeostat.convergence.health_checks import probes
 from homeostat.convergence.health_checks.probes import UNASKED, Get, Probe, lacks_page, says_nothing
 from homeostat.convergence.health_facts import node_names

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from homeostat.clustering.store import node_views
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -19,7 +20,6 @@ from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.nested import DEFINED, STACK, TemplateResource
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.builtin import records
-from homeostat.store.clusters import node_views
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from homeostat.clustering.health_policy import Intervals
+from homeostat.clustering.decisions.health_policy import Intervals
 from homeostat.desired.compiling import attributes_of, compile_desired, registry_of, template_of
 from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from homeostat.clustering import health_policy
-from homeostat.clustering.health_policy import Intervals
-from homeostat.clustering.health_urls import fixed_hosts
-from homeostat.clustering.policies import POLICY_TYPES, check_policy, stored_policy
-from homeostat.clustering.profiles import PROFILE_TYPES, check_profile
-from homeostat.clustering.sizes import new_sizes
-from homeostat.clustering.specs import Catalogue, Spec, spec_of_template
+from homeostat.clustering.decisions import health_policy
+from homeostat.clustering.decisions.health_policy import Intervals
+from homeostat.clustering.decisions.health_urls import fixed_hosts
+from homeostat.clustering.decisions.policies import POLICY_TYPES, check_policy, stored_policy
+from homeostat.clustering.decisions.profiles import PROFILE_TYPES, check_profile
+from homeostat.clustering.decisions.sizes import new_sizes
+from homeostat.clustering.decisions.specs import Catalogue, Spec, spec_of_template
 from homeostat.model.errors import Rejected, invalid
 from homeostat.resources.base import ResourceType
 from homeostat.resources.custom_constraints import Path

@@ -208,7 +208,7 @@ action = Table(
 Columns:
     stack_id: The stack of which it began a revision; NULL for what was done at once.
     begun_after: The number of the event of that stack with which it began: the next one of the stack's own says how
-        it ended (`store.clusters.actions`).
+        it ended (`clustering.store.actions`).
     status: As long as it is RUNNING, the events say how it is.
     data: Of one that waits for others, `{"waits_for": [their ids]}`; of one that waits before a node goes,
         `{"parent": id, "hook": {...}}` (`clustering.hooks`); `{"cancelled": true}` once it is to be cancelled.

@@ -26,13 +26,13 @@ from sqlalchemy import (
     update,
 )
 
+from homeostat.clustering.decisions.states import OPEN
 from homeostat.model.marks import Marks
 from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, StartedRecovery
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
 from homeostat.store import schema
-from homeostat.store.clusters.actions import OPEN
 from homeostat.store.database import Database
 from homeostat.store.shards.shards import is_any_of, is_checked
 from homeostat.store.sql import lock_order, notices, typed

@@ -1,0 +1,119 @@
+"""The Clustering API for resources of templates."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, Connection, Row, select
+
+from homeostat.api.access.enforcer import Policy
+from homeostat.clustering.decisions.policies import POLICY_TYPES
+from homeostat.clustering.decisions.profiles import PROFILE_TYPES
+from homeostat.clustering.decisions.specs import Catalogue
+from homeostat.clustering.resources.asking import ThingContext
+from homeostat.clustering.resources.clusters import Clusters
+from homeostat.clustering.resources.nodes import Nodes
+from homeostat.clustering.resources.receivers import Receivers
+from homeostat.clustering.resources.records import Fields, RecordWriter, Requester
+from homeostat.clustering.resources.specs import Policies, Profiles
+from homeostat.clustering.service.services import Clustering
+from homeostat.clustering.store import listing, living
+from homeostat.clustering.store.tokens import TABLES
+from homeostat.clustering.wire.context import PREFIX
+from homeostat.model.errors import Rejected
+from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
+from homeostat.services.stacks import StackService
+from homeostat.store.database import Database
+
+CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "cluster_policy_type": POLICY_TYPES}
+
+
+class ResourceHandler(Protocol):
+    """Things of one kind; for the methods see `ClusteringResources`."""
+
+    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> Mapping[str, Fields]: ...
+
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None: ...
+
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None: ...
+
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None: ...
+
+    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None: ...
+
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None: ...
+
+
+class ClusteringResources:
+    """What the Clustering API does for resources of templates.
+
+    Each method acts on behalf of a requester, as a request of that user would, and is refused what such a request is.
+    Errors of all methods: Rejected, Transient.
+
+    Args:
+        db: The database.
+        stack_service: The write path of stacks.
+        url: Where servers and alarms reach the service.
+        policy: The access rules; None where every user may do everything.
+    """
+
+    def __init__(self, db: Database, stack_service: StackService, url: str, policy: Policy | None) -> None:
+        self._db = db
+        services = Clustering(db, stack_service)
+        base = f"{url.rstrip('/')}{PREFIX}/v1"
+        quotas = stack_service.quotas
+        context = ThingContext(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
+        self._sorts: Mapping[str, ResourceHandler] = {
+            PROFILE: Profiles(context),
+            POLICY: Policies(context),
+            CLUSTER: Clusters(context),
+            NODE: Nodes(context),
+            RECEIVER: Receivers(context),
+        }
+        self._living: Mapping[str, Sequence[ColumnElement[bool]]] = {
+            CLUSTER: (living.is_living_cluster(),),
+            NODE: (living.is_living_node(),),
+            RECEIVER: (living.is_living_receiver(),),
+        }
+
+    def look(self, kind: str, project: str, ids: Sequence[str]) -> Mapping[str, Fields]:
+        """Return the objects of those of these things that exist, by id."""
+        table = TABLES[kind]
+        mine = (table.c.id.in_(ids), table.c.project == project, *self._living.get(kind, ()))
+        with self._db.read() as tx:
+            return self._sorts[kind].look(tx, project, tx.execute(select(table).where(*mine)).all())
+
+    def find(self, kind: str, project: str, name: str) -> str | None:
+        """Return the id of the thing, or of the type, that a user calls so; None if there is none.
+
+        Raises:
+            Rejected: MultipleChoices.
+        """
+        if kind in CATALOGUES:
+            try:
+                CATALOGUES[kind].find(name)
+            except Rejected:
+                return None
+            return name
+        with self._db.read() as tx:
+            row = listing.find(tx, TABLES[kind], project, name, *self._living.get(kind, ()))
+        return row.id if row is not None else None
+
+    def make(self, kind: str, by: Requester, spec: Fields, keep: RecordWriter) -> None:
+        """Make a thing."""
+        self._sorts[kind].make(by, spec, keep)
+
+    def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
+        """Bring a thing to a spec. It may be called again with the same spec: what is done is not done again."""
+        self._sorts[kind].change(by, id, spec, before, keep)
+
+    def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
+        """Let a thing that is there be that of a resource, as it is."""
+        self._sorts[kind].take_over(by, id, spec, keep)
+
+    def operate(self, kind: str, by: Requester, id: str, verb: str, before: Fields) -> None:
+        """Carry out an operation on a thing. Raise Rejected: NotSupported for one that its kind does not have."""
+        self._sorts[kind].operate(by, id, verb, before)
+
+    def remove(self, kind: str, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+        """Delete a thing, or begin to, and call `forget` in the transaction that does so."""
+        self._sorts[kind].remove(by, id, before, forget)

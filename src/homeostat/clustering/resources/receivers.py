@@ -1,0 +1,47 @@
+"""Receivers of templates."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from homeostat.clustering.resources.asking import ThingContext
+from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
+from homeostat.clustering.resources.specs import unknown
+from homeostat.clustering.wire import receivers, views
+from homeostat.clustering.wire.bodies import read
+
+
+class Receivers:
+    """Receivers of templates."""
+
+    def __init__(self, context: ThingContext) -> None:
+        self._context = context
+        self._service = context.services.receivers
+
+    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
+        shown = (views.receiver(row, self._context.base, acts=True) for row in rows)
+        return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
+
+    def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
+        given = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
+        params, actor = (given.get(name, {}) for name in ("params", "actor"))
+        asking, name, cluster = self._context.asking(by), given["name"], given["cluster_id"]
+
+        def also(tx: Connection, id: str) -> None:
+            keep(tx, ResourceRecord(id))
+
+        self._service.create(asking, name, cluster, given["action"], params, actor, also)
+
+    def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
+        """Leave it as it is: nothing of a receiver changes in place."""
+
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
+        with self._context.db.write() as tx:
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.asking(by), id).id))
+
+    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
+        raise unknown(verb)
+
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+        self._service.delete(self._context.asking(by), id, also=lambda tx, _: forget(tx))

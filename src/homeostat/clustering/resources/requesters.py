@@ -1,0 +1,33 @@
+"""On whose behalf clusters of templates are made."""
+
+from sqlalchemy import Connection
+
+from homeostat.clock import Entropy
+from homeostat.clustering.resources.records import Requester
+from homeostat.identity.descent import depth_of
+from homeostat.store.builtin import stored_trusts
+from homeostat.store.builtin.records import Owner
+from homeostat.store.stacks import stacks
+
+
+def requester_of(tx: Connection, project: str, owner: Owner | None) -> Requester:
+    """Return on whose behalf the thing of a resource is made or changed: that of the user of its stack."""
+    root_id = _root_of(tx, owner)
+    root = stacks.get(tx, root_id) if root_id else None
+    if root is None or owner is None:
+        return Requester(project)
+    trust = stored_trusts.current(tx, root_id)
+    return Requester(project, root.owner, trust.user_id if trust is not None else "", depth_of(tx, owner))
+
+
+def share_trust(tx: Connection, owner: Owner | None, stack_id: str, entropy: Entropy, now: float) -> None:
+    """Let the stack of a cluster use the trust by which the service acts for the stack that it was made for."""
+    root_id = _root_of(tx, owner)
+    trust = stored_trusts.current(tx, root_id) if root_id else None
+    if trust is not None and trust.state == stored_trusts.GOOD:
+        stored_trusts.share(tx, trust, stack_id, entropy.stack_id(), now)
+
+
+def _root_of(tx: Connection, owner: Owner | None) -> str:
+    stack = stacks.get(tx, owner.stack_id) if owner is not None else None
+    return str(stack.root_id) if stack is not None else ""

@@ -1,0 +1,101 @@
+"""Stacks that exist already, and become nodes: the profile that such a stack has, and whether it can become one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
+
+from homeostat.clustering.decisions.stack_profile import STACK_TYPE
+from homeostat.clustering.service.message_receivers import STACK
+from homeostat.desired.compiling import compile_desired
+from homeostat.model.desired import Identity
+from homeostat.model.errors import Rejected
+from homeostat.model.status import Status
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.stacks import locks, revisions, stacks
+
+LEVELS = 2
+"""Levels of nesting that are around the stack that a node is."""
+SECTIONS = ("parameters", "parameter_defaults", "resource_registry", "encrypted_param_names")
+"""Sections of an environment that a profile has."""
+
+
+def find(tx: Connection, project: str, identity: str, depth_max: int) -> Row[Any]:
+    """Return the row of a stack that can become a node.
+
+    Args:
+        tx: A consistent read.
+        project: The project.
+        identity: Its id or name.
+        depth_max: Levels of nested stacks.
+
+    Raises:
+        Rejected: ResourceNotFound; BadRequest: it cannot become a node, and why.
+    """
+    row = stacks.find(tx, project, identity)
+    if row is None or row.deleted_at is not None or row.project != project:
+        raise Rejected("ResourceNotFound", f"The stack '{identity}' could not be found.")
+    problem = _problem(tx, row, depth_max)
+    if problem:
+        raise Rejected("BadRequest", f"The stack '{row.name}' cannot become a node: {problem}.")
+    return row
+
+
+def _problem(tx: Connection, row: Row[Any], depth_max: int) -> str:
+    if row.parent_id is not None:
+        return "it is a part of another stack"
+    if row.status != Status.COMPLETE or row.complete_revision != row.revision or row.suspended:
+        return f"it is {row.action}_{row.status}, and has to be complete"
+    if tx.execute(select(_is_of_clustering(row))).scalar_one() or row.id in _of_receivers(tx, row.project):
+        return "it is that of a cluster, a node or a receiver"
+    deepest = select(func.max(schema.stack.c.depth)).where(schema.stack.c.id.in_(stacks.tree_of(row.id)))
+    if tx.execute(deepest).scalar_one() + LEVELS > depth_max:
+        return f"it is nested too deeply: at most {depth_max} levels are allowed, with the {LEVELS} around it"
+    return ""
+
+
+def _is_of_clustering(row: Row[Any]) -> ColumnElement[bool]:
+    cluster, node = schema.cluster, schema.node
+    return or_(exists().where(cluster.c.id == row.id), exists().where(node.c.stack_id == row.id))
+
+
+def _of_receivers(tx: Connection, project: str) -> set[str]:
+    receiver = schema.receiver
+    mine = (receiver.c.project == project, receiver.c.type == "message")
+    return {channel[STACK] for channel in tx.execute(select(receiver.c.channel).where(*mine)).scalars()}
+
+
+def stack_spec(tx: Connection, row: Row[Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a profile from which stacks like this one are made.
+
+    Raises:
+        Rejected: BadRequest: it has values that must not be shown, which a profile would show.
+    """
+    desired = revisions.desired_of(tx, row.id, row.revision)
+    compiled = compile_desired(desired, Identity(row.id, row.name, row.project), strict=False)
+    hidden = sorted(name for name, each in compiled.parameters.items() if each.schema.hidden)
+    if hidden:
+        listed = ", ".join(hidden)
+        message = f"its parameters {listed} are hidden, and a profile would show their values"
+        raise Rejected("BadRequest", f"The stack '{row.name}' cannot become a node: {message}.")
+    properties: dict[str, Any] = {
+        "template": dict(desired.template),
+        "parameters": dict(desired.parameters),
+        "files": dict(desired.files),
+        "environment": {name: desired.environment[name] for name in SECTIONS if desired.environment.get(name)},
+    }
+    if row.timeout_mins:
+        properties["timeout"] = row.timeout_mins
+    return {"type": STACK_TYPE.name, "version": "1.0", "properties": {**properties, **overrides}}
+
+
+def lock(db: Database, tx: Connection, seen: Row[Any]) -> None:
+    """Lock a stack that becomes a node, as the first one of a transaction.
+
+    Raises:
+        Rejected: ActionConflict: it has changed since it was seen; StackLocked.
+    """
+    row = locks.changeable(db, tx, seen.id)
+    if (row.revision, row.status, row.parent_id) != (seen.revision, seen.status, seen.parent_id):
+        raise Rejected("ActionConflict", f"The stack '{seen.name}' is being changed: try again.")

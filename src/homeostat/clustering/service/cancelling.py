@@ -1,0 +1,65 @@
+"""Actions that are cancelled: what they have begun stops, and stays as it is."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from homeostat.clustering.decisions.states import CANCELLED, OPEN, ActionStatus
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.clustering.store import actions, listing, requests, waiting_actions
+from homeostat.model.errors import Rejected
+from homeostat.model.stack_actions import CANCELLABLE
+from homeostat.model.status import Status
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.stacks import cancellation, locks
+
+_action = schema.action
+
+
+class ActionService:
+    """Cancels actions."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def cancel(self, asking: RequestScope, identity: str, *, force: bool) -> None:
+        """Cancel an action: its stack goes no further, what waits does not go on.
+
+        Args:
+            asking: Who asks.
+            identity: Id, name or the beginning of the id of the action.
+            force: Say that it is cancelled at once; otherwise it says so once its stack does.
+
+        Raises:
+            Rejected: ResourceNotFound; ActionImmutable: it has ended; FeatureNotSupported: it cannot be cancelled, such
+                as a deletion; StackLocked.
+        """
+        with self._db.write() as tx:
+            row = listing.get(tx, _action, asking.reach, identity)
+            stack = locks.changeable(self._db, tx, row.stack_id) if row.status == ActionStatus.RUNNING else None
+            row = tx.execute(select(_action).where(_action.c.id == row.id)).one()
+            end, now = actions.end_of(tx, row), self._db.now_of(tx)
+            status = end.status if end is not None else row.status
+            if ActionStatus(status).is_final:
+                wanted = ", ".join(OPEN)
+                message = f"is in status ({status}) while expected status must be one of ({wanted})."
+                raise Rejected("ActionImmutable", f"Action ({row.id[:8]}) {message}")
+            if stack is None:
+                waiting_actions.cancel(tx, [row], now)
+                return
+            self._stop(tx, row, stack, now, force=force)
+
+    def _stop(self, tx: Connection, row: Row[Any], stack: Row[Any], now: float, *, force: bool) -> None:
+        if row.action in requests.REQUESTS and "nodes" in row.data:
+            message = f"The action {row.action} cannot be cancelled: what was asked of its nodes goes on."
+            raise Rejected("FeatureNotSupported", message)
+        if stack.action not in CANCELLABLE:
+            message = f"The action {row.action} cannot be cancelled: its stack goes through {stack.action}."
+            raise Rejected("FeatureNotSupported", message)
+        ended: dict[str, Any] = {"data": {**row.data, actions.CANCELLED: True}, "updated_at": now}
+        if force:
+            ended |= {"status": ActionStatus.CANCELLED, "status_reason": CANCELLED, "end_time": now}
+        tx.execute(update(_action).where(_action.c.id == row.id).values(**ended))
+        if stack.status == Status.IN_PROGRESS:
+            cancellation.cancel(self._db, tx, stack, now)

@@ -1,0 +1,494 @@
+"""Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
+
+from homeostat.clustering.decisions import arrangement, states
+from homeostat.clustering.decisions.attached import Attached, PolicyResources
+from homeostat.clustering.decisions.names import node_id, node_name
+from homeostat.clustering.decisions.placement import Placement
+from homeostat.clustering.decisions.policies import ONE_REGION
+from homeostat.clustering.decisions.profiles import check_profile, check_same_type, region_of
+from homeostat.clustering.decisions.specs import Spec
+from homeostat.clustering.decisions.states import ClusterAction
+from homeostat.clustering.service import attached_policies, node_rows
+from homeostat.clustering.service.hook_waits import add_waiting
+from homeostat.clustering.service.membership_moves import Mover, Moving, moved, own_node
+from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange, Outdated, StartedAction
+from homeostat.clustering.service.quotas import check_room, with_size
+from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, request_of
+from homeostat.clustering.service.stack_texts import ClusterFacts, stack_text
+from homeostat.clustering.store import actions, bindings, listing, living, waiting_actions
+from homeostat.clustering.store.actions import NewAction
+from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import CheckTypes
+from homeostat.services.pipeline.storing import Also, nothing_more
+from homeostat.services.stacks import StackService
+from homeostat.store import schema
+from homeostat.store.database import Database, row_lock
+from homeostat.store.stacks import action_begin, locks, stacks
+
+NAME_FORMAT = "node.name.format"
+"""Key, in the config of a cluster, of the format of the names of its nodes."""
+_cluster = schema.cluster
+_node = schema.node
+
+
+class ClusterService:
+    """Makes, changes and deletes clusters."""
+
+    def __init__(self, db: Database, stack_service: StackService) -> None:
+        self._db = db
+        self._stacks = stack_service
+        self._mover = Mover(db, stack_service)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+        """Return a cluster by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        return listing.get(tx, _cluster, asking.reach, identity, living.is_living_cluster())
+
+    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
+        return listing.page(tx, _cluster, wanted, living.is_living_cluster())
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        asking: RequestScope,
+        name: str,
+        profile: Row[Any],
+        sizes: Mapping[str, int],
+        timeout: int,
+        metadata: Mapping[str, Any],
+        config: Mapping[str, Any],
+        check_types: CheckTypes | None = None,
+        also: InTransaction = no_op,
+        policies: Sequence[Attached] = (),
+    ) -> StartedAction:
+        """Make a cluster.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            profile: Row of the profile of its nodes.
+            sizes: min_size, max_size and desired_capacity, checked.
+            timeout: Seconds that an action may take.
+            metadata: Of the user.
+            config: Of the user.
+            check_types: See `StackRequest`.
+            also: What is stored with it.
+            policies: Those that `also` attaches to it.
+
+        Raises:
+            Rejected: The profile does not fit the cloud any more; OverQuota.
+            Transient: A cloud does not answer.
+        """
+        identity = self._stacks.entropy.stack_id()
+        count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
+        spec, beside = check_profile(profile.spec), arrangement.policy_resources(policies)
+        _check_region(beside, [spec])
+        text = stack_text(ClusterFacts(identity, identity, form, spec, count, policy_resources=beside))
+        own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
+        more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
+        row = {"id": identity, **asking.owner, **own, **more}
+        begun: list[str] = []
+
+        def store(tx: Connection) -> None:
+            begun.append(self._store_new(tx, asking, row))
+            also(tx, identity)
+
+        self._stacks.create(
+            asking.project,
+            asking.caller.user,
+            _stack_name(name, identity),
+            request_of(text, timeout, check_types),
+            by=asking.caller,
+            stack_id=identity,
+            also=store,
+        )
+        return StartedAction(identity, begun[-1])
+
+    def _store_new(self, tx: Connection, asking: RequestScope, row: Mapping[str, Any]) -> str:
+        """Store the rows of a new cluster; return the id of its action.
+
+        Raises:
+            Rejected: OverQuota.
+        """
+        living.forget_gone(tx, asking.project)
+        check_room(tx, asking)
+        tx.execute(insert(_cluster).values(**with_size(tx, asking.project, row)))
+        self._add_nodes(tx, asking.owner, row, 1, row["desired_capacity"], row["init_at"])
+        tx.execute(update(schema.stack).where(schema.stack.c.id == row["id"]).values(exceptions=LEFT_ALONE))
+        return _begin(tx, asking, ClusterAction.CREATE, row["id"], row["timeout"], row["init_at"])
+
+    def _add_nodes(
+        self,
+        tx: Connection,
+        owner: Mapping[str, Any],
+        cluster: Mapping[str, Any],
+        first: int,
+        count: int,
+        now: float,
+        placements: Sequence[Placement] = (),
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        """Store the rows of new nodes; `more` are columns that differ from those of other nodes."""
+        form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
+        more = with_size(tx, owner["project"], more)
+        rows = [
+            {
+                "id": node_id(seed, index),
+                **owner,
+                "name": node_name(form, seed, index),
+                "cluster_id": seed,
+                "stack_id": seed,
+                "number": index - 1,
+                "profile_id": cluster["profile_id"],
+                "role": None,
+                "metadata": {},
+                "data": _placed(placements, index - first),
+                "own": False,
+                "tainted": False,
+                "leaving": False,
+                "init_at": now,
+                "size": 0,
+                **more,
+            }
+            for index in range(first, first + count)
+        ]
+        if rows:
+            tx.execute(insert(_node), rows)
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    def change(
+        self,
+        asking: RequestScope,
+        identity: str,
+        planner: ChangeBuilder,
+        check_types: CheckTypes | None = None,
+        also: InTransaction = no_op,
+    ) -> StartedAction:
+        """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
+
+        Args:
+            asking: Who asks.
+            identity: The cluster, as the user calls it.
+            planner: Says what to do.
+            check_types: See `StackRequest`.
+            also: What is stored with the change; it gets the id of what the change is about.
+
+        Raises:
+            Rejected: What the planner raises; ActionConflict where another action of the cluster goes on.
+            Transient: A cloud does not answer.
+        """
+        while True:
+            try:
+                return self._try_change(asking, identity, planner, check_types, also)
+            except Outdated:
+                continue
+
+    def _try_change(
+        self,
+        asking: RequestScope,
+        identity: str,
+        planner: ChangeBuilder,
+        check_types: CheckTypes | None,
+        with_it: InTransaction,
+    ) -> StartedAction:
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+            plan = planner(tx, cluster)
+            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
+            facts = self._facts(tx, cluster, plan)
+        begun: list[str] = []
+        target, moving = plan.target or cluster.id, None
+        if plan.at_once:
+            with self._db.write() as tx:
+                # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
+                if plan.policies is not None:
+                    stacks.for_update(self._db, tx, cluster.id)
+                begun.append(self._store(tx, asking, cluster, plan))
+                with_it(tx, target)
+            return StartedAction(target, begun[-1])
+        request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
+        with ExitStack() as held:
+            accept: Also = nothing_more
+            lock: Also = nothing_more
+            if plan.moves:
+                moving = self._mover.prepare(asking, cluster, plan, facts.form, check_types)
+                accept, lock = held.enter_context(self._mover.entrusted(asking, moving)), moving.lock
+
+            def also(tx: Connection) -> None:
+                begun.append(self._store(tx, asking, cluster, plan, moving))
+                accept(tx)
+                with_it(tx, target)
+
+            self._stacks.update(cluster.id, request, by=asking.caller, also=also, first=lock)
+        return StartedAction(target, begun[-1])
+
+    def _facts(self, tx: Connection, cluster: Row[Any], plan: ClusterChange) -> ClusterFacts:
+        profile = plan.columns.get("profile_id", cluster.profile_id)
+        spec = plan.spec or check_profile(_spec_of(tx, profile))
+        mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+        all_alike = bool(plan.nodes) and "profile_id" in (plan.nodes or {})
+        placed = _node.c.data != literal({}, _node.c.data.type)
+        differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
+        own, known = [], {profile: spec}
+        gone = {*plan.leaving, *(row.number for row in plan.released)}
+
+        def add(number: int, values: Mapping[str, Any]) -> None:
+            wanted = profile if all_alike else values["profile_id"]
+            if wanted not in known:
+                known[wanted] = check_profile(_spec_of(tx, wanted))
+            own.append(own_node(number, values, known[wanted]))
+
+        for row in tx.execute(select(_node).where(*mine, or_(differs, _node.c.id == plan.target))):
+            if row.number not in gone:
+                add(row.number, {**row._mapping, **(plan.one if row.id == plan.target else {})})
+        first = cluster.next_index - 1
+        for place in range(plan.added):
+            data = _placed(plan.placements, place)
+            if data or "profile_id" in plan.one:
+                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
+        for place, row in enumerate(plan.joining):
+            add(first + place, {**row._mapping, **moved(row, "")})
+        count = tx.execute(select(func.count()).where(*mine)).scalar_one()
+        count += plan.added + len(plan.joining) - len(gone)
+        form = str(cluster.config.get(NAME_FORMAT) or "")
+        # Until the group knows that they leave, each revision has to say so: else others would go in their place.
+        leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
+        removed = sorted({*gone, *tx.execute(leaving).scalars()})
+        policies = attached_policies.of_cluster(tx, cluster.id) if plan.policies is None else plan.policies.after
+        beside = arrangement.policy_resources(policies, leaving=bool(plan.leaving))
+        _check_region(beside, [*known.values()])
+        facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
+        return replace(facts, batches=plan.batches, policy_resources=beside)
+
+    def _store(
+        self, tx: Connection, asking: RequestScope, seen: Row[Any], plan: ClusterChange, moving: Moving | None = None
+    ) -> str:
+        """Store what a plan says beside the revision; return the id of the action.
+
+        Raises:
+            Outdated: The cluster has changed since.
+            Rejected: ActionConflict.
+        """
+        cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
+        if cluster is None or cluster != seen:
+            raise Outdated
+        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
+        now = self._db.now_of(tx)
+        living.forget_gone(tx, cluster.project)
+        if plan.policies is not None:
+            attached_policies.store(tx, cluster, plan.policies, now)
+        columns = {**plan.columns, **({} if plan.policies is not None or plan.failure else {"updated_at": now})}
+        if plan.added:
+            columns["next_index"] = cluster.next_index + plan.added
+            values = {**cluster._mapping, **columns}
+            owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
+            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.placements, plan.one)
+        node_rows.store_changes(tx, cluster.id, plan, now)
+        if moving is not None:
+            columns["next_index"] = cluster.next_index + len(moving.joining)
+            self._mover.move(tx, asking, moving)
+        if columns:
+            sized = with_size(tx, cluster.project, columns, cluster)
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**sized))
+        bindings.note_operations(tx, plan.cooled, now)
+        if plan.awaited:
+            if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
+                raise Outdated
+            return plan.awaited[0]
+        new = NewAction(
+            plan.action,
+            asking.action_name or plan.name,
+            plan.target or cluster.id,
+            cluster.id,
+            plan.inputs,
+            columns.get("timeout", cluster.timeout),
+            None if plan.at_once else cluster.id,
+            failure=plan.failure,
+        )
+        return add_waiting(tx, new, plan, asking.owner, now) if plan.hooked else actions.add(tx, new, asking.owner, now)
+
+    def delete(self, asking: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
+        """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
+
+        Raises:
+            Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced.
+        """
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+            if not force:
+                _check_idle(tx, cluster, identity)
+        begun: list[str] = []
+
+        def store(tx: Connection) -> None:
+            now = self._db.now_of(tx)
+            mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+            tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
+            waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
+            begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
+            also(tx, cluster.id)
+
+        self._stacks.delete(cluster.id, asking.caller, also=store)
+        if begun:
+            return StartedAction(cluster.id, begun[-1])
+        with self._db.read() as tx:  # its deletion goes on already
+            going_on = actions.going_on(tx, [cluster.id])
+        return StartedAction(cluster.id, going_on[-1].id if going_on else "")
+
+    def check(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
+        """Look at all nodes of a cluster, and tell which are not as they should be.
+
+        Raises:
+            Rejected: ResourceNotFound, ActionConflict.
+        """
+        with self._db.read() as tx:
+            cluster = self.get(tx, asking, identity)
+        with self._db.write() as tx:
+            stack = locks.changeable(self._db, tx, cluster.id)
+            check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.CHECK)
+            now = self._db.now_of(tx)
+            action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
+            return StartedAction(
+                cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs)
+            )
+
+    def set_metadata(
+        self, asking: RequestScope, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Change the metadata of a cluster, whatever goes on with it, and return them.
+
+        Raises:
+            Rejected: ResourceNotFound; what `change` raises.
+        """
+        with self._db.write() as tx:
+            cluster = self.get(tx, asking, identity)
+            before = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id))).one()
+            metadata = dict(change(before.metadata))
+            values = with_size(tx, cluster.project, {"metadata": metadata, "updated_at": self._db.now_of(tx)}, before)
+            tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
+        return metadata
+
+    # -- what plans are made of --------------------------------------------------------------------------------------
+
+    def update(
+        self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None
+    ) -> ClusterChange:
+        """Return the plan of an update.
+
+        Args:
+            tx: A consistent read.
+            cluster: Row of the cluster.
+            given: name, metadata, timeout, config; profile_only.
+            profile: Row of another profile.
+
+        Raises:
+            Rejected: BadRequest: another type of profile, or nothing to change.
+        """
+        columns = {name: given[name] for name in ("name", "metadata", "timeout", "config") if name in given}
+        columns = {name: value for name, value in columns.items() if getattr(cluster, name) != value}
+        spec = None
+        if profile is not None and profile.id != cluster.profile_id:
+            before = tx.execute(select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id))
+            check_same_type(before.scalar_one(), profile.type)
+            spec = check_profile(profile.spec)
+            columns["profile_id"] = profile.id
+        if not columns:
+            raise Rejected("BadRequest", "No property needs an update.")
+        inputs = {**{name: value for name, value in given.items() if name in columns}}
+        if profile is not None:
+            inputs["new_profile_id"] = profile.id
+        only = bool(given.get("profile_only"))
+        return ClusterChange(
+            ClusterAction.UPDATE,
+            states.action_name(ClusterAction.UPDATE, cluster.id),
+            inputs,
+            columns,
+            spec=spec,
+            at_once=spec is None or only,
+            nodes={"profile_id": profile.id} if spec is not None and profile is not None and not only else None,
+        )
+
+
+def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
+    """Check that nothing goes on beside a new action of a cluster or node.
+
+    Raises:
+        Rejected: ResourceIsLocked.
+    """
+    if going_on:
+        kind, listed = action.partition("_")[0].lower(), ", ".join(each.id for each in going_on)
+        message = f"{action} for {kind} '{target}' cannot be completed because it is already locked."
+        raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
+
+
+def conflicting_actions(going_on: Sequence[Row[Any]], plan: ClusterChange) -> list[Row[Any]]:
+    """Return what goes on in a cluster besides that which a plan goes on with."""
+    return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
+
+
+def _check_idle(tx: Connection, cluster: Row[Any], identity: str) -> None:
+    """Check that a cluster, which the user calls `identity`, may be deleted without force.
+
+    Raises:
+        Rejected: ActionInProgress.
+    """
+    for row in actions.going_on(tx, [cluster.id]):
+        start = states.cluster_at_start(row.action)
+        if start is not None and start[0] in states.BUSY_CLUSTER:
+            raise Rejected("ActionInProgress", f"The cluster '{identity}' is in status {start[0]}.")
+
+
+def _begin(
+    tx: Connection,
+    asking: RequestScope,
+    action: ClusterAction,
+    cluster_id: str,
+    timeout: int,
+    now: float,
+    inputs: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Store an action that has begun a revision of the stack of a cluster; return its id."""
+    name = asking.action_name or states.action_name(action, cluster_id)
+    new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
+    return actions.add(tx, new, asking.owner, now)
+
+
+def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:
+    """Check that no node which is behind a load balancer is in another region.
+
+    Raises:
+        Rejected: BadRequest.
+    """
+    region = next(filter(None, map(region_of, profiles)), "")
+    if beside.nodes and region:
+        raise Rejected("BadRequest", f"The nodes would be in the region {region}, and {ONE_REGION}.")
+
+
+def _placed(placements: Sequence[Placement], place: int) -> dict[str, Any]:
+    """Return the data of a node that is added."""
+    return {"placement": dict(placements[place])} if placements and placements[place] else {}
+
+
+def _spec_of(tx: Connection, profile_id: str) -> Any:
+    return tx.execute(select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)).scalar_one()
+
+
+def _stack_name(name: str, identity: str) -> str:
+    """Return the name of the stack of a cluster: names of stacks are unique, and begin with a letter."""
+    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in name)
+    return f"cluster-{plain[:200]}-{identity[:8]}"

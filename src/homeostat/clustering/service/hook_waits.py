@@ -1,0 +1,198 @@
+"""Lifecycle hooks: removal of nodes after a notification and its answer or timeout (ADR 0075).
+
+The progress is in rows, so another worker continues after a crash.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Row, select
+
+from homeostat.clustering.decisions import hooks
+from homeostat.clustering.decisions.hooks import Next
+from homeostat.clustering.decisions.states import ActionStatus, NodeAction, action_name
+from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange, StartedAction
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.clustering.store import actions, listing, node_views, waiting_actions
+from homeostat.clustering.store.actions import NewAction
+from homeostat.clustering.store.waiting_actions import HOOK, PARENT, WAITS_FOR
+from homeostat.model.caller import Caller
+from homeostat.model.errors import HomeostatError, Rejected
+from homeostat.notifications.sinks import Sinks
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+LOG = logging.getLogger(__name__)
+TAKEN_S = 30.0
+"""Time for which a worker owns an action while sending its message: longer than a send may take."""
+DUE_MAX = 100
+"""Actions of one round, at most."""
+CAUSE = "Derived Action with Lifecycle Hook"
+_node = schema.node
+
+
+class Clusters(Protocol):
+    """The operations of the service for clusters that hooks use."""
+
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]: ...
+
+    def change(self, asking: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
+
+
+def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
+    """Store a waiting action with a child action for each node to remove; return its id."""
+    parent = actions.new_id()
+    ids = {node_id: actions.new_id() for node_id in plan.hooked}
+    waits = replace(new, id=parent, status=ActionStatus.WAITING, data={WAITS_FOR: list(ids.values())})
+    actions.add(tx, waits, owner, now)
+    for node_id, notifies in plan.hooked.items():
+        hook = hooks.waiting(plan.hook or {}, now) if notifies else {}
+        one = NewAction(
+            NodeAction.DELETE,
+            action_name(NodeAction.DELETE, node_id),
+            node_id,
+            new.cluster_id,
+            {},
+            new.timeout,
+            cause=CAUSE,
+            status=ActionStatus.WAITING_LIFECYCLE_COMPLETION if notifies else ActionStatus.READY,
+            data={PARENT: parent, HOOK: hook},
+            due_at=now,
+            id=ids[node_id],
+        )
+        actions.add(tx, one, owner, now)
+    return parent
+
+
+class LifecycleHooks:
+    """Continues actions that wait for lifecycle hooks.
+
+    Args:
+        db: The database.
+        clusters: Changes clusters.
+    """
+
+    def __init__(self, db: Database, clusters: Clusters) -> None:
+        self._db = db
+        self._clusters = clusters
+
+    def complete(self, asking: RequestScope, identity: str, token: str) -> StartedAction:
+        """Release a node whose hook is complete; an action that does not wait stays unchanged.
+
+        Args:
+            asking: Who asks.
+            identity: Id or name of the cluster.
+            token: The `lifecycle_action_token` of the message.
+
+        Raises:
+            Rejected: ResourceNotFound: there is no such cluster or action.
+        """
+        with self._db.write() as tx:
+            cluster = self._clusters.get(tx, asking, identity)
+            row = listing.get(tx, schema.action, asking.reach, token, schema.action.c.cluster_id == cluster.id)
+            if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
+                waiting_actions.make_ready(tx, row, self._db.now_of(tx))
+        return StartedAction(cluster.id, row.id)
+
+    def tidier(self, sinks: Sinks) -> "HookWorker":
+        """Return the background task that runs due hooks; `sinks` send the messages."""
+        return HookWorker(self._db, self, sinks)
+
+    def release_nodes(self, cluster_id: str, owner: Row[Any]) -> None:
+        """Remove all nodes of a cluster whose hook has ended; `owner` is the action of one of them.
+
+        Raises:
+            Rejected: The cluster does not exist, or has a conflicting action.
+        """
+        caller = Caller(user=owner.user, project=owner.project, user_id=owner.user, domain=owner.domain)
+        self._clusters.change(RequestScope(caller, owner.project), cluster_id, self._leaving)
+
+    def _leaving(self, tx: Connection, cluster: Row[Any]) -> ClusterChange:
+        now = self._db.now_of(tx)
+        ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
+        mine = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
+        numbers = tx.execute(select(_node.c.number).where(_node.c.cluster_id == cluster.id, *mine)).scalars()
+        ids = tuple(row.id for row in ready)
+        if not ids:
+            raise Rejected("ActionConflict", "nothing waits any more")
+        name = action_name(NodeAction.DELETE, ids[0])
+        return ClusterChange(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids)
+
+
+def _is_ready(row: Row[Any], now: float) -> bool:
+    if row.status == ActionStatus.READY:
+        return True
+    return HOOK in row.data and hooks.next_step(row.data[HOOK], now).next is Next.GO
+
+
+class HookWorker:
+    """Sends due messages and removes due nodes. One thread calls it, about once a second."""
+
+    def __init__(self, db: Database, waits: LifecycleHooks, sinks: Sinks) -> None:
+        self._db = db
+        self._waits = waits
+        self._sinks = sinks
+
+    def tidy(self) -> int:
+        """Process the due actions, and return their number.
+
+        Raises:
+            Transient: The database does not answer.
+        """
+        with self._db.read() as tx:
+            now = self._db.now_of(tx)
+            rows = waiting_actions.due(tx, now, DUE_MAX)
+        going: dict[str, list[Row[Any]]] = {}
+        for row in rows:
+            if _is_ready(row, now):
+                going.setdefault(row.cluster_id, []).append(row)
+            else:
+                self._look_at(row, now)
+        for cluster_id, these in going.items():
+            self._go(cluster_id, these, now)
+        return len(rows)
+
+    def _look_at(self, row: Row[Any], now: float) -> None:
+        """Notify others, if that is due, and store when the next thing is."""
+        hook, step = dict(row.data[HOOK]), hooks.next_step(row.data[HOOK], now)
+        due_at = step.at
+        if step.next is Next.NOTIFY:
+            with self._db.write() as tx:
+                # The time now, not when the round began: others' messages may have taken long since then.
+                until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
+                mine = waiting_actions.take(tx, row, until)
+            if not mine:
+                return
+            hook["tried"] += 1
+            hook["sent"] = self._notified(row, hook)
+            due_at = hook["ends_at"] if hook["sent"] else step.at
+        with self._db.write() as tx:
+            waiting_actions.put_off(tx, row, hook, due_at)
+
+    def _notified(self, row: Row[Any], hook: Mapping[str, Any]) -> bool:
+        """Send the message about a node; return whether it was taken."""
+        with self._db.read() as tx:
+            nodes = tx.execute(select(_node).where(_node.c.id == row.target)).all()
+            seen = node_views.nodes(tx, nodes, {}, tainted=False)
+        physical_id = (seen[0]["physical_id"] or "") if seen else ""
+        body = hooks.message(row.id, row.target, physical_id)
+        try:
+            self._sinks.post(row.project, hooks.settings(hook), body)
+        except HomeostatError as error:
+            LOG.warning("the hook of action %s was not taken, it is tried again: %s", row.id, error)
+            return False
+        return True
+
+    def _go(self, cluster_id: str, rows: Sequence[Row[Any]], now: float) -> None:
+        ids = [row.id for row in rows]
+        try:
+            self._waits.release_nodes(cluster_id, rows[0])
+        except Rejected as error:
+            with self._db.write() as tx:
+                if error.fault == "ResourceNotFound":
+                    waiting_actions.cancel(tx, rows, now, "The cluster is gone.")
+                else:
+                    LOG.info("actions %s wait on: %s", ids, error)
+                    waiting_actions.delay(tx, ids, now + hooks.RETRY_S)

@@ -1,0 +1,166 @@
+"""Receivers of messages: what is posted to a queue of the project begins actions of clusters.
+
+Queue and subscription are resources of a stack, so their lives survive crashes as those of any others. Messaging calls
+the address `notify` with a token by a trust of the user, and with the message.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
+
+from homeostat.clustering.service.requester import RequestScope
+from homeostat.model.errors import Rejected, stack_not_found
+from homeostat.model.limits import MESSAGE_RECEIVERS, MESSAGE_RECEIVERS_MAX, SumLimit
+from homeostat.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.services.stacks import StackService
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.schema import json_size
+from homeostat.store.sql import sizes
+
+LOG = logging.getLogger(__name__)
+QUEUE, STACK = "queue_name", "stack_id"
+"""Keys of the channel of a receiver; users see the first one."""
+_receiver = schema.receiver
+
+
+def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where: ColumnElement[bool]) -> None:
+    """Check that receivers may have these parameters, actors and so on, beside those of the rows that are meant.
+
+    Raises:
+        Rejected: OverQuota.
+    """
+    size = sizes.total(tx, (_receiver.c.params, _receiver.c.actor), *where)
+    limit.check(0, size, json_size(dict(added)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a message asks for.
+
+    Attributes:
+        cluster: Id or name of a cluster.
+        action: Such as `CLUSTER_SCALE_OUT`.
+        params: Its inputs.
+    """
+
+    cluster: str
+    action: str
+    params: Mapping[str, Any]
+
+
+class MessageReceivers:
+    """Keeps receivers of messages."""
+
+    def __init__(self, db: Database, stack_service: StackService) -> None:
+        self._db = db
+        self._stacks = stack_service
+
+    def create(
+        self, asking: RequestScope, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
+    ) -> Row[Any]:
+        """Store a receiver, and the stack of its queue and subscription; return its row.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            columns: actor and params.
+            base: URL of the API, as messaging reaches it.
+            check_types: See `StackRequest`.
+
+        Raises:
+            Rejected: BadRequest: the cloud has no messaging; OverQuota.
+            Transient: A cloud does not answer.
+        """
+        stack_id = self._stacks.entropy.stack_id()
+        identity = self._stacks.entropy.stack_id()
+        queue = f"senlin-receiver-{identity}"
+        values = {
+            "id": identity,
+            **asking.owner,
+            "name": name,
+            "type": "message",
+            "cluster_id": None,
+            "action": None,
+            "channel": {QUEUE: queue, STACK: stack_id},
+            **columns,
+        }
+
+        def also(tx: Connection) -> None:
+            mine = (_receiver.c.project == asking.project, _receiver.c.type == "message")
+            there = tx.execute(select(func.count()).where(*mine)).scalar_one()
+            if there >= MESSAGE_RECEIVERS_MAX:
+                message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
+                raise Rejected("OverQuota", f"Quota exceeded: {message}")
+            check_size(tx, MESSAGE_RECEIVERS, columns, *mine)
+            tx.execute(insert(_receiver).values(**values, created_at=self._db.now_of(tx)))
+
+        request = StackRequest(
+            template=_template(queue, f"{base}/receivers/{identity}/notify"), check_types=check_types
+        )
+        try:
+            self._stacks.create(
+                asking.project,
+                asking.caller.user,
+                f"receiver-{identity}",
+                request,
+                by=asking.caller,
+                stack_id=stack_id,
+                also=also,
+            )
+        except Rejected as error:
+            if error.fault != "ResourceTypeUnavailable":
+                raise
+            message = f"Receivers of type message need messaging (Zaqar), which this cloud does not have: {error}"
+            raise Rejected("BadRequest", f"{message}. Make a receiver of type webhook.") from error
+        with self._db.read() as tx:
+            return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()
+
+    def delete_stack(self, asking: RequestScope, row: Row[Any], also: Any) -> None:
+        """Delete the stack of a receiver, and store `also` with that, or alone where the stack is gone already."""
+        try:
+            self._stacks.delete(row.channel[STACK], asking.caller, also=also)
+        except Rejected as error:
+            if error.fault != stack_not_found("").fault:
+                raise
+            with self._db.write() as tx:
+                also(tx)
+
+
+def _template(queue: str, address: str) -> Mapping[str, Any]:
+    scheme, _, rest = address.partition("://")
+    subscriber = f"trust+{scheme}://{rest}"
+    return {
+        "heat_template_version": "2021-04-16",
+        "resources": {
+            "queue": {"type": "OS::Zaqar::Queue", "properties": {"name": queue}},
+            "subscription": {
+                "type": "OS::Zaqar::Subscription",
+                "properties": {"queue_name": {"get_resource": "queue"}, "subscriber": subscriber},
+            },
+        },
+    }
+
+
+def asked_in(body: Any) -> Asked | None:
+    """Return what a message asks for; None for one that cannot be understood.
+
+    Args:
+        body: What messaging has sent: the message, under `body` in the form of its notifications.
+    """
+    content = body.get("body", body) if isinstance(body, Mapping) else None
+    if isinstance(content, str):
+        try:
+            content = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            return None
+    if not isinstance(content, Mapping):
+        return None
+    cluster, action, params = content.get("cluster"), content.get("action"), content.get("params") or {}
+    if not isinstance(cluster, str) or not isinstance(action, str) or not isinstance(params, Mapping):
+        return None
+    return Asked(cluster, action, params)

@@ -1,0 +1,316 @@
+"""Nodes: those of clusters, and those without one, each of which has a stack of its own."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from homeostat.clustering.decisions import sizes, states
+from homeostat.clustering.decisions.names import node_id
+from homeostat.clustering.decisions.profiles import check_profile, check_same_type, check_type_of_node
+from homeostat.clustering.decisions.specs import Spec
+from homeostat.clustering.decisions.states import NodeAction
+from homeostat.clustering.service.clusters import ClusterService, check_free
+from homeostat.clustering.service.membership_moves import own_node
+from homeostat.clustering.service.plans import ClusterChange, Outdated, StartedAction
+from homeostat.clustering.service.quotas import with_size
+from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
+from homeostat.clustering.service.sizing import facts_of, placements, sizes_of
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
+from homeostat.clustering.service.stack_texts import ClusterFacts, stack_text
+from homeostat.clustering.store import actions, listing, living
+from homeostat.clustering.store.actions import NewAction
+from homeostat.model.errors import Rejected
+from homeostat.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.services.stacks import StackService
+from homeostat.store import schema
+from homeostat.store.database import Database, row_lock
+
+_node = schema.node
+
+
+class NodeService:
+    """Makes, changes and deletes nodes."""
+
+    def __init__(self, db: Database, stack_service: StackService, clusters: ClusterService) -> None:
+        self._db = db
+        self._stacks = stack_service
+        self._clusters = clusters
+
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+        """Return a node by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        return listing.get(tx, _node, asking.reach, identity, living.is_living_node())
+
+    # -- making ------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        asking: RequestScope,
+        name: str,
+        profile: Row[Any],
+        cluster: Row[Any] | None,
+        given: Mapping[str, Any],
+        check_types: CheckTypes | None = None,
+        also: InTransaction = no_op,
+        *,
+        named: bool = False,
+    ) -> StartedAction:
+        """Make a node; in a cluster it gets the name that follows from its index, unless it is to be `named`.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            profile: Row of its profile.
+            cluster: Row of its cluster; None for a node without one.
+            given: role and metadata.
+            check_types: See `StackRequest`.
+            also: What is stored with it.
+            named: It gets its name in a cluster, too.
+
+        Raises:
+            Rejected: BadRequest: the cluster has another type of profile, or is full; ActionConflict.
+            Transient: A cloud does not answer.
+        """
+        if cluster is None:
+            return self._create_alone(asking, name, profile, given, check_types, also)
+        own = {"name": name, "own": True} if named else {}
+
+        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
+            return self._joining(tx, row, profile, given, own)
+
+        return self._clusters.change(asking, cluster.id, planner, check_types, also)
+
+    def _joining(
+        self,
+        tx: Connection,
+        cluster: Row[Any],
+        profile: Row[Any],
+        given: Mapping[str, Any],
+        own: Mapping[str, Any],
+    ) -> ClusterChange:
+        kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
+        check_type_of_node(tx.execute(kind).scalar_one(), profile.type)
+        nodes = facts_of(tx, cluster)
+        there = len(nodes)
+        problem = sizes.size_problem(sizes_of(cluster), there + 1)
+        if problem:
+            raise Rejected("BadRequest", problem)
+        target = node_id(cluster.id, cluster.next_index)
+        one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {}), **own}
+        columns = {"desired_capacity": there + 1}
+        name = states.action_name(NodeAction.CREATE, target)
+        places = placements(tx, cluster, nodes, 1)
+        return ClusterChange(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
+
+    def _create_alone(
+        self,
+        asking: RequestScope,
+        name: str,
+        profile: Row[Any],
+        given: Mapping[str, Any],
+        check_types: CheckTypes | None,
+        with_it: InTransaction,
+    ) -> StartedAction:
+        stack_id = self._stacks.entropy.stack_id()
+        identity = node_id(stack_id, 1)
+        begun: list[str] = []
+        now = self._db.agreed_now()
+        row = {
+            "id": identity,
+            **asking.owner,
+            "name": name,
+            "cluster_id": None,
+            "stack_id": stack_id,
+            "number": 0,
+            "profile_id": profile.id,
+            "role": given.get("role"),
+            "metadata": given.get("metadata", {}),
+            "data": {},
+            "own": True,
+            "tainted": False,
+            "leaving": False,
+            "init_at": now,
+        }
+
+        def also(tx: Connection) -> None:
+            living.forget_gone(tx, asking.project)
+            tx.execute(insert(_node).values(**with_size(tx, asking.project, row)))
+            tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=LEFT_ALONE))
+            begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
+            with_it(tx, identity)
+
+        request = request_of_node(check_profile(profile.spec), row, check_types)
+        stack_name = f"node-{identity[:8]}"
+        self._stacks.create(
+            asking.project,
+            asking.caller.user,
+            stack_name,
+            request,
+            by=asking.caller,
+            stack_id=stack_id,
+            also=also,
+        )
+        return StartedAction(identity, begun[-1])
+
+    # -- changing ----------------------------------------------------------------------------------------------------
+
+    def update(
+        self,
+        asking: RequestScope,
+        identity: str,
+        given: Mapping[str, Any],
+        profile: Row[Any] | None,
+        check_types: CheckTypes | None = None,
+    ) -> StartedAction:
+        """Change a node: name and profile by a revision of its stack, role, metadata and taint at once.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest: another type of profile, or nothing to change; ActionConflict.
+            Transient: A cloud does not answer.
+        """
+        with self._db.read() as tx:
+            cluster_id = self.get(tx, asking, identity).cluster_id
+        if cluster_id is not None:
+
+            def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
+                row = self.get(tx, asking, identity)
+                return _change(row, self._changes(tx, row, given, profile))
+
+            return self._clusters.change(asking, cluster_id, planner, check_types)
+        while True:
+            with self._db.read() as tx:
+                row = self.get(tx, asking, identity)
+                changes = self._changes(tx, row, given, profile)
+            try:
+                return self._update_alone(asking, row, changes, check_types)
+            except Outdated:
+                continue
+
+    def _changes(
+        self, tx: Connection, row: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None
+    ) -> dict[str, Any]:
+        """Return the columns of a node that change."""
+        changes = {name: given[name] for name in ("name", "role", "metadata", "tainted") if name in given}
+        changes = {name: value for name, value in changes.items() if getattr(row, name) != value}
+        if profile is not None and profile.id != row.profile_id:
+            kind = select(schema.profile.c.type).where(schema.profile.c.id == row.profile_id)
+            check_same_type(tx.execute(kind).scalar_one(), profile.type, "node")
+            changes["profile_id"] = profile.id
+        if not changes:
+            raise Rejected("BadRequest", "No property needs an update.")
+        return changes | ({"own": True} if "name" in changes else {})
+
+    def _update_alone(
+        self, asking: RequestScope, row: Row[Any], changes: Mapping[str, Any], check_types: CheckTypes | None
+    ) -> StartedAction:
+        begun: list[str] = []
+
+        def also(tx: Connection) -> None:
+            now = self._db.now_of(tx)
+            seen = tx.execute(row_lock(select(_node).where(_node.c.id == row.id))).first()
+            if seen is None or seen != row:
+                raise Outdated
+            check_free(actions.settled(tx, row.id), row.id, NodeAction.UPDATE)
+            sized = with_size(tx, row.project, changes, row)
+            tx.execute(update(_node).where(_node.c.id == row.id).values(**sized, updated_at=now))
+            inputs = {name: value for name, value in changes.items() if name != "own"}
+            stack_id = None if _is_at_once(changes) else row.stack_id
+            begun.append(_add(tx, asking, NodeAction.UPDATE, row._asdict(), now, inputs, stack_id))
+
+        if _is_at_once(changes):
+            with self._db.write() as tx:
+                also(tx)
+            return StartedAction(row.id, begun[-1])
+        with self._db.read() as tx:
+            check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
+            spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
+            wanted = tx.execute(spec).scalar_one()
+        request = request_of_node(check_profile(wanted), {**row._mapping, **changes}, check_types)
+        self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
+        return StartedAction(row.id, begun[-1])
+
+    # -- deleting ----------------------------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        asking: RequestScope,
+        identity: str,
+        *,
+        force: bool,
+        check_types: CheckTypes | None = None,
+        also: InTransaction = no_op,
+    ) -> StartedAction:
+        """Delete a node, and store `also` with that, where its deletion does not go on already.
+
+        Raises:
+            Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced; ActionConflict.
+        """
+        with self._db.read() as tx:
+            row = self.get(tx, asking, identity)
+            going_on = actions.going_on(tx, [row.id])
+        for each in going_on:
+            start = states.node_at_start(each.action)
+            if not force and start is not None and start[0] in states.BUSY_NODE:
+                raise Rejected("ActionInProgress", f"The node '{identity}' is in status {start[0]}.")
+        if row.cluster_id is not None:
+            return self._clusters.change(
+                asking, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also
+            )
+        begun: list[str] = []
+
+        def store(tx: Connection) -> None:
+            now = self._db.now_of(tx)
+            tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
+            actions.settled(tx, row.id)
+            begun.append(_add(tx, asking, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
+            also(tx, row.id)
+
+        self._stacks.delete(row.stack_id, asking.caller, also=store)
+        return StartedAction(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
+
+
+def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
+    """Return the request for the stack of a node without a cluster; `values` are the columns of its row."""
+    own = own_node(0, {**values, "own": True}, checked)
+    text = stack_text(ClusterFacts(values["stack_id"], "", "", checked, 1, own=(own,)))
+    return request_of(text, TIMEOUT_S, check_types)
+
+
+def _change(row: Row[Any], changes: Mapping[str, Any]) -> ClusterChange:
+    inputs = {name: value for name, value in changes.items() if name != "own"}
+    name = states.action_name(NodeAction.UPDATE, row.id)
+    return ClusterChange(NodeAction.UPDATE, name, inputs, {}, at_once=_is_at_once(changes), target=row.id, one=changes)
+
+
+def _leaving(tx: Connection, cluster: Row[Any], row: Row[Any]) -> ClusterChange:
+    there = {each.id for each in facts_of(tx, cluster)}
+    if row.id not in there:
+        raise Rejected("ActionInProgress", f"The node '{row.name}' is in status DELETING.")
+    columns = {"desired_capacity": max(cluster.desired_capacity - 1, 0)}
+    name = states.action_name(NodeAction.DELETE, row.id)
+    return ClusterChange(NodeAction.DELETE, name, {}, columns, leaving=(row.number,), target=row.id)
+
+
+def _is_at_once(changes: Mapping[str, Any]) -> bool:
+    """Return whether changes concern nothing that the stack has."""
+    return not {"name", "profile_id"} & changes.keys()
+
+
+def _add(
+    tx: Connection,
+    asking: RequestScope,
+    action: NodeAction,
+    row: Mapping[str, Any],
+    now: float,
+    inputs: Mapping[str, Any] | None = None,
+    stack_id: str | None = "",
+) -> str:
+    """Store an action of a node without a cluster; "" for that of its own stack."""
+    name = states.action_name(action, row["id"])
+    stack = row["stack_id"] if stack_id == "" else stack_id
+    new = NewAction(action, name, row["id"], None, inputs or {}, TIMEOUT_S, stack)
+    return actions.add(tx, new, asking.owner, now)

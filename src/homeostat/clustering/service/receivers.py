@@ -1,0 +1,147 @@
+"""Receivers: addresses at which others, such as alarms, begin an action of a cluster without logging in."""
+
+import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+
+from homeostat.clustering.service.clusters import ClusterService
+from homeostat.clustering.service.message_receivers import MessageReceivers, check_size
+from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op, referring
+from homeostat.clustering.store import listing, living
+from homeostat.model.errors import Rejected
+from homeostat.model.limits import MESSAGE_RECEIVERS, RECEIVERS, RECEIVERS_MAX
+from homeostat.store import schema
+from homeostat.store.database import Database
+
+_receiver = schema.receiver
+
+
+class ReceiverService:
+    """Keeps receivers, and begins what they are for.
+
+    Args:
+        db: The database.
+        clusters: Finds clusters.
+        messages: Keeps those of messages.
+    """
+
+    def __init__(self, db: Database, clusters: ClusterService, messages: MessageReceivers) -> None:
+        self._db = db
+        self._clusters = clusters
+        self.messages = messages
+
+    def create(
+        self,
+        asking: RequestScope,
+        name: str,
+        cluster: str,
+        action: str,
+        params: Mapping[str, Any],
+        actor: Mapping[str, Any] = MappingProxyType({}),
+        also: InTransaction = no_op,
+    ) -> Row[Any]:
+        """Store a receiver, and return its row.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            cluster: The cluster, as the user calls it.
+            action: What it begins.
+            params: Inputs of the action.
+            actor: Who acts, as the user notes it; it is shown, and means nothing here.
+            also: What is stored with it.
+
+        Raises:
+            Rejected: BadRequest: there is no such cluster; OverQuota.
+        """
+        with self._db.write() as tx:
+            with referring(f"The referenced cluster '{cluster}'"):
+                row = self._clusters.get(tx, asking, cluster)
+            there = select(func.count()).where(_receiver.c.cluster_id == row.id)
+            if tx.execute(there).scalar_one() >= RECEIVERS_MAX:
+                message = f"Quota exceeded: a cluster has at most {RECEIVERS_MAX} receivers: delete some first"
+                raise Rejected("OverQuota", message)
+            check_size(tx, RECEIVERS, {"params": dict(params), "actor": dict(actor)}, _receiver.c.cluster_id == row.id)
+            identity = str(uuid.uuid4())
+            values = {
+                "id": identity,
+                **asking.owner,
+                "name": name,
+                "type": "webhook",
+                "cluster_id": row.id,
+                "action": action,
+                "actor": dict(actor),
+                "params": dict(params),
+                "channel": {},
+                "created_at": self._db.now_of(tx),
+            }
+            tx.execute(insert(_receiver).values(**values))
+            also(tx, identity)
+            return self._row(tx, identity)
+
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+        """Return a receiver by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        return listing.get(tx, _receiver, asking.reach, identity, living.is_living_receiver())
+
+    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
+        return listing.page(tx, _receiver, wanted, living.is_living_receiver())
+
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+        """Change a receiver, and return its row.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest where nothing would change.
+        """
+        with self._db.write() as tx:
+            row = self.get(tx, asking, identity)
+            changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
+            if not changed:
+                raise Rejected("BadRequest", "No property needs an update.")
+            mine, limit = (_receiver.c.cluster_id == row.cluster_id, RECEIVERS)
+            if row.type == "message":
+                mine, limit = and_(_receiver.c.project == row.project, _receiver.c.type == row.type), MESSAGE_RECEIVERS
+            check_size(tx, limit, changed, and_(mine, _receiver.c.id != row.id))
+            chosen = update(_receiver).where(_receiver.c.id == row.id)
+            tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
+            return self._row(tx, row.id)
+
+    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
+        """Delete a receiver, and store `also` with that.
+
+        Raises:
+            Rejected: ResourceNotFound.
+        """
+        with self._db.read() as tx:
+            row = self.get(tx, asking, identity)
+
+        def remove(tx: Connection) -> None:
+            tx.execute(delete(_receiver).where(_receiver.c.id == row.id))
+            also(tx, row.id)
+
+        if row.type == "message":
+            self.messages.delete_stack(asking, row, remove)
+            return
+        with self._db.write() as tx:
+            remove(tx)
+
+    def known(self, identity: str) -> Row[Any]:
+        """Return a receiver by its id: who knows that may begin its action.
+
+        Raises:
+            Rejected: ResourceNotFound.
+        """
+        with self._db.read() as tx:
+            row = tx.execute(select(_receiver).where(_receiver.c.id == identity, living.is_living_receiver())).first()
+        if row is None:
+            raise Rejected("ResourceNotFound", f"The receiver '{identity}' could not be found.")
+        return row
+
+    def _row(self, tx: Connection, identity: str) -> Row[Any]:
+        return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()

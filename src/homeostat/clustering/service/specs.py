@@ -1,0 +1,178 @@
+"""Profiles and policies: specs with a name, which are stored once they are right, and never changed after that."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from homeostat.clustering.decisions.specs import Spec
+from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
+from homeostat.clustering.store import listing, living
+from homeostat.model.errors import Rejected
+from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
+from homeostat.store import schema
+from homeostat.store.database import Database
+from homeostat.store.schema import json_size
+from homeostat.store.sql import sizes
+
+Check = Callable[[str, Any, str], Spec]
+"""Check the spec of an entry with this name, in this project; raise Rejected."""
+
+
+class SpecService:
+    """Stores specs of one sort.
+
+    Args:
+        db: The database.
+        table: `schema.profile` or `schema.policy`.
+        check: Checks a spec, also against the clouds.
+        used_by: Columns of other tables that refer to one.
+        in_use: What is said of one that is in use.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        table: Table,
+        check: Check,
+        used_by: tuple[Any, ...],
+        in_use: str,
+    ) -> None:
+        self._db = db
+        self._table = table
+        self._check = check
+        self._used_by = used_by
+        self._in_use = in_use
+
+    @property
+    def word(self) -> str:
+        """What one is called in messages."""
+        return self._table.name
+
+    def create(
+        self, asking: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any
+    ) -> Row[Any]:
+        """Store a spec, and return its row.
+
+        Args:
+            asking: Who asks.
+            name: Its name.
+            spec: As the user sends it.
+            also: What is stored with it.
+            columns: Further columns.
+
+        Raises:
+            Rejected: InvalidSpec, ESchema or ResourceNotFound; OverQuota.
+            Transient: A cloud does not answer.
+        """
+        checked = self.checked(asking, name, spec)
+        with self._db.write() as tx:
+            identity = self.add(tx, asking, name, checked, **columns)
+            also(tx, identity)
+            return self._row(tx, identity)
+
+    def checked(self, asking: RequestScope, name: str, spec: Any) -> Spec:
+        """Check a spec. Raises like `create`, but for quotas."""
+        return self._check(name, spec, asking.project)
+
+    def add(self, tx: Connection, asking: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
+        """Store a checked spec, and return its id.
+
+        Raises:
+            Rejected: OverQuota.
+        """
+        there = select(func.count()).where(self._table.c.project == asking.project)
+        if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
+            message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
+            raise Rejected("OverQuota", message)
+        cells = {"spec": checked.sent, **columns}
+        size = json_size(cells)
+        self._check_room(tx, asking, size)
+        identity = str(uuid.uuid4())
+        values = {
+            "id": identity,
+            **asking.owner,
+            "name": name,
+            "type": checked.full_name,
+            **cells,
+            "size": size,
+        }
+        tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
+        return identity
+
+    def _check_room(self, tx: Connection, asking: RequestScope, added: int, instead: int = 0) -> None:
+        """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
+        columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
+        size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
+        (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
+
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+        """Return one by its id, name or the beginning of its id.
+
+        Raises:
+            Rejected: ResourceNotFound, MultipleChoices.
+        """
+        return listing.get(tx, self._table, asking.reach, identity)
+
+    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
+        return listing.page(tx, self._table, wanted)
+
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+        """Change the name, or other columns, and return the row.
+
+        Raises:
+            Rejected: ResourceNotFound; BadRequest where nothing would change.
+        """
+        with self._db.write() as tx:
+            row = self.get(tx, asking, identity)
+            changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
+            if not changed:
+                raise Rejected("BadRequest", "No property needs an update.")
+            replaced = {name: getattr(row, name) for name in changed}
+            self._check_room(tx, asking, json_size(changed), json_size(replaced))
+            chosen = update(self._table).where(self._table.c.id == row.id)
+            whole = {name: changed.get(name, getattr(row, name)) for name in WEIGHED if name in self._table.c}
+            tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=self._db.now_of(tx)))
+            return self._row(tx, row.id)
+
+    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
+        """Delete one that nothing uses, and store `also` with that.
+
+        Raises:
+            Rejected: ResourceNotFound, ResourceInUse.
+        """
+        with self._db.write() as tx:
+            row = self.get(tx, asking, identity)
+            living.forget_gone(tx, row.project)
+            used = any(tx.execute(select(exists().where(column == row.id))).scalar_one() for column in self._used_by)
+            named = row.id if self._table is schema.profile else identity
+            message = f"The {self.word} '{named}' cannot be deleted: {self._in_use}."
+            if used:
+                raise Rejected("ResourceInUse", message)
+            try:
+                tx.execute(delete(self._table).where(self._table.c.id == row.id))
+            except IntegrityError as error:  # another request was faster
+                raise Rejected("ResourceInUse", message) from error
+            also(tx, row.id)
+
+    def _row(self, tx: Connection, identity: str) -> Row[Any]:
+        return tx.execute(select(self._table).where(self._table.c.id == identity)).one()
+
+
+WEIGHED = ("spec", "metadata")
+"""Columns whose cells may be large."""
+
+
+def profiles(db: Database, check: Check) -> SpecService:
+    """Return the service for profiles."""
+    used = (schema.cluster.c.profile_id, schema.node.c.profile_id)
+    return SpecService(db, schema.profile, check, used, "still referenced by some clusters and/or nodes")
+
+
+def policies(db: Database, check: Check) -> SpecService:
+    """Return the service for policies."""
+    return SpecService(
+        db, schema.policy, check, (schema.cluster_policy.c.policy_id,), "still attached to some clusters"
+    )

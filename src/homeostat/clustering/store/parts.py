@@ -1,0 +1,96 @@
+"""What the policies of clusters have put into their stacks: ids and addresses, and the places of nodes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Row, or_, select
+
+from homeostat.clustering.decisions import affinity, load_balancing
+from homeostat.clustering.decisions.attached import Attached
+from homeostat.clustering.decisions.policies import binding_data, stored_policy
+from homeostat.clustering.decisions.policy_types import AFFINITY, LOAD_BALANCING
+from homeostat.clustering.store.living import GROUP
+from homeostat.resources.registry import shown_id
+from homeostat.store import schema
+
+_resource = schema.resource
+_observed = schema.resource_observed
+_binding = schema.cluster_policy
+_policy = schema.policy
+SHOWN = (LOAD_BALANCING.name, AFFINITY.name)
+"""Types of policies of which something is shown that is made with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The resources of the stack of a cluster beside its nodes, by their names.
+
+    Attributes:
+        handles: Ids, as users know them.
+        seen: What was last seen of each.
+    """
+
+    handles: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+NONE = Parts()
+
+
+def of_clusters(tx: Connection, cluster_ids: Collection[str]) -> dict[str, Parts]:
+    """Return the resources beside the nodes of these clusters, by the id of the cluster."""
+    columns = (*(_resource.c[name] for name in ("stack_id", "name", "type", "handle")), _observed.c.object)
+    joined = _resource.join(_observed, _observed.c.key == _resource.c.key, isouter=True)
+    mine = (_resource.c.stack_id.in_(cluster_ids), _resource.c.name != GROUP, _resource.c.replaced_by.is_(None))
+    found: dict[str, tuple[dict[str, str], dict[str, Mapping[str, Any]]]] = {}
+    for row in tx.execute(select(*columns).select_from(joined).where(*mine).order_by(_resource.c.created_at)):
+        handles, seen = found.setdefault(row.stack_id, ({}, {}))
+        handles[row.name] = shown_id(row.type, row.handle)
+        seen[row.name] = row.object or {}
+    return {stack_id: Parts(*each) for stack_id, each in found.items()}
+
+
+def policies(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[Attached]]:
+    """Return those policies of clusters of which something is shown, by the id of the cluster."""
+    columns = (_binding.c.cluster_id, _binding.c.policy_id, _binding.c.enabled, _binding.c.state)
+    shown = or_(*(_policy.c.type.like(f"{name}-%") for name in SHOWN))
+    chosen = select(*columns, _policy.c.type, _policy.c.spec).join(_policy, _policy.c.id == _binding.c.policy_id)
+    found: dict[str, list[Attached]] = {}
+    for row in tx.execute(chosen.where(_binding.c.cluster_id.in_(cluster_ids), shown)):
+        one = Attached(row.policy_id, stored_policy(row.spec), row.enabled, row.state or {})
+        found.setdefault(row.cluster_id, []).append(one)
+    return found
+
+
+def binding(row: Row[Any], parts: Parts) -> dict[str, Any] | None:
+    """Return the data of a binding as users see it; the row is from `bindings.of_cluster`."""
+    if row.policy_type.rpartition("-")[0] not in SHOWN:
+        data: dict[str, Any] | None = row.data
+        return data
+    one = Attached(row.policy_id, stored_policy(row.spec), row.enabled, row.state or {})
+    return binding_data(one.spec, _made(one, parts))
+
+
+def _made(policy: Attached, parts: Parts) -> dict[str, Any]:
+    if policy.type == AFFINITY.name:
+        return affinity.shown(policy, parts.handles)
+    return load_balancing.shown(policy, parts.handles, _address(policy, parts))
+
+
+def _address(policy: Attached, parts: Parts) -> str | None:
+    balancer = load_balancing.part_names(policy)[load_balancing.LOAD_BALANCER]
+    address = parts.seen.get(balancer, {}).get("vip_address")
+    return None if address is None else str(address)
+
+
+def cluster_data(bound: Sequence[Attached], parts: Parts) -> dict[str, Any]:
+    """Return the data of a cluster as users see it."""
+    addresses = {each.id: {"vip_address": _address(each, parts)} for each in bound if each.type == LOAD_BALANCING.name}
+    return {"loadbalancers": addresses} if addresses else {}
+
+
+def server_group(bound: Sequence[Attached], parts: Parts) -> str:
+    """Return the id of the server group of a cluster; "" where it has none."""
+    names = [affinity.resource_name(each) for each in bound if each.type == AFFINITY.name]
+    return parts.handles.get(names[0], "") if names else ""

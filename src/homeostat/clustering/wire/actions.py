@@ -1,0 +1,87 @@
+"""Routes for what was asked of clusters and nodes."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from homeostat.api.access.policy import may
+from homeostat.api.http.inputs import Body
+from homeostat.clustering.decisions.states import ACTION_NAMES, ActionStatus
+from homeostat.clustering.store import listing
+from homeostat.clustering.wire import bodies, views
+from homeostat.clustering.wire.bodies import Field
+from homeostat.clustering.wire.context import Context, since
+from homeostat.clustering.wire.lists import ListRules, ListSource, flag_of, listed, read_query
+from homeostat.clustering.wire.routes import answers, router, takes
+from homeostat.store import schema
+
+ROUTER = router("actions")
+ONE = answers(dict[str, Any])
+WITH_CLUSTER = (1, 14)
+LIST = ListRules(
+    filters={
+        "name": None,
+        "target": None,
+        "action": sorted(ACTION_NAMES),
+        "status": tuple(ActionStatus),
+        "cluster_id": None,
+    },
+    sortable={
+        "name": "name",
+        "target": "target",
+        "action": "action",
+        "created_at": "created_at",
+        "status": "status",
+    },
+)
+CHANGED = {"status": Field(bodies.text, required=True)}
+
+
+@ROUTER.get("/actions", dependencies=[may("actions:index")], summary="List actions", responses=ONE)
+def list_actions(request: Request, context: Context) -> Response:
+    wanted = read_query(context, request, LIST)
+    only = dict(wanted.only)
+    statuses = only.pop("status", None)
+    names = only.pop("cluster_id", None)
+    with context.db.read() as tx:
+        if names is not None and context.version >= WITH_CLUSTER:
+            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, names)
+        source = ListSource(
+            partial(listing.page, tx, schema.action),
+            lambda rows: [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows],
+            # Those that have just ended are stored as open still.
+            lambda each: not statuses or each["status"] in statuses,
+        )
+        return listed(context, request, "actions", replace(wanted, only=only), source)
+
+
+@ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
+def show_action(context: Context, action_id: str) -> Response:
+    with context.db.read() as tx:
+        row = listing.get(tx, schema.action, context.asking.reach, action_id)
+        shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
+    return context.json({"action": shown})
+
+
+@ROUTER.patch(
+    "/actions/{action_id}",
+    dependencies=[may("actions:update"), since(1, 12)],
+    summary="Cancel an action",
+    openapi_extra=takes(CHANGED, "action"),
+    status_code=202,
+    responses=answers(None, "Accepted.", 202),
+)
+def update_action(request: Request, context: Context, action_id: str, body: Body) -> Response:
+    """Cancel an action that goes on: its only status that can be asked for is CANCELLED.
+
+    What it has begun stays as it is. With `force=true` the action says so at once.
+    """
+    given = bodies.read(bodies.unwrapped(body, "action", changing=True), CHANGED)
+    if given["status"] != ActionStatus.CANCELLED:
+        raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}.", "there is CANCELLED")
+    force = flag_of(request.query_params.get("force"), "force")
+    context.clusters.actions.cancel(context.asking, action_id, force=force)
+    return Response(status_code=202)
