@@ -14,6 +14,8 @@ from homeostat.clustering.store import bindings, node_views, parts
 from homeostat.clustering.wire import views
 from homeostat.model.caller import Caller
 from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow, NodeRow
+from homeostat.store.sql import typed
 from tests.component.running import PROJECT, Service
 
 SERVER: dict[str, Any] = {"flavor": "small", "image": "i"}
@@ -107,8 +109,8 @@ class Cluster(Service):
     def ended(self) -> tuple[str, str]:
         """Status of the last action, and its reason."""
         with self.db.read() as tx:
-            row = tx.execute(select(schema.action).where(schema.action.c.id == self.action)).one()
-            shown = views.action(tx, row, cluster=True)
+            found = tx.execute(select(schema.action).where(schema.action.c.id == self.action))
+            shown = views.action(tx, typed.rows(ActionRow, found).one(), cluster=True)
         return shown["status"], shown["status_reason"]
 
     def shown(self) -> dict[str, Any]:
@@ -120,7 +122,8 @@ class Cluster(Service):
     def nodes(self) -> dict[int, dict[str, Any]]:
         """Index -> node."""
         with self.db.read() as tx:
-            rows = tx.execute(select(schema.node).where(schema.node.c.cluster_id == self.id)).all()
+            chosen = select(schema.node).where(schema.node.c.cluster_id == self.id)
+            rows = typed.rows(NodeRow, tx.execute(chosen)).all()
             found = node_views.nodes(tx, [row for row in rows if not row.leaving], {}, tainted=True)
         return {each["index"]: each for each in found}
 

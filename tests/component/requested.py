@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from sqlalchemy import Row, select
+from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Operation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
@@ -19,6 +19,8 @@ from homeostat.model.world import Resource
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.actions import ConvergenceSettings
 from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow, NodeRow
+from homeostat.store.sql import typed
 from tests.component.running import Service, server
 from tests.simulation.watched import raw
 
@@ -89,7 +91,7 @@ class Nodes(Service):
         self.asked += 1
         identity = f"00000000-0000-4000-8000-{self.asked:012}"
         with self.db.write() as tx:
-            rows = cast("list[Row[Any]]", nodes)
+            rows = cast(list[NodeRow], nodes)
             asked = RequestService(self.db).place(tx, rows, ask, identity, "me", timeout_s)
             self._remember(tx, identity, asked)
         return identity
@@ -101,8 +103,8 @@ class Nodes(Service):
     def end(self, identity: str) -> RequestEnd | None:
         """How a request has ended; None while it goes on."""
         with self.db.read() as tx:
-            row = tx.execute(select(schema.action).where(schema.action.c.id == identity)).one()
-            return end_of(tx, row)
+            found = tx.execute(select(schema.action).where(schema.action.c.id == identity))
+            return end_of(tx, typed.rows(ActionRow, found).one())
 
     def ended(self, identity: str) -> tuple[str, str]:
         found = self.end(identity)

@@ -21,6 +21,7 @@ from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.operation.purge import Rules, purge
+from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, ProfileRow
 from homeostat.store.stacks import action_end, stacks
 
 SPEC = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}
@@ -57,7 +58,7 @@ class Clusters:
 
     def action(self, identity: str) -> tuple[str, str]:
         with self.db.read() as tx:
-            row = listing.find(tx, schema.action, "p", identity)
+            row = listing.find(tx, ActionRow, "p", identity)
             assert row is not None
             end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
         return (end.status, end.reason) if end is not None else (row.status, row.status_reason)
@@ -106,7 +107,7 @@ def test_nodes_that_leave_are_gone_once_their_resources_are(clusters: Clusters) 
     assert len(clusters.nodes(cluster)) == 1, "no resource of theirs was ever made"
     with clusters.db.write() as tx:
         living.forget_gone(tx, "p")
-        assert len(listing.page(tx, schema.node, Page("p", order=(Order("number"),)))) == 1
+        assert len(listing.page(tx, NodeRow, Page("p", order=(Order("number"),)))) == 1
 
 
 def test_a_cluster_is_gone_once_its_stack_is(clusters: Clusters) -> None:
@@ -121,7 +122,7 @@ def test_a_cluster_is_gone_once_its_stack_is(clusters: Clusters) -> None:
         clusters.services.clusters.get(tx, ASKING, cluster)
     clusters.services.profiles.delete(ASKING, "web")
     with clusters.db.read() as tx:
-        assert listing.page(tx, schema.cluster, Page("p", order=(Order("init_at"),))) == []
+        assert listing.page(tx, ClusterRow, Page("p", order=(Order("init_at"),))) == []
 
 
 @pytest.mark.parametrize(
@@ -142,10 +143,10 @@ def test_lists_are_in_order_and_in_pages(clusters: Clusters, order: Any, wanted:
             values = {"id": f"{number}", "project": "p", "name": name, "type": "t", "spec": {}, "metadata": {}}
             tx.execute(table.insert().values(**values, created_at=0.0, updated_at=updated))
     with clusters.db.read() as tx:
-        assert [row.name for row in listing.page(tx, table, Page("p", order=order))] == wanted
+        assert [row.name for row in listing.page(tx, ProfileRow, Page("p", order=order))] == wanted
         seen: list[str] = []
         marker = None
-        while found := listing.page(tx, table, Page("p", order=order, marker=marker, limit=1)):
+        while found := listing.page(tx, ProfileRow, Page("p", order=order, marker=marker, limit=1)):
             seen.append(found[0].name)
             marker = found[0].id
     assert seen == wanted
@@ -173,7 +174,7 @@ def test_the_oldest_actions_are_forgotten(clusters: Clusters, monkeypatch: pytes
             new = actions.NewAction("CLUSTER_CHECK", f"number {number}", cluster, cluster)
             actions.add(tx, new, ASKING.owner, clusters.db.now_of(tx) + number)
     with clusters.db.read() as tx:
-        names = [row.name for row in listing.page(tx, schema.action, Page("p")) if row.name.startswith("number")]
+        names = [row.name for row in listing.page(tx, ActionRow, Page("p")) if row.name.startswith("number")]
     assert names == ["number 3", "number 4", "number 5"]
 
 

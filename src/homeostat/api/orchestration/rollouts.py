@@ -1,12 +1,12 @@
 """Routes that show and steer rollouts to the members of groups (RU8); Heat has none."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -22,6 +22,7 @@ from homeostat.convergence.rollouts.engine import NO_ROLLOUT, USER, RolloutEngin
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
 from homeostat.planner.report.rollouts import outlook
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import rollout_reports, rollouts, stacks
 
 ROUTER = router("rollouts")
@@ -157,7 +158,7 @@ def _steered(
     return Json({"rollout": shown})
 
 
-def _rollout(context: RequestContext, tx: Connection, stack: Row[Any], name: str) -> Rollout:
+def _rollout(context: RequestContext, tx: Connection, stack: StackRow, name: str) -> Rollout:
     """Return the rollout of a group. Raise Rejected (EntityNotFound, NotFound)."""
     entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [name]).entry(name)
     found = rollouts.of_group(tx, entry.row.key) if entry.row is not None else None
@@ -172,11 +173,11 @@ def _rollout(context: RequestContext, tx: Connection, stack: Row[Any], name: str
 def _shown(
     context: RequestContext,
     tx: Connection,
-    stack: Row[Any],
+    stack: StackRow,
     rollout: Rollout,
     *,
-    top: Row[Any] | None = None,
-    known: dict[str, Row[Any]] | None = None,
+    top: StackRow | None = None,
+    known: dict[str, StackRow] | None = None,
 ) -> Wire:
     """Build a rollout.
 
@@ -220,16 +221,16 @@ def _shown(
     }
 
 
-def _path(tx: Connection, stack: Row[Any], top: Row[Any] | None, known: dict[str, Row[Any]]) -> list[str]:
+def _path(tx: Connection, stack: StackRow, top: StackRow | None, known: dict[str, StackRow]) -> list[str]:
     """Return the names of the resources from a stack down to one that is nested in it."""
     names: list[str] = []
     while top is not None and stack.id != top.id and stack.parent_id is not None:
-        names.insert(0, stack.parent_name)
+        names.insert(0, stack.parent_name or "")
         stack = _stack(tx, known, stack.parent_id)
     return names
 
 
-def _stack(tx: Connection, known: dict[str, Row[Any]], stack_id: str) -> Row[Any]:
+def _stack(tx: Connection, known: dict[str, StackRow], stack_id: str) -> StackRow:
     if stack_id not in known:
         row = stacks.get(tx, stack_id)
         assert row is not None, stack_id
@@ -237,7 +238,7 @@ def _stack(tx: Connection, known: dict[str, Row[Any]], stack_id: str) -> Row[Any
     return known[stack_id]
 
 
-def _members(rollout: Rollout, report: StepReport, members: Row[Any] | None) -> Wire:
+def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> Wire:
     total = max(rollout.total if members is None else int(members.size), rollout.active)
     return {
         "total": total,

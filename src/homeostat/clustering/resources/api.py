@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from homeostat.api.access.enforcer import Policy
 from homeostat.clustering.decisions.policies import POLICY_TYPES
@@ -23,14 +23,22 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
 from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ClusterRow, NodeRow, PolicyRow, ProfileRow, ReceiverRow
 
+KINDS: Mapping[str, type[listing.Entry]] = {
+    PROFILE: ProfileRow,
+    POLICY: PolicyRow,
+    CLUSTER: ClusterRow,
+    NODE: NodeRow,
+    RECEIVER: ReceiverRow,
+}
 CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "cluster_policy_type": POLICY_TYPES}
 
 
 class ResourceHandler(Protocol):
     """Things of one kind; for the methods see `ClusteringResources`."""
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> Mapping[str, Fields]: ...
+    def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> Mapping[str, Fields]: ...
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None: ...
 
@@ -95,7 +103,7 @@ class ClusteringResources:
                 return None
             return name
         with self._db.read() as tx:
-            row = listing.find(tx, TABLES[kind], project, name, *self._living.get(kind, ()))
+            row = listing.find(tx, KINDS[kind], project, name, *self._living.get(kind, ()))
         return row.id if row is not None else None
 
     def make(self, kind: str, by: Requester, spec: Fields, keep: RecordWriter) -> None:

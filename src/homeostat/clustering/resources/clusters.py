@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.profiles import check_profile
@@ -24,6 +24,7 @@ from homeostat.clustering.wire import clusters, views
 from homeostat.clustering.wire.bodies import read
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
+from homeostat.store.schema.rows import ClusterRow, ProfileRow
 from homeostat.store.stacks import action_begin, locks
 
 TIMEOUT_S = 3600
@@ -48,7 +49,7 @@ class Wanted:
     """
 
     given: Mapping[str, Any]
-    profile: Row[Any]
+    profile: ProfileRow
     sizes: Sizes
     policies: Mapping[str, bool]
 
@@ -66,7 +67,7 @@ class Clusters:
         self._all = context.services
         self._service = context.services.clusters
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
+    def look(self, tx: Connection, project: str, rows: Sequence[ClusterRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         ids = [row.id for row in rows]
         shown = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
@@ -164,7 +165,7 @@ class Clusters:
             capacity = before.get("desired_capacity") if later else wanted.sizes.desired
             keep(tx, ResourceRecord(id, id, {**wanted.asked, "desired_capacity": capacity}))
 
-        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
+        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
             plans = self._plans(tx, row, wanted, before)
             later[:] = plans[1:]
             return plans[0]
@@ -192,7 +193,7 @@ class Clusters:
             elif bound[policy] != enabled:
                 self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
 
-    def _plans(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> list[ClusterChange]:
+    def _plans(self, tx: Connection, row: ClusterRow, wanted: Wanted, before: Fields) -> list[ClusterChange]:
         """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
 
         Raises:
@@ -217,7 +218,7 @@ class Clusters:
         )
         return [both]
 
-    def _updated(self, tx: Connection, row: Row[Any], wanted: Wanted) -> ClusterChange | None:
+    def _updated(self, tx: Connection, row: ClusterRow, wanted: Wanted) -> ClusterChange | None:
         """Return the plan for what an update changes; None where it changes nothing."""
         differs = any(getattr(row, name) != value for name, value in wanted.given.items())
         if not differs and row.profile_id == wanted.profile.id:
@@ -225,7 +226,7 @@ class Clusters:
         plan = self._service.update(tx, row, wanted.given, wanted.profile)
         return self._all.sizing.batches(tx, row, plan)
 
-    def _resized(self, tx: Connection, row: Row[Any], wanted: Wanted, before: Fields) -> ClusterChange | None:
+    def _resized(self, tx: Connection, row: ClusterRow, wanted: Wanted, before: Fields) -> ClusterChange | None:
         """Return the plan for other sizes; None for the same ones.
 
         A template that goes on wanting as many nodes as before leaves the cluster what has scaled it since, within its

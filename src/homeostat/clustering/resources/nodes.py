@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions.states import NodeStatus
 from homeostat.clustering.resources.asking import ThingContext
@@ -18,6 +17,7 @@ from homeostat.clustering.wire import nodes
 from homeostat.clustering.wire.bodies import read
 from homeostat.model.errors import Transient
 from homeostat.store import schema
+from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 CHANGED = frozenset({"name", "profile_id", "metadata"})
 PLACEHOLDER = "node"
@@ -32,7 +32,7 @@ class Nodes:
         self._all = context.services
         self._service = context.services.nodes
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
+    def look(self, tx: Connection, project: str, rows: Sequence[NodeRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         found: dict[str, Fields] = {}
         for each in node_views.nodes(tx, rows, names, tainted=True):
@@ -65,7 +65,7 @@ class Nodes:
         row = tx.execute(select(schema.node).where(schema.node.c.id == id)).one()
         return ResourceRecord(id, row.stack_id if row.cluster_id is None else "", {"cluster_id": cluster_id})
 
-    def _cluster(self, asking: RequestScope, named: str) -> Row[Any] | None:
+    def _cluster(self, asking: RequestScope, named: str) -> ClusterRow | None:
         if not named:
             return None
         with self._context.db.read() as tx, referring(f"The specified cluster '{named}'"):
@@ -85,10 +85,11 @@ class Nodes:
         with self._context.db.read() as tx:
             row = self._service.get(tx, asking, id)
         checked = self._context.check_types(asking)
-        leaves = row.cluster_id is not None and row.cluster_id != (wanted or self._left_alone(row, before))
-        if leaves:
+        left = row.cluster_id
+        leaves = left is not None and left != (wanted or self._left_alone(row, before))
+        if left is not None and leaves:
             self._step(row)
-            self._moved(asking, row.cluster_id, lambda tx, one: self._leaving(tx, one, asking, id))
+            self._moved(asking, left, lambda tx, one: self._leaving(tx, one, asking, id))
         elif row.profile_id != profile.id or any(getattr(row, name) != value for name, value in given.items()):
             self._service.update(asking, id, given, profile, checked)
         joins = wanted and row.cluster_id != wanted
@@ -100,11 +101,11 @@ class Nodes:
         if joins and leaves:
             raise Transient("it has left its cluster, and joins the other one next", retry_after_s=1.0)
 
-    def _left_alone(self, row: Row[Any], before: Fields) -> str:
+    def _left_alone(self, row: NodeRow, before: Fields) -> str:
         """Return the cluster in which a node stays whose template names none: one that the template has not named."""
-        return "" if before.get("cluster_id") == row.cluster_id else row.cluster_id
+        return "" if before.get("cluster_id") == row.cluster_id else row.cluster_id or ""
 
-    def _step(self, row: Row[Any]) -> None:
+    def _step(self, row: NodeRow) -> None:
         """Check that nothing goes on with a node that is to be moved.
 
         Raises:
@@ -115,7 +116,7 @@ class Nodes:
         if shown["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
             raise Transient(f"the node is {shown['status']}: it is moved once that is done")
 
-    def _leaving(self, tx: Connection, cluster: Row[Any], asking: RequestScope, id: str) -> ClusterChange:
+    def _leaving(self, tx: Connection, cluster: ClusterRow, asking: RequestScope, id: str) -> ClusterChange:
         """Return the plan by which a node leaves its cluster alive, whatever its policies say of nodes that go."""
         given = {"destroy_after_deletion": False}
         plan = self._all.sizing.del_nodes(tx, cluster, asking, [id], given)

@@ -1,15 +1,15 @@
 """Receivers of templates."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.resources.asking import ThingContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.resources.specs import unknown
 from homeostat.clustering.wire import receivers, views
 from homeostat.clustering.wire.bodies import read
+from homeostat.store.schema.rows import ReceiverRow
 
 
 class Receivers:
@@ -19,7 +19,7 @@ class Receivers:
         self._context = context
         self._service = context.services.receivers
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Row[Any]]) -> dict[str, Fields]:
+    def look(self, tx: Connection, project: str, rows: Sequence[ReceiverRow]) -> dict[str, Fields]:
         shown = (views.receiver(row, self._context.base, acts=True) for row in rows)
         return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
 

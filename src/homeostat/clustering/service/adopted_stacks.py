@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, exists, func, or_, select
 
 from homeostat.clustering.decisions.stack_profile import STACK_TYPE
 from homeostat.clustering.service.message_receivers import STACK
@@ -13,6 +13,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import locks, revisions, stacks
 
 LEVELS = 2
@@ -21,7 +22,7 @@ SECTIONS = ("parameters", "parameter_defaults", "resource_registry", "encrypted_
 """Sections of an environment that a profile has."""
 
 
-def find(tx: Connection, project: str, identity: str, depth_max: int) -> Row[Any]:
+def find(tx: Connection, project: str, identity: str, depth_max: int) -> StackRow:
     """Return the row of a stack that can become a node.
 
     Args:
@@ -42,7 +43,7 @@ def find(tx: Connection, project: str, identity: str, depth_max: int) -> Row[Any
     return row
 
 
-def _problem(tx: Connection, row: Row[Any], depth_max: int) -> str:
+def _problem(tx: Connection, row: StackRow, depth_max: int) -> str:
     if row.parent_id is not None:
         return "it is a part of another stack"
     if row.status != Status.COMPLETE or row.complete_revision != row.revision or row.suspended:
@@ -55,7 +56,7 @@ def _problem(tx: Connection, row: Row[Any], depth_max: int) -> str:
     return ""
 
 
-def _is_of_clustering(row: Row[Any]) -> ColumnElement[bool]:
+def _is_of_clustering(row: StackRow) -> ColumnElement[bool]:
     cluster, node = schema.cluster, schema.node
     return or_(exists().where(cluster.c.id == row.id), exists().where(node.c.stack_id == row.id))
 
@@ -66,7 +67,7 @@ def _of_receivers(tx: Connection, project: str) -> set[str]:
     return {channel[STACK] for channel in tx.execute(select(receiver.c.channel).where(*mine)).scalars()}
 
 
-def stack_spec(tx: Connection, row: Row[Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of a profile from which stacks like this one are made.
 
     Raises:
@@ -90,7 +91,7 @@ def stack_spec(tx: Connection, row: Row[Any], overrides: Mapping[str, Any]) -> d
     return {"type": STACK_TYPE.name, "version": "1.0", "properties": {**properties, **overrides}}
 
 
-def lock(db: Database, tx: Connection, seen: Row[Any]) -> None:
+def lock(db: Database, tx: Connection, seen: StackRow) -> None:
     """Lock a stack that becomes a node, as the first one of a transaction.
 
     Raises:

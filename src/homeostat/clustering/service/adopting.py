@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert
+from sqlalchemy import Connection, insert
 
 from homeostat.clustering.decisions.adopted import server_spec
 from homeostat.clustering.decisions.names import node_id, node_name
@@ -29,6 +29,7 @@ from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ProfileRow, StackRow
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.transfer import adoption
 
@@ -49,7 +50,7 @@ class Looked:
     spec: Mapping[str, Any]
     handle: str
     known: Mapping[str, Any]
-    stack: Row[Any] | None = None
+    stack: StackRow | None = None
 
 
 class Adopter:
@@ -61,7 +62,7 @@ class Adopter:
         profiles: Stores profiles.
     """
 
-    def __init__(self, db: Database, stack_service: StackService, profiles: SpecService) -> None:
+    def __init__(self, db: Database, stack_service: StackService, profiles: SpecService[ProfileRow]) -> None:
         self._db = db
         self._stacks = stack_service
         self._profiles = profiles
@@ -84,7 +85,7 @@ class Adopter:
         asking: RequestScope,
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
-        profile: Row[Any] | None = None,
+        profile: ProfileRow | None = None,
     ) -> str:
         """Let a server or a stack be a node, and return the id of the node.
 
@@ -136,7 +137,7 @@ class Adopter:
             accept(tx)
         return identity
 
-    def _looked(self, asking: RequestScope, given: Mapping[str, Any], profile: Row[Any] | None = None) -> Looked:
+    def _looked(self, asking: RequestScope, given: Mapping[str, Any], profile: ProfileRow | None = None) -> Looked:
         """Return what a server or a stack is like, and the spec of its profile: `profile`, or one made from it."""
         PROFILE_TYPES.find(given["type"])
         if given.get("snapshot"):

@@ -4,22 +4,24 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.health_policy import HEALTH
 from homeostat.clustering.decisions.policies import stored_policy
 from homeostat.clustering.service.plans import Outdated, PolicyChange
 from homeostat.clustering.store import bindings, living
+from homeostat.clustering.store.bindings import Binding
 from homeostat.model.limits import ATTACHED
 from homeostat.store import schema
+from homeostat.store.schema.rows import ClusterRow
 from homeostat.store.shards import health
 
 _binding = schema.cluster_policy
 _node = schema.node
 
 
-def of_row(row: Row[Any]) -> Attached:
+def of_row(row: Binding) -> Attached:
     """Return the policy of a binding; the row is from `bindings.of_cluster`."""
     return Attached(row.policy_id, stored_policy(row.spec), row.enabled, row.state or {})
 
@@ -34,7 +36,7 @@ def seen(tx: Connection, cluster_id: str) -> dict[str, bool]:
     return {row.id: row.enabled for row in bindings.of_cluster(tx, cluster_id)}
 
 
-def store(tx: Connection, cluster: Row[Any], change: PolicyChange, now: float) -> None:
+def store(tx: Connection, cluster: ClusterRow, change: PolicyChange, now: float) -> None:
     """Store a change of the policies of a cluster, whose row is locked.
 
     Raises:

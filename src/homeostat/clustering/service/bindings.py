@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Cloud
@@ -34,6 +34,7 @@ from homeostat.services.pipeline.prerequisites import Prerequisites
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ClusterRow, PolicyRow
 
 IN_STACK = frozenset({LOAD_BALANCING.name, AFFINITY.name})
 """Types of policies that put things into the stack of a cluster: attaching one is a revision of it."""
@@ -46,7 +47,7 @@ class Bindings:
         self,
         db: Database,
         clusters: ClusterService,
-        policies: SpecService,
+        policies: SpecService[PolicyRow],
         prerequisites: Prerequisites,
         outbound: Outbound,
     ) -> None:
@@ -80,7 +81,7 @@ class Bindings:
         # A policy never changes, and what it names is looked up again when its things are made.
         found = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
 
-        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
+        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
             self._policy(tx, asking, wanted.id)
             return _attaching(tx, self._db.now_of(tx), row, wanted, spec, found, enabled=enabled)
 
@@ -154,7 +155,7 @@ class Bindings:
             Rejected: ResourceNotFound; BadRequest: it is not attached; ActionConflict.
         """
 
-        def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
+        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, asking, cluster, identity, policy)
             after = [each for each in attached_policies.of_cluster(tx, cluster.id) if each.id != row.policy_id]
             kind = attached_policies.of_row(row).type
@@ -180,7 +181,7 @@ class Bindings:
             Rejected: As `detach`.
         """
 
-        def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
+        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, asking, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
@@ -204,7 +205,9 @@ class Bindings:
         except LookupError:
             return None
 
-    def _bound(self, tx: Connection, asking: RequestScope, cluster: Row[Any], identity: str, policy: str) -> Row[Any]:
+    def _bound(
+        self, tx: Connection, asking: RequestScope, cluster: ClusterRow, identity: str, policy: str
+    ) -> bindings.Binding:
         wanted = self._policy(tx, asking, policy)
         for row in bindings.of_cluster(tx, cluster.id):
             if row.policy_id == wanted.id:
@@ -212,13 +215,14 @@ class Bindings:
         message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
         raise Rejected("BadRequest", message)
 
-    def _policy(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+    def _policy(self, tx: Connection, asking: RequestScope, identity: str) -> PolicyRow:
         with referring(f"The specified policy '{identity}'"):
-            return self._policies.get(tx, asking, identity)
+            row: PolicyRow = self._policies.get(tx, asking, identity)
+            return row
 
 
 def _attaching(
-    tx: Connection, now: float, cluster: Row[Any], wanted: Row[Any], spec: Spec, found: Found, *, enabled: bool
+    tx: Connection, now: float, cluster: ClusterRow, wanted: PolicyRow, spec: Spec, found: Found, *, enabled: bool
 ) -> ClusterChange:
     """Return the plan to attach a policy, or that of an action that has failed."""
     bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
@@ -277,7 +281,7 @@ def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
 
 
 def _plan(
-    cluster: Row[Any],
+    cluster: ClusterRow,
     action: ClusterAction,
     inputs: Mapping[str, Any],
     change: PolicyChange | None,
@@ -289,7 +293,7 @@ def _plan(
     return ClusterChange(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
 
 
-def _profile(tx: Connection, cluster: Row[Any]) -> Spec:
+def _profile(tx: Connection, cluster: ClusterRow) -> Spec:
     profile = schema.profile
     return check_profile(tx.execute(select(profile.c.spec).where(profile.c.id == cluster.profile_id)).scalar_one())
 

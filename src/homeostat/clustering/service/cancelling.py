@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, select, update
 
 from homeostat.clustering.decisions.states import CANCELLED, OPEN, ActionStatus
 from homeostat.clustering.service.requester import RequestScope
@@ -12,6 +12,8 @@ from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ActionRow, StackRow
+from homeostat.store.sql import typed
 from homeostat.store.stacks import cancellation, locks
 
 _action = schema.action
@@ -36,9 +38,9 @@ class ActionService:
                 as a deletion; StackLocked.
         """
         with self._db.write() as tx:
-            row = listing.get(tx, _action, asking.reach, identity)
-            stack = locks.changeable(self._db, tx, row.stack_id) if row.status == ActionStatus.RUNNING else None
-            row = tx.execute(select(_action).where(_action.c.id == row.id)).one()
+            row = listing.get(tx, ActionRow, asking.reach, identity)
+            stack = locks.changeable(self._db, tx, row.stack_id or "") if row.status == ActionStatus.RUNNING else None
+            row = typed.rows(ActionRow, tx.execute(select(_action).where(_action.c.id == row.id))).one()
             end, now = actions.end_of(tx, row), self._db.now_of(tx)
             status = end.status if end is not None else row.status
             if ActionStatus(status).is_final:
@@ -50,7 +52,7 @@ class ActionService:
                 return
             self._stop(tx, row, stack, now, force=force)
 
-    def _stop(self, tx: Connection, row: Row[Any], stack: Row[Any], now: float, *, force: bool) -> None:
+    def _stop(self, tx: Connection, row: ActionRow, stack: StackRow, now: float, *, force: bool) -> None:
         if row.action in requests.REQUESTS and "nodes" in row.data:
             message = f"The action {row.action} cannot be cancelled: what was asked of its nodes goes on."
             raise Rejected("FeatureNotSupported", message)

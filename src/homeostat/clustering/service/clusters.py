@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, literal, or_, select, update
+from sqlalchemy import Connection, func, insert, literal, or_, select, update
 
 from homeostat.clustering.decisions import arrangement, states
 from homeostat.clustering.decisions.attached import Attached, PolicyResources
@@ -32,6 +32,8 @@ from homeostat.services.pipeline.storing import Also, nothing_more
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, ProfileRow
+from homeostat.store.sql import typed
 from homeostat.store.stacks import action_begin, locks, stacks
 
 NAME_FORMAT = "node.name.format"
@@ -50,16 +52,16 @@ class ClusterService:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ClusterRow:
         """Return a cluster by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, _cluster, asking.reach, identity, living.is_living_cluster())
+        return listing.get(tx, ClusterRow, asking.reach, identity, living.is_living_cluster())
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
-        return listing.page(tx, _cluster, wanted, living.is_living_cluster())
+    def page(self, tx: Connection, wanted: listing.Page) -> list[ClusterRow]:
+        return listing.page(tx, ClusterRow, wanted, living.is_living_cluster())
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class ClusterService:
         self,
         asking: RequestScope,
         name: str,
-        profile: Row[Any],
+        profile: ProfileRow,
         sizes: Mapping[str, int],
         timeout: int,
         metadata: Mapping[str, Any],
@@ -238,7 +240,7 @@ class ClusterService:
             self._stacks.update(cluster.id, request, by=asking.caller, also=also, first=lock)
         return StartedAction(target, begun[-1])
 
-    def _facts(self, tx: Connection, cluster: Row[Any], plan: ClusterChange) -> ClusterFacts:
+    def _facts(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterFacts:
         profile = plan.columns.get("profile_id", cluster.profile_id)
         spec = plan.spec or check_profile(_spec_of(tx, profile))
         mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
@@ -254,16 +256,17 @@ class ClusterService:
                 known[wanted] = check_profile(_spec_of(tx, wanted))
             own.append(own_node(number, values, known[wanted]))
 
-        for row in tx.execute(select(_node).where(*mine, or_(differs, _node.c.id == plan.target))):
+        chosen = select(_node).where(*mine, or_(differs, _node.c.id == plan.target))
+        for row in typed.rows(NodeRow, tx.execute(chosen)):
             if row.number not in gone:
-                add(row.number, {**row._mapping, **(plan.one if row.id == plan.target else {})})
+                add(row.number, {**row._asdict(), **(plan.one if row.id == plan.target else {})})
         first = cluster.next_index - 1
         for place in range(plan.added):
             data = _placed(plan.placements, place)
             if data or "profile_id" in plan.one:
                 add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
         for place, row in enumerate(plan.joining):
-            add(first + place, {**row._mapping, **moved(row, "")})
+            add(first + place, {**row._asdict(), **moved(row, "")})
         count = tx.execute(select(func.count()).where(*mine)).scalar_one()
         count += plan.added + len(plan.joining) - len(gone)
         form = str(cluster.config.get(NAME_FORMAT) or "")
@@ -277,7 +280,7 @@ class ClusterService:
         return replace(facts, batches=plan.batches, policy_resources=beside)
 
     def _store(
-        self, tx: Connection, asking: RequestScope, seen: Row[Any], plan: ClusterChange, moving: Moving | None = None
+        self, tx: Connection, asking: RequestScope, seen: ClusterRow, plan: ClusterChange, moving: Moving | None = None
     ) -> str:
         """Store what a plan says beside the revision; return the id of the action.
 
@@ -285,7 +288,8 @@ class ClusterService:
             Outdated: The cluster has changed since.
             Rejected: ActionConflict.
         """
-        cluster = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id))).first()
+        locked = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == seen.id)))
+        cluster = typed.rows(ClusterRow, locked).first()
         if cluster is None or cluster != seen:
             raise Outdated
         check_free(conflicting_actions(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
@@ -296,7 +300,7 @@ class ClusterService:
         columns = {**plan.columns, **({} if plan.policies is not None or plan.failure else {"updated_at": now})}
         if plan.added:
             columns["next_index"] = cluster.next_index + plan.added
-            values = {**cluster._mapping, **columns}
+            values = {**cluster._asdict(), **columns}
             owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
             self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.placements, plan.one)
         node_rows.store_changes(tx, cluster.id, plan, now)
@@ -377,7 +381,8 @@ class ClusterService:
         """
         with self._db.write() as tx:
             cluster = self.get(tx, asking, identity)
-            before = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id))).one()
+            locked = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id)))
+            before = typed.rows(ClusterRow, locked).one()
             metadata = dict(change(before.metadata))
             values = with_size(tx, cluster.project, {"metadata": metadata, "updated_at": self._db.now_of(tx)}, before)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
@@ -386,7 +391,7 @@ class ClusterService:
     # -- what plans are made of --------------------------------------------------------------------------------------
 
     def update(
-        self, tx: Connection, cluster: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None
+        self, tx: Connection, cluster: ClusterRow, given: Mapping[str, Any], profile: ProfileRow | None
     ) -> ClusterChange:
         """Return the plan of an update.
 
@@ -424,7 +429,7 @@ class ClusterService:
         )
 
 
-def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
+def check_free(going_on: Sequence[ActionRow], target: str, action: str) -> None:
     """Check that nothing goes on beside a new action of a cluster or node.
 
     Raises:
@@ -436,12 +441,12 @@ def check_free(going_on: Sequence[Row[Any]], target: str, action: str) -> None:
         raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
 
 
-def conflicting_actions(going_on: Sequence[Row[Any]], plan: ClusterChange) -> list[Row[Any]]:
+def conflicting_actions(going_on: Sequence[ActionRow], plan: ClusterChange) -> list[ActionRow]:
     """Return what goes on in a cluster besides that which a plan goes on with."""
     return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
 
 
-def _check_idle(tx: Connection, cluster: Row[Any], identity: str) -> None:
+def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:
     """Check that a cluster, which the user calls `identity`, may be deleted without force.
 
     Raises:

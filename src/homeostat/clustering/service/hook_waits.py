@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.hooks import Next
@@ -23,6 +23,8 @@ from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.notifications.sinks import Sinks
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow
+from homeostat.store.sql import typed
 
 LOG = logging.getLogger(__name__)
 TAKEN_S = 30.0
@@ -36,7 +38,7 @@ _node = schema.node
 class Clusters(Protocol):
     """The operations of the service for clusters that hooks use."""
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]: ...
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ClusterRow: ...
 
     def change(self, asking: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
 
@@ -91,7 +93,7 @@ class LifecycleHooks:
         """
         with self._db.write() as tx:
             cluster = self._clusters.get(tx, asking, identity)
-            row = listing.get(tx, schema.action, asking.reach, token, schema.action.c.cluster_id == cluster.id)
+            row = listing.get(tx, ActionRow, asking.reach, token, schema.action.c.cluster_id == cluster.id)
             if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
                 waiting_actions.make_ready(tx, row, self._db.now_of(tx))
         return StartedAction(cluster.id, row.id)
@@ -100,7 +102,7 @@ class LifecycleHooks:
         """Return the background task that runs due hooks; `sinks` send the messages."""
         return HookWorker(self._db, self, sinks)
 
-    def release_nodes(self, cluster_id: str, owner: Row[Any]) -> None:
+    def release_nodes(self, cluster_id: str, owner: ActionRow) -> None:
         """Remove all nodes of a cluster whose hook has ended; `owner` is the action of one of them.
 
         Raises:
@@ -109,7 +111,7 @@ class LifecycleHooks:
         caller = Caller(user=owner.user, project=owner.project, user_id=owner.user, domain=owner.domain)
         self._clusters.change(RequestScope(caller, owner.project), cluster_id, self._leaving)
 
-    def _leaving(self, tx: Connection, cluster: Row[Any]) -> ClusterChange:
+    def _leaving(self, tx: Connection, cluster: ClusterRow) -> ClusterChange:
         now = self._db.now_of(tx)
         ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
         mine = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
@@ -121,7 +123,7 @@ class LifecycleHooks:
         return ClusterChange(NodeAction.DELETE, name, {}, {}, leaving=tuple(sorted(numbers)), awaited=ids)
 
 
-def _is_ready(row: Row[Any], now: float) -> bool:
+def _is_ready(row: ActionRow, now: float) -> bool:
     if row.status == ActionStatus.READY:
         return True
     return HOOK in row.data and hooks.next_step(row.data[HOOK], now).next is Next.GO
@@ -144,17 +146,17 @@ class HookWorker:
         with self._db.read() as tx:
             now = self._db.now_of(tx)
             rows = waiting_actions.due(tx, now, DUE_MAX)
-        going: dict[str, list[Row[Any]]] = {}
+        going: dict[str, list[ActionRow]] = {}
         for row in rows:
             if _is_ready(row, now):
-                going.setdefault(row.cluster_id, []).append(row)
+                going.setdefault(row.cluster_id or "", []).append(row)
             else:
                 self._look_at(row, now)
         for cluster_id, these in going.items():
             self._go(cluster_id, these, now)
         return len(rows)
 
-    def _look_at(self, row: Row[Any], now: float) -> None:
+    def _look_at(self, row: ActionRow, now: float) -> None:
         """Notify others, if that is due, and store when the next thing is."""
         hook, step = dict(row.data[HOOK]), hooks.next_step(row.data[HOOK], now)
         due_at = step.at
@@ -171,11 +173,11 @@ class HookWorker:
         with self._db.write() as tx:
             waiting_actions.put_off(tx, row, hook, due_at)
 
-    def _notified(self, row: Row[Any], hook: Mapping[str, Any]) -> bool:
+    def _notified(self, row: ActionRow, hook: Mapping[str, Any]) -> bool:
         """Send the message about a node; return whether it was taken."""
         with self._db.read() as tx:
-            nodes = tx.execute(select(_node).where(_node.c.id == row.target)).all()
-            seen = node_views.nodes(tx, nodes, {}, tainted=False)
+            found = typed.rows(NodeRow, tx.execute(select(_node).where(_node.c.id == row.target)))
+            seen = node_views.nodes(tx, found.all(), {}, tainted=False)
         physical_id = (seen[0]["physical_id"] or "") if seen else ""
         body = hooks.message(row.id, row.target, physical_id)
         try:
@@ -185,7 +187,7 @@ class HookWorker:
             return False
         return True
 
-    def _go(self, cluster_id: str, rows: Sequence[Row[Any]], now: float) -> None:
+    def _go(self, cluster_id: str, rows: Sequence[ActionRow], now: float) -> None:
         ids = [row.id for row in rows]
         try:
             self._waits.release_nodes(cluster_id, rows[0])

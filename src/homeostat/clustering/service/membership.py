@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import sizes
 from homeostat.clustering.decisions.sizes import Sizes
@@ -14,11 +13,13 @@ from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Bug, Rejected
 from homeostat.store import schema
+from homeostat.store.schema.rows import ClusterRow, NodeRow
+from homeostat.store.sql import typed
 
 _node = schema.node
 
 
-def add_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> ClusterChange:
+def add_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> ClusterChange:
     """Return the plan to let nodes without a cluster be those of one.
 
     Raises:
@@ -32,7 +33,7 @@ def add_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Se
     return ClusterChange(ClusterAction.ADD_NODES, name, inputs, {"desired_capacity": desired}, joining=joining)
 
 
-def replace_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
+def replace_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
     """Return the plan to let nodes of a cluster leave it, and others without one take their places.
 
     Raises:
@@ -60,7 +61,7 @@ def replace_nodes(tx: Connection, cluster: Row[Any], asking: RequestScope, pairs
     return ClusterChange(ClusterAction.REPLACE_NODES, name, inputs, {}, joining=chosen, released=leaving)
 
 
-def members_named(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> list[Row[Any]]:
+def members_named(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes of a cluster, in the order of their names.
 
     Raises:
@@ -77,7 +78,7 @@ def members_named(tx: Connection, cluster: Row[Any], asking: RequestScope, names
     return _each_once({name: _row(row) for name, row in found.items()})
 
 
-def _orphans_named(tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str]) -> list[Row[Any]]:
+def _orphans_named(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes without a cluster that may join one, in the order of their names.
 
     Raises:
@@ -105,12 +106,12 @@ class _Joining:
         unlike: Those whose profile has another type.
     """
 
-    rows: Mapping[str, Row[Any]]
+    rows: Mapping[str, NodeRow]
     owned: Sequence[str]
     unlike: Sequence[str]
 
 
-def _joining(tx: Connection, cluster: Row[Any], found: Mapping[str, Row[Any] | None]) -> _Joining:
+def _joining(tx: Connection, cluster: ClusterRow, found: Mapping[str, NodeRow | None]) -> _Joining:
     profile = schema.profile
     rows = {name: row for name, row in found.items() if row is not None and row.project == cluster.project}
     ids = {cluster.profile_id, *(row.profile_id for row in rows.values())}
@@ -123,31 +124,31 @@ def _joining(tx: Connection, cluster: Row[Any], found: Mapping[str, Row[Any] | N
     )
 
 
-def _named(tx: Connection, asking: RequestScope, names: Sequence[str]) -> dict[str, Row[Any] | None]:
+def _named(tx: Connection, asking: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
     """Return nodes by what the user calls them; None for those that are not there, or of which there are several."""
     mine = (_node.c.leaving.is_(False), living.is_living_node())
-    found: dict[str, Row[Any] | None] = {}
+    found: dict[str, NodeRow | None] = {}
     for name in names:
         try:
-            found[name] = listing.find(tx, _node, asking.reach, name, *mine)
+            found[name] = listing.find(tx, NodeRow, asking.reach, name, *mine)
         except Rejected:
             found[name] = None
     return found
 
 
-def _row(row: Row[Any] | None) -> Row[Any]:
+def _row(row: NodeRow | None) -> NodeRow:
     if row is None:
         raise Bug("a node that is not there was not refused")
     return row
 
 
-def _each_once(rows: Mapping[str, Row[Any]]) -> list[Row[Any]]:
+def _each_once(rows: Mapping[str, NodeRow]) -> list[NodeRow]:
     """Return rows, each of which is named once: by its id and by its name, it would take another node with it.
 
     Raises:
         Rejected: BadRequest.
     """
-    found: list[Row[Any]] = []
+    found: list[NodeRow] = []
     for name, row in rows.items():
         if row in found:
             raise Rejected("BadRequest", f"'{name}' names the node {row.id}, which is in the list already.")
@@ -162,17 +163,18 @@ def _refuse(*problems: tuple[str, Sequence[str]]) -> None:
         raise Rejected("BadRequest", "\n".join(told))
 
 
-def rows_of(tx: Connection, ids: Sequence[str]) -> list[Row[Any]]:
+def rows_of(tx: Connection, ids: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes, in the order of their numbers."""
-    return list(tx.execute(select(_node).where(_node.c.id.in_(ids)).order_by(_node.c.number)))
+    chosen = select(_node).where(_node.c.id.in_(ids)).order_by(_node.c.number)
+    return list(typed.rows(NodeRow, tx.execute(chosen)))
 
 
-def _members(tx: Connection, cluster: Row[Any]) -> int:
+def _members(tx: Connection, cluster: ClusterRow) -> int:
     mine = select(_node.c.id).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
     return len(tx.execute(mine).all())
 
 
-def _check_size(cluster: Row[Any], desired: int) -> None:
+def _check_size(cluster: ClusterRow, desired: int) -> None:
     problem = sizes.size_problem(Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity), desired)
     if problem:
         raise Rejected("BadRequest", problem)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, select, update
 
 from homeostat.clustering.decisions.origins import Origin, origin_of, with_origin
 from homeostat.clustering.decisions.placement import GROUP, REGION, ZONE
@@ -37,6 +37,7 @@ from homeostat.services.pipeline.storing import Also
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import ClusterRow, NodeRow, StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import action_begin, locks, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
@@ -57,7 +58,7 @@ def own_node(number: int, values: Mapping[str, Any], spec: Spec) -> OwnNode:
     return OwnNode(number, spec, name, zone, region, grouped, values["id"] if origin else "", origin)
 
 
-def moved(row: Row[Any], form: str) -> dict[str, Any]:
+def moved(row: NodeRow, form: str) -> dict[str, Any]:
     """Return the columns of a node that moves, as far as they do not say where to.
 
     Args:
@@ -81,7 +82,7 @@ class Member:
         shard: Shard of that row.
     """
 
-    row: Row[Any]
+    row: NodeRow
     columns: Mapping[str, Any]
     group_id: str
     key: str
@@ -125,7 +126,7 @@ class Mover:
         self._stacks = stack_service
 
     def prepare(
-        self, asking: RequestScope, cluster: Row[Any], plan: ClusterChange, form: str, check_types: CheckTypes | None
+        self, asking: RequestScope, cluster: ClusterRow, plan: ClusterChange, form: str, check_types: CheckTypes | None
     ) -> Moving:
         """Return what a plan moves, and check the stacks that the nodes get which leave.
 
@@ -158,7 +159,7 @@ class Mover:
     def _home(self, asking: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
         """Return the stack of its own that a node gets which leaves its cluster."""
         row, identity = member.row, self._stacks.entropy.stack_id()
-        own = own_node(0, {**row._mapping, **member.columns}, spec)
+        own = own_node(0, {**row._asdict(), **member.columns}, spec)
         text = stack_text(ClusterFacts(identity, "", "", spec, 1, own=(own,)))
         name = f"node-{row.id[:8]}-{identity[:8]}"
         minutes = TIMEOUT_S // 60
@@ -282,7 +283,7 @@ def add_home(
     return Place(group.id, 0, "0", root.id, 1), desired
 
 
-def _seen(tx: Connection, row: Row[Any], form: str) -> Member:
+def _seen(tx: Connection, row: NodeRow, form: str) -> Member:
     """Return a node that may be moved, as it is.
 
     Raises:
@@ -296,7 +297,7 @@ def _seen(tx: Connection, row: Row[Any], form: str) -> Member:
     return Member(row, moved(row, form), of.group_id, found.key, found.shard)
 
 
-def _stack(tx: Connection, stack_id: str) -> Row[Any]:
+def _stack(tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a stack, which is locked already.
 
     Raises:
@@ -322,7 +323,7 @@ def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition
     )
 
 
-def _group(tx: Connection, parent: Desired, nested: Row[Any] | None, before: Desired) -> Desired:
+def _group(tx: Connection, parent: Desired, nested: StackRow | None, before: Desired) -> Desired:
     """Return the revision of the stack of a group that follows from the newest one of its parent, but for definitions.
 
     The next pass of the parent makes the same revision, with the definitions that all members share. Until then

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.model.errors import Rejected, stack_not_found
@@ -20,7 +20,8 @@ from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.schema import json_size
-from homeostat.store.sql import sizes
+from homeostat.store.schema.rows import ReceiverRow
+from homeostat.store.sql import sizes, typed
 
 LOG = logging.getLogger(__name__)
 QUEUE, STACK = "queue_name", "stack_id"
@@ -62,7 +63,7 @@ class MessageReceivers:
 
     def create(
         self, asking: RequestScope, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
-    ) -> Row[Any]:
+    ) -> ReceiverRow:
         """Store a receiver, and the stack of its queue and subscription; return its row.
 
         Args:
@@ -118,9 +119,9 @@ class MessageReceivers:
             message = f"Receivers of type message need messaging (Zaqar), which this cloud does not have: {error}"
             raise Rejected("BadRequest", f"{message}. Make a receiver of type webhook.") from error
         with self._db.read() as tx:
-            return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()
+            return typed.rows(ReceiverRow, tx.execute(select(_receiver).where(_receiver.c.id == identity))).one()
 
-    def delete_stack(self, asking: RequestScope, row: Row[Any], also: Any) -> None:
+    def delete_stack(self, asking: RequestScope, row: ReceiverRow, also: Any) -> None:
         """Delete the stack of a receiver, and store `also` with that, or alone where the stack is gone already."""
         try:
             self._stacks.delete(row.channel[STACK], asking.caller, also=also)

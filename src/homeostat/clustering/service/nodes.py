@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.names import node_id
@@ -25,6 +25,8 @@ from homeostat.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
+from homeostat.store.schema.rows import ClusterRow, NodeRow, ProfileRow
+from homeostat.store.sql import typed
 
 _node = schema.node
 
@@ -37,13 +39,13 @@ class NodeService:
         self._stacks = stack_service
         self._clusters = clusters
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> NodeRow:
         """Return a node by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, _node, asking.reach, identity, living.is_living_node())
+        return listing.get(tx, NodeRow, asking.reach, identity, living.is_living_node())
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -51,8 +53,8 @@ class NodeService:
         self,
         asking: RequestScope,
         name: str,
-        profile: Row[Any],
-        cluster: Row[Any] | None,
+        profile: ProfileRow,
+        cluster: ClusterRow | None,
         given: Mapping[str, Any],
         check_types: CheckTypes | None = None,
         also: InTransaction = no_op,
@@ -79,7 +81,7 @@ class NodeService:
             return self._create_alone(asking, name, profile, given, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
-        def planner(tx: Connection, row: Row[Any]) -> ClusterChange:
+        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
             return self._joining(tx, row, profile, given, own)
 
         return self._clusters.change(asking, cluster.id, planner, check_types, also)
@@ -87,8 +89,8 @@ class NodeService:
     def _joining(
         self,
         tx: Connection,
-        cluster: Row[Any],
-        profile: Row[Any],
+        cluster: ClusterRow,
+        profile: ProfileRow,
         given: Mapping[str, Any],
         own: Mapping[str, Any],
     ) -> ClusterChange:
@@ -110,7 +112,7 @@ class NodeService:
         self,
         asking: RequestScope,
         name: str,
-        profile: Row[Any],
+        profile: ProfileRow,
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
         with_it: InTransaction,
@@ -163,7 +165,7 @@ class NodeService:
         asking: RequestScope,
         identity: str,
         given: Mapping[str, Any],
-        profile: Row[Any] | None,
+        profile: ProfileRow | None,
         check_types: CheckTypes | None = None,
     ) -> StartedAction:
         """Change a node: name and profile by a revision of its stack, role, metadata and taint at once.
@@ -176,7 +178,7 @@ class NodeService:
             cluster_id = self.get(tx, asking, identity).cluster_id
         if cluster_id is not None:
 
-            def planner(tx: Connection, cluster: Row[Any]) -> ClusterChange:
+            def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
                 row = self.get(tx, asking, identity)
                 return _change(row, self._changes(tx, row, given, profile))
 
@@ -191,7 +193,7 @@ class NodeService:
                 continue
 
     def _changes(
-        self, tx: Connection, row: Row[Any], given: Mapping[str, Any], profile: Row[Any] | None
+        self, tx: Connection, row: NodeRow, given: Mapping[str, Any], profile: ProfileRow | None
     ) -> dict[str, Any]:
         """Return the columns of a node that change."""
         changes = {name: given[name] for name in ("name", "role", "metadata", "tainted") if name in given}
@@ -205,13 +207,14 @@ class NodeService:
         return changes | ({"own": True} if "name" in changes else {})
 
     def _update_alone(
-        self, asking: RequestScope, row: Row[Any], changes: Mapping[str, Any], check_types: CheckTypes | None
+        self, asking: RequestScope, row: NodeRow, changes: Mapping[str, Any], check_types: CheckTypes | None
     ) -> StartedAction:
         begun: list[str] = []
 
         def also(tx: Connection) -> None:
             now = self._db.now_of(tx)
-            seen = tx.execute(row_lock(select(_node).where(_node.c.id == row.id))).first()
+            locked = tx.execute(row_lock(select(_node).where(_node.c.id == row.id)))
+            seen = typed.rows(NodeRow, locked).first()
             if seen is None or seen != row:
                 raise Outdated
             check_free(actions.settled(tx, row.id), row.id, NodeAction.UPDATE)
@@ -229,7 +232,7 @@ class NodeService:
             check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
-        request = request_of_node(check_profile(wanted), {**row._mapping, **changes}, check_types)
+        request = request_of_node(check_profile(wanted), {**row._asdict(), **changes}, check_types)
         self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
         return StartedAction(row.id, begun[-1])
 
@@ -280,13 +283,13 @@ def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: Check
     return request_of(text, TIMEOUT_S, check_types)
 
 
-def _change(row: Row[Any], changes: Mapping[str, Any]) -> ClusterChange:
+def _change(row: NodeRow, changes: Mapping[str, Any]) -> ClusterChange:
     inputs = {name: value for name, value in changes.items() if name != "own"}
     name = states.action_name(NodeAction.UPDATE, row.id)
     return ClusterChange(NodeAction.UPDATE, name, inputs, {}, at_once=_is_at_once(changes), target=row.id, one=changes)
 
 
-def _leaving(tx: Connection, cluster: Row[Any], row: Row[Any]) -> ClusterChange:
+def _leaving(tx: Connection, cluster: ClusterRow, row: NodeRow) -> ClusterChange:
     there = {each.id for each in facts_of(tx, cluster)}
     if row.id not in there:
         raise Rejected("ActionInProgress", f"The node '{row.name}' is in status DELETING.")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.health_policy import HEALTH, recover_data, recovery_inputs
@@ -28,12 +28,13 @@ from homeostat.resources.secrets import is_secret
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ClusterRow, NodeRow
 from homeostat.store.stacks import action_begin, locks
 from homeostat.templates import HIDDEN
 
 FILTERS = ("name", "profile_id", "status", "role")
 _node = schema.node
-StatusesOf = Callable[[Connection, Sequence[Row[Any]]], Mapping[str, str]]
+StatusesOf = Callable[[Connection, Sequence[NodeRow]], Mapping[str, str]]
 """Returns the statuses of nodes, by their ids."""
 
 
@@ -87,7 +88,7 @@ class OperationService:
         self,
         tx: Connection,
         asking: RequestScope,
-        row: Row[Any],
+        row: NodeRow,
         action: NodeAction,
         ask: Ask,
         inputs: Mapping[str, Any],
@@ -163,8 +164,8 @@ class OperationService:
         self,
         tx: Connection,
         asking: RequestScope,
-        cluster: Row[Any],
-        nodes: Sequence[Row[Any]],
+        cluster: ClusterRow,
+        nodes: Sequence[NodeRow],
         action: ClusterAction,
         ask: Ask,
         inputs: Mapping[str, Any],
@@ -179,7 +180,7 @@ class OperationService:
         self,
         tx: Connection,
         asking: RequestScope,
-        nodes: Sequence[Row[Any]],
+        nodes: Sequence[NodeRow],
         ask: Ask,
         new: NewAction,
         shows: Mapping[str, Any],
@@ -230,9 +231,9 @@ def _by_policy(
     return recovery_inputs(spec, inputs), {"health": recover_data(spec)}
 
 
-def _members(tx: Connection, cluster: Row[Any]) -> list[Row[Any]]:
+def _members(tx: Connection, cluster: ClusterRow) -> list[NodeRow]:
     mine = Page(None, {"cluster_id": [cluster.id]}, (Order("number"),))
-    return [row for row in listing.page(tx, _node, mine, living.is_living_node()) if not row.leaving]
+    return [row for row in listing.page(tx, NodeRow, mine, living.is_living_node()) if not row.leaving]
 
 
 def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
@@ -249,13 +250,13 @@ def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]
 
 
 def _fitting(
-    tx: Connection, nodes: Sequence[Row[Any]], filters: Mapping[str, Any], statuses: StatusesOf
-) -> list[Row[Any]]:
+    tx: Connection, nodes: Sequence[NodeRow], filters: Mapping[str, Any], statuses: StatusesOf
+) -> list[NodeRow]:
     """Return the nodes that have one of the values that each filter allows."""
     wanted = {name: value if isinstance(value, list) else [value] for name, value in filters.items()}
     found = statuses(tx, nodes) if "status" in wanted else {}
 
-    def fits(row: Row[Any]) -> bool:
+    def fits(row: NodeRow) -> bool:
         values = {"status": found.get(row.id), "role": row.role or "", "name": row.name, "profile_id": row.profile_id}
         return all(values[name] in allowed for name, allowed in wanted.items())
 

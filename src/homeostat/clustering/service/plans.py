@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.placement import Placement
 from homeostat.clustering.decisions.specs import Spec
+from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 
 class Outdated(Exception):
@@ -86,8 +87,8 @@ class ClusterChange:
     cooled: Sequence[str] = ()
     policies: PolicyChange | None = None
     failure: str = ""
-    joining: Sequence[Row[Any]] = ()
-    released: Sequence[Row[Any]] = ()
+    joining: Sequence[NodeRow] = ()
+    released: Sequence[NodeRow] = ()
     hook: Mapping[str, Any] | None = None
     hooked: Mapping[str, bool] = field(default_factory=dict)
     awaited: Sequence[str] = ()
@@ -100,5 +101,5 @@ class ClusterChange:
         return bool(self.joining or self.released)
 
 
-ChangeBuilder = Callable[[Connection, Row[Any]], ClusterChange]
+ChangeBuilder = Callable[[Connection, ClusterRow], ClusterChange]
 """Return the change of a cluster, from its row; raise Rejected."""

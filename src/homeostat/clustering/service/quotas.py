@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import living
@@ -11,6 +11,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.limits import METADATA_OF_PROJECT
 from homeostat.store import schema
 from homeostat.store.schema import json_size
+from homeostat.store.schema.rows import ClusterRow, NodeRow
 from homeostat.store.sql import sizes
 
 CLUSTERS_MAX = 100
@@ -31,7 +32,7 @@ def check_room(tx: Connection, asking: RequestScope) -> None:
 
 
 def with_size(
-    tx: Connection, project: str, columns: Mapping[str, Any], before: Row[Any] | None = None
+    tx: Connection, project: str, columns: Mapping[str, Any], before: ClusterRow | NodeRow | None = None
 ) -> dict[str, Any]:
     """Return columns of a cluster or node, with the size of its metadata where these are among them.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from homeostat.clustering.service.clusters import ClusterService
 from homeostat.clustering.service.message_receivers import MessageReceivers, check_size
@@ -15,6 +15,8 @@ from homeostat.model.errors import Rejected
 from homeostat.model.limits import MESSAGE_RECEIVERS, RECEIVERS, RECEIVERS_MAX
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ReceiverRow
+from homeostat.store.sql import typed
 
 _receiver = schema.receiver
 
@@ -42,7 +44,7 @@ class ReceiverService:
         params: Mapping[str, Any],
         actor: Mapping[str, Any] = MappingProxyType({}),
         also: InTransaction = no_op,
-    ) -> Row[Any]:
+    ) -> ReceiverRow:
         """Store a receiver, and return its row.
 
         Args:
@@ -82,18 +84,18 @@ class ReceiverService:
             also(tx, identity)
             return self._row(tx, identity)
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ReceiverRow:
         """Return a receiver by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, _receiver, asking.reach, identity, living.is_living_receiver())
+        return listing.get(tx, ReceiverRow, asking.reach, identity, living.is_living_receiver())
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
-        return listing.page(tx, _receiver, wanted, living.is_living_receiver())
+    def page(self, tx: Connection, wanted: listing.Page) -> list[ReceiverRow]:
+        return listing.page(tx, ReceiverRow, wanted, living.is_living_receiver())
 
-    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> ReceiverRow:
         """Change a receiver, and return its row.
 
         Raises:
@@ -131,17 +133,18 @@ class ReceiverService:
         with self._db.write() as tx:
             remove(tx)
 
-    def known(self, identity: str) -> Row[Any]:
+    def known(self, identity: str) -> ReceiverRow:
         """Return a receiver by its id: who knows that may begin its action.
 
         Raises:
             Rejected: ResourceNotFound.
         """
         with self._db.read() as tx:
-            row = tx.execute(select(_receiver).where(_receiver.c.id == identity, living.is_living_receiver())).first()
+            chosen = select(_receiver).where(_receiver.c.id == identity, living.is_living_receiver())
+            row = typed.rows(ReceiverRow, tx.execute(chosen)).first()
         if row is None:
             raise Rejected("ResourceNotFound", f"The receiver '{identity}' could not be found.")
         return row
 
-    def _row(self, tx: Connection, identity: str) -> Row[Any]:
-        return tx.execute(select(_receiver).where(_receiver.c.id == identity)).one()
+    def _row(self, tx: Connection, identity: str) -> ReceiverRow:
+        return typed.rows(ReceiverRow, tx.execute(select(_receiver).where(_receiver.c.id == identity))).one()

@@ -5,9 +5,8 @@ Never waits for the engine: the planner carries each out when nothing else goes 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.decisions.requests import Ask
 from homeostat.clustering.decisions.server_profile import SERVER
@@ -23,6 +22,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_arguments import encrypt
+from homeostat.store.schema.rows import NodeRow
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import locks, stacks
@@ -45,7 +45,7 @@ class _Place:
         row: The row; None where there is none, and `problem` says why.
     """
 
-    node: Row[Any]
+    node: NodeRow
     depth: int = 0
     row: Resource | None = None
     problem: str = ""
@@ -63,7 +63,7 @@ class RequestService:
         self._db = db
 
     def place(
-        self, tx: Connection, nodes: Sequence[Row[Any]], ask: Ask, request_id: str, by: str | None, timeout_s: float
+        self, tx: Connection, nodes: Sequence[NodeRow], ask: Ask, request_id: str, by: str | None, timeout_s: float
     ) -> Asked:
         """Write a request into the rows of nodes, and wake their shards.
 
@@ -119,7 +119,7 @@ class RequestService:
         return held
 
 
-def _found(tx: Connection, nodes: Sequence[Row[Any]], ask: Ask) -> list[_Place]:
+def _found(tx: Connection, nodes: Sequence[NodeRow], ask: Ask) -> list[_Place]:
     """Return where a request for each node goes."""
     groups = living.stacks_of(tx, {each.stack_id for each in nodes})
     found: list[_Place] = []
@@ -133,7 +133,7 @@ def _found(tx: Connection, nodes: Sequence[Row[Any]], ask: Ask) -> list[_Place]:
     return found
 
 
-def _place(tx: Connection, node: Row[Any], row: Resource | None, ask: Ask) -> _Place:
+def _place(tx: Connection, node: NodeRow, row: Resource | None, ask: Ask) -> _Place:
     if row is None:
         return _Place(node, problem=NOTHING)
     kind = kind_of(row.type)

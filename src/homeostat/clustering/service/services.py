@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions.definitions import invalid_spec
 from homeostat.clustering.decisions.policies import Intervals, check_policy
@@ -29,6 +29,7 @@ from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ProfileRow
 
 
 class Clustering:
@@ -96,7 +97,7 @@ class Clustering:
             raise invalid_spec(problem, "properties", *path)
         return checked
 
-    def profile(self, asking: RequestScope, identity: str) -> Row[Any]:
+    def profile(self, asking: RequestScope, identity: str) -> ProfileRow:
         """Return the row of a profile that a request refers to.
 
         Raises:

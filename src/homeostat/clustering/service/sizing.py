@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import choices, placement, sizes
 from homeostat.clustering.decisions.attached import of_type
@@ -24,7 +24,9 @@ from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
 from homeostat.store import schema
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import ClusterRow
 from homeostat.store.shards import away
+from homeostat.store.sql import typed
 
 _node = schema.node
 
@@ -43,7 +45,7 @@ class Sizing:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def resize(self, tx: Connection, cluster: Row[Any], request: Resize) -> ClusterChange:
+    def resize(self, tx: Connection, cluster: ClusterRow, request: Resize) -> ClusterChange:
         """Return the plan of a resize.
 
         Raises:
@@ -55,7 +57,7 @@ class Sizing:
         columns = {"min_size": after.min_size, "max_size": after.max_size}
         return self._sized(tx, cluster, ClusterAction.RESIZE, nodes, after.desired, inputs, columns)
 
-    def scale(self, tx: Connection, cluster: Row[Any], direction: Direction, count: int | None) -> ClusterChange:
+    def scale(self, tx: Connection, cluster: ClusterRow, direction: Direction, count: int | None) -> ClusterChange:
         """Return the plan for more or fewer nodes: as many as the request, or a scaling policy, says.
 
         Where limits do not allow that, it is the plan of an action that has failed, as in Senlin.
@@ -78,7 +80,7 @@ class Sizing:
         return replace(plan, cooled=tuple(ids))
 
     def del_nodes(
-        self, tx: Connection, cluster: Row[Any], asking: RequestScope, names: Sequence[str], given: Mapping[str, Any]
+        self, tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str], given: Mapping[str, Any]
     ) -> ClusterChange:
         """Return the plan to take nodes that are named out of a cluster: to delete them, or to keep them without one.
 
@@ -104,7 +106,7 @@ class Sizing:
             return _waiting(plan, rule.hooks, facts)
         return replace(plan, leaving=tuple(row.number for row in leaving))
 
-    def batches(self, tx: Connection, cluster: Row[Any], plan: ClusterChange) -> ClusterChange:
+    def batches(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterChange:
         """Return the plan of an update, in batches where a policy says so."""
         policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
         if policy is None or plan.spec is None:
@@ -119,7 +121,7 @@ class Sizing:
     def _sized(
         self,
         tx: Connection,
-        cluster: Row[Any],
+        cluster: ClusterRow,
         action: ClusterAction,
         nodes: Sequence[NodeFacts],
         desired: int,
@@ -140,7 +142,9 @@ class Sizing:
             return _waiting(plan, rule.hooks, gone)
         return replace(plan, leaving=tuple(sorted(each.index - 1 for each in gone)))
 
-    def _rule(self, tx: Connection, cluster: Row[Any], direction: Direction) -> tuple[NamedRule | None, str, list[str]]:
+    def _rule(
+        self, tx: Connection, cluster: ClusterRow, direction: Direction
+    ) -> tuple[NamedRule | None, str, list[str]]:
         """Return the rule for a direction, and what else scaling policies say of a request.
 
         Of several rules the one that was attached last counts, as in Senlin; the cooldown of each does.
@@ -194,7 +198,7 @@ def _waiting(plan: ClusterChange, hook: Mapping[str, Any], gone: Sequence[NodeFa
     return replace(plan, hook=hook, hooked=active, at_once=True)
 
 
-def placements(tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
+def placements(tx: Connection, cluster: ClusterRow, nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
     """Return where new nodes of a cluster go, beside those that it has.
 
     Raises:
@@ -203,18 +207,31 @@ def placements(tx: Connection, cluster: Row[Any], nodes: Sequence[NodeFacts], co
     return placement.placements(nodes, placement.rules(attached_policies.of_cluster(tx, cluster.id)), count)
 
 
-def sizes_of(cluster: Row[Any]) -> Sizes:
+class ProfiledNode(NamedTuple):
+    """A node, with the time when its profile was made."""
+
+    id: str
+    name: str
+    number: int
+    profile_id: str
+    tainted: bool
+    data: Any
+    profile_created_at: float
+
+
+def sizes_of(cluster: ClusterRow) -> Sizes:
     """Return the sizes in the row of a cluster."""
     return Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity)
 
 
-def facts_of(tx: Connection, cluster: Row[Any]) -> list[NodeFacts]:
+def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
     """Return what choices among the nodes of a cluster depend on; those that leave are not among them."""
     profile = schema.profile
-    chosen = select(_node, profile.c.created_at.label("profile_created_at")).join(
-        profile, profile.c.id == _node.c.profile_id
-    )
-    rows = tx.execute(chosen.where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))).all()
+    columns = (_node.c.id, _node.c.name, _node.c.number, _node.c.profile_id, _node.c.tainted, _node.c.data)
+    chosen = select(*columns, profile.c.created_at.label("profile_created_at"))
+    chosen = chosen.join(profile, profile.c.id == _node.c.profile_id)
+    mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+    rows = typed.rows(ProfiledNode, tx.execute(chosen.where(*mine))).all()
     stacks = living.stacks_of(tx, [cluster.id])
     group = stacks[cluster.id].group_id if cluster.id in stacks else None
     numbers = [row.number for row in rows]
@@ -243,7 +260,9 @@ def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
     return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in found}
 
 
-def _facts(row: Row[Any], resource: Row[Any] | None, region: str, *, unbalanced: bool, marked: bool) -> NodeFacts:
+def _facts(
+    row: ProfiledNode, resource: living.NodeResource | None, region: str, *, unbalanced: bool, marked: bool
+) -> NodeFacts:
     """Return the facts of a node; `marked` if another thing is being made in its place for a mark."""
     well = NodeStatus.WARNING if unbalanced else NodeStatus.ACTIVE
     failed = resource is not None and (resource.status == Status.FAILED or bool(left_alone_for(resource.intent)))

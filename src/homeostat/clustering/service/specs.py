@@ -2,9 +2,9 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Row, Table, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.clustering.decisions.specs import Spec
@@ -15,18 +15,22 @@ from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.schema import json_size
-from homeostat.store.sql import sizes
+from homeostat.store.schema.rows import PolicyRow, ProfileRow
+from homeostat.store.sql import sizes, typed
 
 Check = Callable[[str, Any, str], Spec]
 """Check the spec of an entry with this name, in this project; raise Rejected."""
 
 
-class SpecService:
+R = TypeVar("R", ProfileRow, PolicyRow)
+
+
+class SpecService(Generic[R]):
     """Stores specs of one sort.
 
     Args:
         db: The database.
-        table: `schema.profile` or `schema.policy`.
+        kind: The class of their rows.
         check: Checks a spec, also against the clouds.
         used_by: Columns of other tables that refer to one.
         in_use: What is said of one that is in use.
@@ -35,13 +39,14 @@ class SpecService:
     def __init__(
         self,
         db: Database,
-        table: Table,
+        kind: type[R],
         check: Check,
         used_by: tuple[Any, ...],
         in_use: str,
     ) -> None:
         self._db = db
-        self._table = table
+        self._kind: type[R] = kind
+        self._table = listing.TABLES[kind]
         self._check = check
         self._used_by = used_by
         self._in_use = in_use
@@ -51,9 +56,7 @@ class SpecService:
         """What one is called in messages."""
         return self._table.name
 
-    def create(
-        self, asking: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any
-    ) -> Row[Any]:
+    def create(self, asking: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any) -> R:
         """Store a spec, and return its row.
 
         Args:
@@ -108,18 +111,19 @@ class SpecService:
         size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> Row[Any]:
+    def get(self, tx: Connection, asking: RequestScope, identity: str) -> R:
         """Return one by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, self._table, asking.reach, identity)
+        row: R = listing.get(tx, self._kind, asking.reach, identity)
+        return row
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[Row[Any]]:
-        return listing.page(tx, self._table, wanted)
+    def page(self, tx: Connection, wanted: listing.Page) -> list[R]:
+        return listing.page(tx, self._kind, wanted)
 
-    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> Row[Any]:
+    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> R:
         """Change the name, or other columns, and return the row.
 
         Raises:
@@ -157,22 +161,21 @@ class SpecService:
                 raise Rejected("ResourceInUse", message) from error
             also(tx, row.id)
 
-    def _row(self, tx: Connection, identity: str) -> Row[Any]:
-        return tx.execute(select(self._table).where(self._table.c.id == identity)).one()
+    def _row(self, tx: Connection, identity: str) -> R:
+        row: R = typed.rows(self._kind, tx.execute(select(self._table).where(self._table.c.id == identity))).one()
+        return row
 
 
 WEIGHED = ("spec", "metadata")
 """Columns whose cells may be large."""
 
 
-def profiles(db: Database, check: Check) -> SpecService:
+def profiles(db: Database, check: Check) -> SpecService[ProfileRow]:
     """Return the service for profiles."""
     used = (schema.cluster.c.profile_id, schema.node.c.profile_id)
-    return SpecService(db, schema.profile, check, used, "still referenced by some clusters and/or nodes")
+    return SpecService(db, ProfileRow, check, used, "still referenced by some clusters and/or nodes")
 
 
-def policies(db: Database, check: Check) -> SpecService:
+def policies(db: Database, check: Check) -> SpecService[PolicyRow]:
     """Return the service for policies."""
-    return SpecService(
-        db, schema.policy, check, (schema.cluster_policy.c.policy_id,), "still attached to some clusters"
-    )
+    return SpecService(db, PolicyRow, check, (schema.cluster_policy.c.policy_id,), "still attached to some clusters")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from homeostat.clustering.decisions.states import CANCELLED as CANCELLED_REASON
 from homeostat.clustering.decisions.states import (
@@ -20,6 +20,8 @@ from homeostat.clustering.decisions.states import WAITING as WAITS
 from homeostat.clustering.store import requests
 from homeostat.model.status import Status
 from homeostat.store import events, schema
+from homeostat.store.schema.rows import ActionRow
+from homeostat.store.sql import typed
 
 _action = schema.action
 _event = schema.event
@@ -131,7 +133,7 @@ class End:
     at: float
 
 
-def end_of(tx: Connection, row: Row[Any]) -> End | None:
+def end_of(tx: Connection, row: ActionRow) -> End | None:
     """Return how an action has ended that is stored as open; None where it goes on.
 
     How requests for single nodes end, their own events say.
@@ -161,7 +163,7 @@ def end_of(tx: Connection, row: Row[Any]) -> End | None:
     return None
 
 
-def settle(tx: Connection, rows: Sequence[Row[Any]]) -> None:
+def settle(tx: Connection, rows: Sequence[ActionRow]) -> None:
     """Store how these open actions have ended, as far as they have."""
     for row in rows:
         end = end_of(tx, row)
@@ -170,43 +172,47 @@ def settle(tx: Connection, rows: Sequence[Row[Any]]) -> None:
             tx.execute(update(_action).where(_action.c.id == row.id).values(values))
 
 
-def going_on(tx: Connection, targets: Sequence[str]) -> list[Row[Any]]:
+def going_on(tx: Connection, targets: Sequence[str]) -> list[ActionRow]:
     """Return the actions of these clusters or nodes that have not ended, the newest last."""
     chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status.in_(OPEN))
-    return [row for row in tx.execute(chosen.order_by(_action.c.created_at)).all() if end_of(tx, row) is None]
+    return [
+        row
+        for row in typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at)))
+        if end_of(tx, row) is None
+    ]
 
 
-def going_on_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
+def going_on_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
     """Return the actions of a cluster and of its nodes that have not ended."""
     return [row for row in _open_in(tx, cluster_id) if end_of(tx, row) is None]
 
 
-def settled_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
+def settled_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
     """Return the same, after it was stored how the others have ended."""
     rows = _open_in(tx, cluster_id)
     settle(tx, rows)
     return [row for row in rows if end_of(tx, row) is None]
 
 
-def settled(tx: Connection, target: str) -> list[Row[Any]]:
+def settled(tx: Connection, target: str) -> list[ActionRow]:
     """Return the actions of a node without a cluster that have not ended, after it was stored how the others have."""
     chosen = select(_action).where(_action.c.target == target, _action.c.status.in_(OPEN))
-    rows = list(tx.execute(chosen.order_by(_action.c.created_at)))
+    rows = list(typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at))))
     settle(tx, rows)
     return [row for row in rows if end_of(tx, row) is None]
 
 
-def _open_in(tx: Connection, cluster_id: str) -> list[Row[Any]]:
+def _open_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
     chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status.in_(OPEN))
-    return list(tx.execute(chosen.order_by(_action.c.created_at)))
+    return list(typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at))))
 
 
 def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
     """Return when the newest of the actions of these names on a cluster ended; None where there is none that has."""
     chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
-    row = tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1)).first()
+    row = typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1))).first()
     if row is None or row.end_time is not None:
-        return None if row is None else float(row.end_time)
+        return None if row is None else row.end_time
     end = end_of(tx, row)
     return None if end is None else end.at
 
@@ -226,7 +232,7 @@ def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:
     """Return when each of these clusters had all its nodes for the first time."""
     chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == ClusterAction.CREATE)
     found = {}
-    for row in tx.execute(chosen).all():
+    for row in typed.rows(ActionRow, tx.execute(chosen)).all():
         end = End(row.status, row.status_reason, row.end_time) if row.end_time is not None else end_of(tx, row)
         if end is not None and end.status == ActionStatus.SUCCEEDED:
             found[row.target] = end.at

@@ -1,11 +1,30 @@
 """Policies that are attached to clusters."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from homeostat.store import schema
+from homeostat.store.sql import typed
+
+
+class Binding(NamedTuple):
+    """A policy that is attached to a cluster, with the name, type and spec of the policy."""
+
+    id: str
+    cluster_id: str
+    policy_id: str
+    enabled: bool
+    priority: int
+    data: Any | None
+    last_op: float | None
+    state: Any | None
+    attached_at: float | None
+    policy_name: str
+    policy_type: str
+    spec: Any
+
 
 _binding = schema.cluster_policy
 _policy = schema.policy
@@ -22,18 +41,18 @@ def policy_ids(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[str
     return found
 
 
-def of_cluster(tx: Connection, cluster_id: str) -> list[Row[Any]]:
+def of_cluster(tx: Connection, cluster_id: str) -> list[Binding]:
     """Return the bindings of a cluster with the policies' names, types and specs, in the order in which they act."""
     return of_clusters(tx, [cluster_id]).get(cluster_id, [])
 
 
-def of_clusters(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[Row[Any]]]:
+def of_clusters(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, list[Binding]]:
     """Return the same for each of these clusters that has policies."""
     columns = (_policy.c.name.label("policy_name"), _policy.c.type.label("policy_type"), _policy.c.spec)
     chosen = select(_binding, *columns).join(_policy, _policy.c.id == _binding.c.policy_id)
     chosen = chosen.where(_binding.c.cluster_id.in_(cluster_ids))
-    found: dict[str, list[Row[Any]]] = {}
-    for row in tx.execute(chosen.order_by(*_ORDER)):
+    found: dict[str, list[Binding]] = {}
+    for row in typed.rows(Binding, tx.execute(chosen.order_by(*_ORDER))):
         found.setdefault(row.cluster_id, []).append(row)
     return found
 

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, cast, false, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, cast, false, or_, select
 
 from homeostat.clustering.store.actions import STACK
 from homeostat.clustering.store.living import GROUP
 from homeostat.model.requested import Aim, aim_of, plain
 from homeostat.model.status import Status
 from homeostat.store import schema
+from homeostat.store.sql import typed
 
 LISTED_MAX = 1000
 """Events of one answer."""
-WORDS = {Status.IN_PROGRESS: "start", Status.COMPLETE: "end", Status.FAILED: "error"}
+WORDS: Mapping[str, str] = {Status.IN_PROGRESS: "start", Status.COMPLETE: "end", Status.FAILED: "error"}
 ERROR, INFO = "ERROR", "INFO"
 _event = schema.event
 _stack = schema.stack
@@ -43,14 +44,45 @@ class EventQuery:
     seq: int | None = None
 
 
+class ClusterEvent(NamedTuple):
+    """An event of a stack, with the cluster whose stack it is."""
+
+    seq: int
+    stack_id: str
+    at: float
+    action: str
+    status: str
+    reason: str
+    id: str
+    name: str
+    project: str
+    user: str | None
+
+
+class NodeEvent(NamedTuple):
+    """An event of a resource, with the node that it stands for."""
+
+    seq: int
+    stack_id: str
+    at: float
+    action: str
+    status: str
+    reason: str
+    id: str
+    name: str
+    project: str
+    user: str | None
+    cluster_id: str | None
+
+
 def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
     """Return events in the words of the Clustering API, each with the number and the stack of the event that it is."""
     wanted = query.only.get("otype")
     found = []
     if wanted is None or "CLUSTER" in wanted:
-        found += [_of_cluster(row) for row in tx.execute(_clusters(query))]
+        found += [_of_cluster(row) for row in typed.rows(ClusterEvent, tx.execute(_clusters(query)))]
     if wanted is None or "NODE" in wanted:
-        found += [_of_node(row) for row in tx.execute(_nodes(query))]
+        found += [_of_node(row) for row in typed.rows(NodeEvent, tx.execute(_nodes(query)))]
     found.sort(key=lambda each: each["seq"], reverse=query.newest_first)
     return found[: query.limit]
 
@@ -92,15 +124,15 @@ def _limited(chosen: Any, query: EventQuery, table: Any, oid: Any, cluster_id: A
     return chosen.where(*where).order_by(order).limit(query.limit)
 
 
-def _of_cluster(row: Row[Any]) -> dict[str, Any]:
+def _of_cluster(row: ClusterEvent) -> dict[str, Any]:
     return {**_common(row), "otype": "CLUSTER", "cluster_id": row.id, "action": f"CLUSTER_{row.action}"}
 
 
-def _of_node(row: Row[Any]) -> dict[str, Any]:
+def _of_node(row: NodeEvent) -> dict[str, Any]:
     return {**_common(row), "otype": "NODE", "cluster_id": row.cluster_id, "action": _node_action(row)}
 
 
-def _node_action(row: Row[Any]) -> str:
+def _node_action(row: NodeEvent) -> str:
     """Return the action of an event of a node; for an operation, which has none in Senlin, its name."""
     about = aim_of(row.reason)
     if about is None:
@@ -109,7 +141,7 @@ def _node_action(row: Row[Any]) -> str:
     return operation if aim is Aim.OPERATION else f"NODE_{operation.upper()}"
 
 
-def _common(row: Row[Any]) -> dict[str, Any]:
+def _common(row: ClusterEvent | NodeEvent) -> dict[str, Any]:
     return {
         "seq": row.seq,
         "stack_id": row.stack_id,

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Table,
     and_,
     case,
@@ -19,7 +18,27 @@ from sqlalchemy import (
 )
 
 from homeostat.model.errors import Rejected
+from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, PolicyRow, ProfileRow, ReceiverRow
+from homeostat.store.sql import typed
 
+
+class Entry(Protocol):
+    """A row of one of the tables that users list."""
+
+    @property
+    def id(self) -> str: ...
+
+
+E = TypeVar("E", bound=Entry)
+TABLES: Mapping[type[Entry], Table] = {
+    ActionRow: schema.action,
+    ClusterRow: schema.cluster,
+    NodeRow: schema.node,
+    PolicyRow: schema.policy,
+    ProfileRow: schema.profile,
+    ReceiverRow: schema.receiver,
+}
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
 
 
@@ -50,8 +69,9 @@ class Page:
     limit: int | None = None
 
 
-def page(tx: Connection, table: Table, wanted: Page, *where: ColumnElement[bool]) -> list[Row[Any]]:
+def page(tx: Connection, kind: type[E], wanted: Page, *where: ColumnElement[bool]) -> list[E]:
     """Return one page of a list; `where` are further conditions, such as that entries exist still."""
+    table = TABLES[kind]
     chosen = select(table).where(*where)
     if wanted.project is not None:
         chosen = chosen.where(table.c.project == wanted.project)
@@ -60,7 +80,7 @@ def page(tx: Connection, table: Table, wanted: Page, *where: ColumnElement[bool]
     order = [*wanted.order, Order("id")]
     if wanted.marker is not None:
         mine = [] if wanted.project is None else [table.c.project == wanted.project]
-        marker = tx.execute(select(table).where(table.c.id == wanted.marker, *mine)).first()
+        marker = typed.rows(kind, tx.execute(select(table).where(table.c.id == wanted.marker, *mine))).first()
         if marker is not None:
             chosen = chosen.where(_after(table, order, marker))
     for each in order:
@@ -68,10 +88,10 @@ def page(tx: Connection, table: Table, wanted: Page, *where: ColumnElement[bool]
         # One word for both databases: they disagree on where NULLs come.
         empty = case((column.is_(None), 0), else_=1)
         chosen = chosen.order_by(*((empty.desc(), column.desc()) if each.descending else (empty, column)))
-    return list(tx.execute(chosen.limit(wanted.limit) if wanted.limit is not None else chosen))
+    return list(typed.rows(kind, tx.execute(chosen.limit(wanted.limit) if wanted.limit is not None else chosen)))
 
 
-def _after(table: Table, order: Sequence[Order], marker: Row[Any]) -> ColumnElement[bool]:
+def _after(table: Table, order: Sequence[Order], marker: Entry) -> ColumnElement[bool]:
     """Return the condition that an entry comes after another one."""
     choices: list[ColumnElement[bool]] = []
     equal: list[ColumnElement[bool]] = []
@@ -90,14 +110,12 @@ def _after(table: Table, order: Sequence[Order], marker: Row[Any]) -> ColumnElem
     return or_(*choices)
 
 
-def find(
-    tx: Connection, table: Table, project: str | None, identity: str, *where: ColumnElement[bool]
-) -> Row[Any] | None:
+def find(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E | None:
     """Return the entry with this id, this name or this beginning of an id; None where there is none.
 
     Args:
         tx: The transaction.
-        table: Where it is.
+        kind: The class of its row.
         project: None for all projects.
         identity: What a user calls it.
         where: Further conditions.
@@ -105,41 +123,42 @@ def find(
     Raises:
         Rejected: MultipleChoices.
     """
+    table = TABLES[kind]
     mine = [*where] if project is None else [table.c.project == project, *where]
     if _UUID.match(identity):
-        by_id = tx.execute(select(table).where(table.c.id == identity.lower(), *mine)).first()
-        return by_id or _one(tx, table, identity, table.c.name == identity, *mine)
-    by_name = _one(tx, table, identity, table.c.name == identity, *mine)
+        by_id = typed.rows(kind, tx.execute(select(table).where(table.c.id == identity.lower(), *mine))).first()
+        return by_id or _one(tx, kind, identity, table.c.name == identity, *mine)
+    by_name = _one(tx, kind, identity, table.c.name == identity, *mine)
     if by_name is not None or not re.fullmatch(r"[0-9a-fA-F-]{1,36}", identity):
         return by_name
     beginning = func.substr(table.c.id, 1, len(identity)) == identity.lower()
-    return _one(tx, table, identity, beginning, *mine)
+    return _one(tx, kind, identity, beginning, *mine)
 
 
-def get(tx: Connection, table: Table, project: str | None, identity: str, *where: ColumnElement[bool]) -> Row[Any]:
+def get(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:
     """Return the same entry as `find`.
 
     Raises:
         Rejected: ResourceNotFound, MultipleChoices.
     """
-    row = find(tx, table, project, identity, *where)
+    row = find(tx, kind, project, identity, *where)
     if row is None:
-        raise Rejected("ResourceNotFound", f"The {table.name} '{identity}' could not be found.")
+        raise Rejected("ResourceNotFound", f"The {TABLES[kind].name} '{identity}' could not be found.")
     return row
 
 
-def ids(tx: Connection, table: Table, project: str | None, named: Iterable[str]) -> list[str]:
+def ids(tx: Connection, kind: type[Entry], project: str | None, named: Iterable[str]) -> list[str]:
     """Return the ids of those of the named entries that there are.
 
     Raises:
         Rejected: MultipleChoices.
     """
-    found = (find(tx, table, project, identity) for identity in named)
+    found = (find(tx, kind, project, identity) for identity in named)
     return [row.id for row in found if row is not None]
 
 
-def _one(tx: Connection, table: Table, identity: str, *where: ColumnElement[bool]) -> Row[Any] | None:
-    found = tx.execute(select(table).where(*where).limit(2)).all()
+def _one(tx: Connection, kind: type[E], identity: str, *where: ColumnElement[bool]) -> E | None:
+    found = typed.rows(kind, tx.execute(select(TABLES[kind]).where(*where).limit(2))).all()
     if len(found) > 1:
         message = f"Multiple results found matching the query criteria '{identity}'. Please be more specific."
         raise Rejected("MultipleChoices", message)

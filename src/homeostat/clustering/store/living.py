@@ -3,21 +3,21 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Text, and_, case, cast, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, exists, or_, select
 
 from homeostat.clustering.decisions.load_balancing import place_name
-from homeostat.model.intent import left_alone_for
+from homeostat.model.intent import Intent, left_alone_for
+from homeostat.model.marks import Marks
 from homeostat.model.member_names import BESIDE, member_of_name
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.sql import typed
 from homeostat.store.sql.delete_found import delete_found
 
 GROUP = "nodes"
 """Name of the resource, in the stack of a cluster, whose members are its nodes."""
-SHOWN = ("key", "stack_id", "name", "type", "handle", "action", "status", "reason", "intent", "marks", "created_at")
-"""Columns of the resource of a node that say how the node is."""
 _stack = schema.stack
 _node = schema.node
 _cluster = schema.cluster
@@ -67,16 +67,46 @@ class StackOf:
         group_id: Id of the stack with the nodes; None while it is yet to be made.
     """
 
-    stack: Row[Any]
+    stack: "RootStack"
     group_id: str | None
+
+
+class RootStack(NamedTuple):
+    """A root stack, and the stack with its nodes."""
+
+    id: str
+    action: str
+    status: str
+    reason: str
+    group_id: str | None
+
+
+class NodeResource(NamedTuple):
+    """The resource of a node, or of its place in a load balancer, as far as it says how the node is."""
+
+    key: str
+    stack_id: str
+    name: str
+    type: str
+    handle: str
+    action: str
+    status: str
+    reason: str
+    intent: Intent
+    marks: Marks | None
+    created_at: float
+
+
+SHOWN = [_resource.c[name] for name in NodeResource._fields]
 
 
 def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, StackOf]:
     """Return the stacks of these root stacks, by id."""
     inside = _stack.alias("inside")
     mine = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
-    chosen = select(_stack, inside.c.id.label("group_id")).join(inside, mine, isouter=True)
-    found = tx.execute(chosen.where(_stack.c.id.in_(ids)))
+    columns = (_stack.c.id, _stack.c.action, _stack.c.status, _stack.c.reason, inside.c.id.label("group_id"))
+    chosen = select(*columns).join(inside, mine, isouter=True)
+    found = typed.rows(RootStack, tx.execute(chosen.where(_stack.c.id.in_(ids))))
     return {row.id: StackOf(row, row.group_id) for row in found}
 
 
@@ -117,7 +147,9 @@ def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str
     return found
 
 
-def places_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> dict[tuple[str, int], Row[Any]]:
+def places_of(
+    tx: Connection, group_ids: Collection[str], numbers: Collection[int]
+) -> dict[tuple[str, int], NodeResource]:
     """Return the rows of the places of nodes in load balancers, by the stack of the nodes and the number of the node.
 
     Args:
@@ -125,20 +157,21 @@ def places_of(tx: Connection, group_ids: Collection[str], numbers: Collection[in
         group_ids: Stacks of nodes.
         numbers: Numbers of the nodes.
     """
-    chosen = select(*(_resource.c[name] for name in SHOWN)).where(_resource.c.stack_id.in_(group_ids))
+    chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
     chosen = chosen.where(_resource.c.name.like(f"%{place_name('')}"))
     if len(numbers) <= 500:
         chosen = chosen.where(_resource.c.name.in_([place_name(number) for number in numbers]))
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
-    rows = tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key)).all()
+    found = tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key))
+    rows = typed.rows(NodeResource, found).all()
     return {(row.stack_id, int(member_of_name(row.name))): row for row in rows}
 
 
-def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[Row[Any]]:
+def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[NodeResource]:
     """Return the rows of the resources of nodes: those that stand for them now come last."""
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
     # Not the properties, which would have to be decrypted for nothing.
-    chosen = select(*(_resource.c[name] for name in SHOWN)).where(_resource.c.stack_id.in_(group_ids))
+    chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
     if len(numbers) <= 500:
         chosen = chosen.where(_resource.c.name.in_([str(number) for number in numbers]))
-    return tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key)).all()
+    return typed.rows(NodeResource, tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key))).all()

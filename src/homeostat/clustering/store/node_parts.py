@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.decisions.placement import GROUP
 from homeostat.clustering.decisions.states import NOT_BALANCED, STILL_BALANCED, NodeStatus
 from homeostat.clustering.store import living, parts
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import shown_id
+from homeostat.store.schema.rows import NodeRow
 
 MEMBER = "lb_member"
 """Key, in the data of a node, of the id of its place in a pool."""
@@ -25,11 +26,11 @@ class NodeParts:
         server_groups: Ids of server groups by cluster.
     """
 
-    places: Mapping[tuple[str, int], Row[Any]] = field(default_factory=dict)
+    places: Mapping[tuple[str, int], living.NodeResource] = field(default_factory=dict)
     server_groups: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tx: Connection, rows: Sequence[Row[Any]], groups: Mapping[str, str]) -> Self:
+    def of(cls, tx: Connection, rows: Sequence[NodeRow], groups: Mapping[str, str]) -> Self:
         """Read what policies have made for nodes.
 
         Args:
@@ -43,17 +44,17 @@ class NodeParts:
         found = {each: parts.server_group(bound.get(each, ()), made.get(each, parts.NONE)) for each in grouped}
         return cls({(groups[stack_id], number): row for (stack_id, number), row in places.items()}, found)
 
-    def data(self, row: Row[Any]) -> dict[str, Any]:
+    def data(self, row: NodeRow) -> dict[str, Any]:
         """Return the data of a node as users see them."""
         data, place = dict(row.data), self.places.get((row.stack_id, row.number))
         placement = data.get("placement") or {}
         if GROUP in placement:
-            data["placement"] = {**placement, GROUP: self.server_groups.get(row.cluster_id, "")}
+            data["placement"] = {**placement, GROUP: self.server_groups.get(row.cluster_id or "", "")}
         if place is not None and place.handle:
             data[MEMBER] = shown_id(place.type, place.handle)
         return data
 
-    def status(self, row: Row[Any]) -> tuple[str, str] | None:
+    def status(self, row: NodeRow) -> tuple[str, str] | None:
         """Return status and reason of a node that is well by itself and not in its pool as it should be, else None."""
         place = self.places.get((row.stack_id, row.number))
         if place is None or place.status != Status.FAILED:

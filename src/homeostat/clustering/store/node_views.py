@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.states import ClusterAction, NodeAction, NodeStatus
@@ -18,7 +18,9 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow, NodeRow
 from homeostat.store.shards import health
+from homeostat.store.sql import typed
 from homeostat.store.stacks.views import resources as load
 
 Wire = dict[str, Any]
@@ -30,23 +32,37 @@ def shown_time(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def owner_of(row: Row[Any]) -> Wire:
+class Owned(Protocol):
+    """A row of a thing that belongs to a project."""
+
+    @property
+    def user(self) -> str | None: ...
+
+    @property
+    def project(self) -> str: ...
+
+    @property
+    def domain(self) -> str | None: ...
+
+
+def owner_of(row: Owned) -> Wire:
     """Return to whom the thing of a row belongs."""
     return {"user": row.user, "project": row.project, "domain": row.domain}
 
 
-def of_cluster(tx: Connection, cluster_id: str) -> Sequence[Row[Any]]:
+def of_cluster(tx: Connection, cluster_id: str) -> Sequence[NodeRow]:
     """Return the rows of the nodes of a cluster, by their numbers."""
     mine = (_node.c.cluster_id == cluster_id, living.is_living_node())
-    return tx.execute(select(_node).where(*mine).order_by(_node.c.number)).all()
+    return typed.rows(NodeRow, tx.execute(select(_node).where(*mine).order_by(_node.c.number))).all()
 
 
-def of_id(tx: Connection, node_id: str) -> Sequence[Row[Any]]:
+def of_id(tx: Connection, node_id: str) -> Sequence[NodeRow]:
     """Return the row of a node, or none."""
-    return tx.execute(select(_node).where(_node.c.id == node_id, living.is_living_node())).all()
+    chosen = select(_node).where(_node.c.id == node_id, living.is_living_node())
+    return typed.rows(NodeRow, tx.execute(chosen)).all()
 
 
-def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
+def nodes(tx: Connection, rows: Sequence[NodeRow], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
     """Return nodes as users see them.
 
     Args:
@@ -66,7 +82,7 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     shown = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
-        asked = going_on.get(row.id) or _of_cluster(row, going_on.get(row.cluster_id))
+        asked = going_on.get(row.id) or _of_cluster(row, going_on.get(row.cluster_id or ""))
         status, reason = _node_status(row, stacks.get(row.stack_id), resource, asked)
         if status == NodeStatus.ACTIVE:
             status, reason = beside.status(row) or (status, reason)
@@ -97,20 +113,25 @@ def nodes(tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str],
     return shown
 
 
-def _health(resource: Row[Any] | None, healths: Mapping[str, NodeHealth]) -> Wire:
+def _health(resource: living.NodeResource | None, healths: Mapping[str, NodeHealth]) -> Wire:
     """Return what a health policy has found of a node, and how far its recovery is; {} where none holds for it."""
     found = healths.get(resource.key) if resource is not None else None
     return {} if resource is None or found is None else {"health": described(found, resource.marks)}
 
 
-ASKED = {
+ASKED: Mapping[str, NodeAction] = {
     NodeAction.OPERATION: NodeAction.OPERATION,
     ClusterAction.OPERATION: NodeAction.OPERATION,
     NodeAction.RECOVER: NodeAction.RECOVER,
     ClusterAction.RECOVER: NodeAction.RECOVER,
 }
 """Action that asks something of nodes -> that of a single node."""
-WORDS = {Action.CREATE: "CREATING", Action.UPDATE: "UPDATING", Action.DELETE: "DELETING", Action.CHECK: "ACTIVE"}
+WORDS: Mapping[str, str] = {
+    Action.CREATE: "CREATING",
+    Action.UPDATE: "UPDATING",
+    Action.DELETE: "DELETING",
+    Action.CHECK: "ACTIVE",
+}
 REASONS = {
     "CREATING": "Creation in progress",
     "UPDATING": "Update in progress",
@@ -121,7 +142,7 @@ REASONS = {
 
 
 def _node_status(
-    row: Row[Any], of: living.StackOf | None, resource: Row[Any] | None, going_on: Row[Any] | None
+    row: NodeRow, of: living.StackOf | None, resource: living.NodeResource | None, going_on: ActionRow | None
 ) -> tuple[str, str]:
     """Return the status of a node and its reason, from the resource that stands for it."""
     if row.leaving or (of is not None and of.stack.action == Action.DELETE):
@@ -148,7 +169,7 @@ def _node_status(
         return "ERROR", alone
     if resource.reason.startswith(requested.ENDS):
         return "ACTIVE", requested.plain(resource.reason)
-    done = {
+    done: Mapping[str, str] = {
         Action.ADOPT: states.ADOPTED,
         Action.UPDATE: "Update succeeded",
         Action.CHECK: "Check: Node is ACTIVE.",
@@ -156,12 +177,12 @@ def _node_status(
     return "ACTIVE", done.get(resource.action, "Creation succeeded")
 
 
-def _of_cluster(row: Row[Any], going_on: Row[Any] | None) -> Row[Any] | None:
+def _of_cluster(row: NodeRow, going_on: ActionRow | None) -> ActionRow | None:
     """Return an action of a cluster that asks something of this node."""
     return going_on if going_on is not None and row.id in going_on.data.get("nodes", ()) else None
 
 
-def _asked(row: Row[Any], resource: Row[Any], going_on: Row[Any] | None) -> tuple[str, str] | None:
+def _asked(row: NodeRow, resource: living.NodeResource, going_on: ActionRow | None) -> tuple[str, str] | None:
     """Return the status of a node of which something is asked; of all nodes of a cluster: while it is done."""
     action = ASKED.get(going_on.action) if going_on is not None else None
     if going_on is None or action is None:
@@ -189,7 +210,7 @@ def _as_told(properties: Mapping[str, Any]) -> Wire:
     return {**properties, **told}
 
 
-def details(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Wire]:
+def details(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, Wire]:
     """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
     found: dict[str, Wire] = {}

@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import Connection, or_, select
 
 from homeostat.clustering.decisions import affinity, load_balancing
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.policies import binding_data, stored_policy
 from homeostat.clustering.decisions.policy_types import AFFINITY, LOAD_BALANCING
+from homeostat.clustering.store.bindings import Binding
 from homeostat.clustering.store.living import GROUP
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
@@ -63,11 +64,10 @@ def policies(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[Att
     return found
 
 
-def binding(row: Row[Any], parts: Parts) -> dict[str, Any] | None:
+def binding(row: Binding, parts: Parts) -> dict[str, Any] | None:
     """Return the data of a binding as users see it; the row is from `bindings.of_cluster`."""
     if row.policy_type.rpartition("-")[0] not in SHOWN:
-        data: dict[str, Any] | None = row.data
-        return data
+        return row.data
     one = Attached(row.policy_id, stored_policy(row.spec), row.enabled, row.state or {})
     return binding_data(one.spec, _made(one, parts))
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Text, func, select, type_coerce
+from sqlalchemy import Connection, Select, Text, func, select, type_coerce
 
 from homeostat.clustering.decisions.states import DONE, ActionStatus, ClusterAction, NodeAction
 from homeostat.model.requested import plain, signature
 from homeostat.model.status import Status
 from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow
 
 REQUESTS = frozenset(
     {
@@ -53,7 +54,7 @@ class RequestEnd:
     at: float
 
 
-def end_of(tx: Connection, row: Row[Any]) -> RequestEnd | None:
+def end_of(tx: Connection, row: ActionRow) -> RequestEnd | None:
     """Return how the requests of an action have ended; None where one of them goes on."""
     asked = Asked(row.data.get("nodes", []), row.data.get("failures", {}))
     wanted = len(asked.nodes) - len(asked.failures)

@@ -16,7 +16,7 @@ from homeostat.clustering.wire.bodies import Field
 from homeostat.clustering.wire.context import Context, since
 from homeostat.clustering.wire.lists import ListRules, ListSource, flag_of, listed, read_query
 from homeostat.clustering.wire.routes import answers, router, takes
-from homeostat.store import schema
+from homeostat.store.schema.rows import ActionRow, ClusterRow
 
 ROUTER = router("actions")
 ONE = answers(dict[str, Any])
@@ -48,9 +48,9 @@ def list_actions(request: Request, context: Context) -> Response:
     names = only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names is not None and context.version >= WITH_CLUSTER:
-            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, names)
+            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, names)
         source = ListSource(
-            partial(listing.page, tx, schema.action),
+            partial(listing.page, tx, ActionRow),
             lambda rows: [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows],
             # Those that have just ended are stored as open still.
             lambda each: not statuses or each["status"] in statuses,
@@ -61,7 +61,7 @@ def list_actions(request: Request, context: Context) -> Response:
 @ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
 def show_action(context: Context, action_id: str) -> Response:
     with context.db.read() as tx:
-        row = listing.get(tx, schema.action, context.asking.reach, action_id)
+        row = listing.get(tx, ActionRow, context.asking.reach, action_id)
         shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
     return context.json({"action": shown})
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -18,6 +18,7 @@ from homeostat.clustering.wire.bodies import Field, wrong
 from homeostat.clustering.wire.context import HEAVY, ClusteringContext, Context
 from homeostat.clustering.wire.operations import statuses_of
 from homeostat.clustering.wire.routes import accepted, router, takes_one
+from homeostat.store.schema.rows import ClusterRow
 
 ROUTER = router("clusters")
 POLICY = {"policy_id": Field(bodies.reference, required=True), "enabled": Field(bodies.boolean)}
@@ -112,7 +113,7 @@ def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]
 
 
 def _changed(
-    context: ClusteringContext, identity: str, planner: Callable[[Connection, Row[Any]], ClusterChange]
+    context: ClusteringContext, identity: str, planner: Callable[[Connection, ClusterRow], ClusterChange]
 ) -> StartedAction:
     return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
 

@@ -18,8 +18,8 @@ from homeostat.clustering.wire.lists import ListRules, ListSource, listed, read_
 from homeostat.clustering.wire.routes import answers, router
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from homeostat.store import schema
 from homeostat.store.events import event_id
+from homeostat.store.schema.rows import ClusterRow
 
 ROUTER = router("events")
 ONE = answers(dict[str, Any])
@@ -53,7 +53,7 @@ def list_events(request: Request, context: Context) -> Response:
     only = dict(wanted.only)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
+            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, only["cluster_id"])
         actions = only.pop("action", None)
         source = ListSource(
             lambda page: events.listed(tx, _query(page)),

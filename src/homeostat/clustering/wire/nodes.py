@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import Request
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -23,7 +23,7 @@ from homeostat.clustering.wire.routes import accepted, answers, router, takes
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.resources.attribute_paths import AttributePath, attribute_path
-from homeostat.store import schema
+from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 ROUTER = router("nodes")
 ONE = answers(dict[str, Any])
@@ -76,7 +76,7 @@ ADOPTED = {
 """`profile_id` is of this service: the profile from which the server was made."""
 
 
-def shown(context: ClusteringContext, tx: Connection, rows: list[Row[Any]]) -> list[dict[str, Any]]:
+def shown(context: ClusteringContext, tx: Connection, rows: list[NodeRow]) -> list[dict[str, Any]]:
     """Return nodes as users see them."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
     return node_views.nodes(tx, rows, names, tainted=context.version >= WITH_TAINT)
@@ -89,12 +89,12 @@ def list_nodes(request: Request, context: Context) -> Response:
     statuses, names = only.pop("status", None), only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names:
-            cluster = listing.find(tx, schema.cluster, context.asking.reach, names[0], living.is_living_cluster())
+            cluster = listing.find(tx, ClusterRow, context.asking.reach, names[0], living.is_living_cluster())
             if cluster is None:
                 raise Rejected("BadRequest", f"Cannot find the given cluster: {names[0]}.")
             only["cluster_id"] = [cluster.id]
         source = ListSource(
-            lambda page: listing.page(tx, schema.node, page, living.is_living_node()),
+            lambda page: listing.page(tx, NodeRow, page, living.is_living_node()),
             partial(shown, context, tx),
             # A status follows from resources: no column has it.
             lambda each: not statuses or each["status"] in statuses,
@@ -223,7 +223,7 @@ def _collected(
     """Yield id and value of the nodes of a cluster that have the attribute. They are read some at a time."""
     mine: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)
     while mine is not None:
-        rows = listing.page(tx, schema.node, mine, living.is_living_node())
+        rows = listing.page(tx, NodeRow, mine, living.is_living_node())
         details = node_views.details(tx, rows) if wanted.needs_details else {}
         for each in shown(context, tx, rows):
             there, value = wanted.first({**each, "details": details.get(each["id"], {})} if details else each)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -13,6 +13,7 @@ from homeostat.clustering.store import node_views
 from homeostat.clustering.wire.bodies import wrong
 from homeostat.clustering.wire.context import ClusteringContext, Context, since
 from homeostat.clustering.wire.routes import accepted, router, takes_one
+from homeostat.store.schema.rows import NodeRow
 
 ROUTER = router("nodes")
 NodeBegin = Callable[[ClusteringContext, str, Mapping[str, Any]], StartedAction]
@@ -29,7 +30,7 @@ def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any])
 NODE_ACTIONS: Mapping[str, NodeBegin] = {"check": _check, "recover": _recover}
 
 
-def statuses_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, str]:
+def statuses_of(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, str]:
     """Return the statuses of nodes, by their ids."""
     return {each["id"]: each["status"] for each in node_views.nodes(tx, rows, {}, tainted=False)}
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
-from sqlalchemy import Row
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -28,7 +27,7 @@ from homeostat.clustering.wire.lists import ListRules, ListSource, listed, read_
 from homeostat.clustering.wire.routes import accepted, answers, router, takes
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
-from homeostat.store import schema
+from homeostat.store.schema.rows import ClusterRow, ReceiverRow
 
 LOG = logging.getLogger(__name__)
 ROUTER = router("receivers")
@@ -87,7 +86,7 @@ def list_receivers(request: Request, context: Context) -> Response:
         only.pop("user", None)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            only["cluster_id"] = listing.ids(tx, schema.cluster, wanted.project, only["cluster_id"])
+            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, only["cluster_id"])
         source = ListSource(
             partial(context.clusters.receivers.page, tx),
             lambda rows: [_shown(context, row) for row in rows],
@@ -95,7 +94,7 @@ def list_receivers(request: Request, context: Context) -> Response:
         return listed(context, request, "receivers", replace(wanted, only=only), source)
 
 
-def _shown(context: ClusteringContext, row: Row[Any]) -> Wire:
+def _shown(context: ClusteringContext, row: ReceiverRow) -> Wire:
     acts = context.service.policy.allows("receivers:notify", context.caller, context.project)
     return views.receiver(row, context.base, acts=acts)
 
@@ -197,12 +196,12 @@ def delete_receiver(context: Context, receiver_id: str) -> Response:
     return nothing()
 
 
-def _known(request: Request, receiver_id: str) -> Row[Any]:
+def _known(request: Request, receiver_id: str) -> ReceiverRow:
     service: Service = request.app.state.service
     return service.clustering.receivers.known(receiver_id)
 
 
-Known = Annotated[Row[Any], Depends(_known)]
+Known = Annotated[ReceiverRow, Depends(_known)]
 
 
 async def _placed(request: Request, receiver: Known) -> AsyncIterator[None]:
@@ -235,7 +234,8 @@ def trigger(
     caller = Caller(user=owner, project=project, user_id=owner, domain=receiver.domain)
     service, name = request.app.state.service, webhook_action_name(receiver.id)
     context = ClusteringContext(service, caller, project, base_of(request), version, name)
-    action = BEGUN[receiver.action]
+    # Receivers whose addresses are used have an action and a cluster; others have a queue.
+    action = BEGUN[ClusterAction(receiver.action or "")]
     inputs = {key: value for key, value in {**receiver.params, **given}.items() if key in FIELDS[action]}
-    begun = ACTIONS[action](context, receiver.cluster_id, inputs)
+    begun = ACTIONS[action](context, receiver.cluster_id or "", inputs)
     return context.json({"action": begun.action}, 202, begun.action)

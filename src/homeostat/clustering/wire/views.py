@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.sizes import Sizes
@@ -13,11 +13,13 @@ from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ActionStatus, ClusterStatus, NodeStatus
 from homeostat.clustering.service.message_receivers import QUEUE
 from homeostat.clustering.store import actions, living, parts, waiting_actions
+from homeostat.clustering.store.bindings import Binding
 from homeostat.clustering.store.node_views import Wire, owner_of, shown_time
 from homeostat.model.status import Action, Status
+from homeostat.store.schema.rows import ActionRow, ClusterRow, PolicyRow, ProfileRow, ReceiverRow
 
 
-def profile(row: Row[Any]) -> Wire:
+def profile(row: ProfileRow) -> Wire:
     return {
         "id": row.id,
         "name": row.name,
@@ -30,7 +32,7 @@ def profile(row: Row[Any]) -> Wire:
     }
 
 
-def policy(row: Row[Any]) -> Wire:
+def policy(row: PolicyRow) -> Wire:
     return {
         "id": row.id,
         "name": row.name,
@@ -55,7 +57,7 @@ def warnings(checked: Spec) -> Wire:
 
 
 def clusters(
-    tx: Connection, rows: Sequence[Row[Any]], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
+    tx: Connection, rows: Sequence[ClusterRow], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
 ) -> list[Wire]:
     """Return clusters as users see them.
 
@@ -102,7 +104,7 @@ def clusters(
 
 
 def _cluster_status(
-    row: Row[Any], of: living.StackOf | None, going_on: Row[Any] | None, active: int, last: str
+    row: ClusterRow, of: living.StackOf | None, going_on: ActionRow | None, active: int, last: str
 ) -> Wire:
     """Return status and reason of a cluster; `last` is the action after which it was evaluated, "" for none."""
     start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
@@ -120,11 +122,11 @@ def _cluster_status(
     return {"status": status, "status_reason": reason}
 
 
-def _operation(action: Row[Any]) -> str:
+def _operation(action: ActionRow) -> str:
     return str(action.inputs.get("operation", "")) if action.action.endswith("_OPERATION") else ""
 
 
-def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
+def action(tx: Connection, row: ActionRow, *, cluster: bool) -> Wire:
     """Return an action as users see it; `cluster` says whether its cluster is shown, as newer microversions do."""
     end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
     return {
@@ -153,7 +155,7 @@ def action(tx: Connection, row: Row[Any], *, cluster: bool) -> Wire:
     }
 
 
-def binding(row: Row[Any], cluster_name: str, made: parts.Parts) -> Wire:
+def binding(row: Binding, cluster_name: str, made: parts.Parts) -> Wire:
     """Return a policy as it is attached to a cluster.
 
     Args:
@@ -175,7 +177,7 @@ def binding(row: Row[Any], cluster_name: str, made: parts.Parts) -> Wire:
     }
 
 
-def receiver(row: Row[Any], base: str, *, acts: bool) -> Wire:
+def receiver(row: ReceiverRow, base: str, *, acts: bool) -> Wire:
     """Return a receiver as users see it.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, update
+from sqlalchemy import Connection, delete, update
 
 from homeostat.convergence.rollouts.member_change import (
     BUSY_S,
@@ -31,6 +31,7 @@ from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, revisions, rollout_members, rollout_reports, rollouts, stacks
@@ -75,7 +76,7 @@ class Staged:
         locked: Whether its row and its shards are locked.
     """
 
-    stack: Row[Any]
+    stack: StackRow
     group: GroupDefinition
     locked: bool
 
@@ -251,7 +252,7 @@ class DefinitionChange:
             return self.timeout_s
         return stacks.timeout_of(stacks.timeout_mins_of(self.tx, parent), self.timeout_s)
 
-    def _forget(self, rollout: Rollout, stack: Row[Any]) -> None:
+    def _forget(self, rollout: Rollout, stack: StackRow) -> None:
         """Delete the revisions of former steps, which nothing goes back to: there may be as many as members."""
         old = schema.revision
         steps = (old.c.number > rollout.subject, old.c.number < stack.revision)

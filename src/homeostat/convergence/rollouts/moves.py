@@ -4,9 +4,8 @@
 """
 
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from homeostat.convergence.rollouts import definitions
 from homeostat.convergence.rollouts.definitions import DefinitionChange
@@ -29,6 +28,7 @@ from homeostat.planner.policies.rollout_move import Advance, Checked, Finish, Mo
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database
+from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.stacks import rollout_members, rollout_reports, rollouts, stacks
 
@@ -75,7 +75,7 @@ class RolloutMoves:
                     if zoned is not None:
                         self._step(tx, zoned, checks, int(members.size), change, now)
 
-    def _zoned(self, tx: Connection, rollout: Rollout, members: Row[Any], now: float) -> Rollout | None:
+    def _zoned(self, tx: Connection, rollout: Rollout, members: StackRow, now: float) -> Rollout | None:
         """Return a rollout that knows the zones of its members, where it needs them; None while it looks for them."""
         if rollout.settings.order != MemberOrder.ZONE or rollout.step:
             return rollout
@@ -173,7 +173,7 @@ class RolloutMoves:
             events.append(tx, owner.stack_id, [owner.event(ROLLOUT, f"Rollout: {event}")], now)
 
 
-def _obstacle(stack: Row[Any] | None, members: Row[Any] | None, change: MemberChange) -> str:
+def _obstacle(stack: StackRow | None, members: StackRow | None, change: MemberChange) -> str:
     """Return why a rollout may not go on now; "" where it may.
 
     Args:

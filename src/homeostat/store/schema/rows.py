@@ -195,3 +195,123 @@ class MemberReportRow(NamedTuple):
     succeeded_at: float | None
     failed_at: float | None
     said: str
+
+
+class ProfileRow(NamedTuple):
+    """A row of `profile`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    spec: Any
+    metadata: Any
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class PolicyRow(NamedTuple):
+    """A row of `policy`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    spec: Any
+    created_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class ClusterRow(NamedTuple):
+    """A row of `cluster`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    profile_id: str
+    min_size: int
+    max_size: int
+    desired_capacity: int
+    next_index: int
+    timeout: int
+    metadata: Any
+    config: Any
+    init_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class NodeRow(NamedTuple):
+    """A row of `node`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    cluster_id: str | None
+    stack_id: str
+    number: int
+    profile_id: str
+    role: str | None
+    metadata: Any
+    data: Any
+    own: bool
+    tainted: bool
+    leaving: bool
+    init_at: float
+    updated_at: float | None
+    size: int | None
+
+
+class ReceiverRow(NamedTuple):
+    """A row of `receiver`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    type: str
+    cluster_id: str | None
+    action: str | None
+    actor: Any
+    params: Any
+    channel: Any
+    created_at: float
+    updated_at: float | None
+
+
+class ActionRow(NamedTuple):
+    """A row of `action`."""
+
+    id: str
+    project: str
+    user: str | None
+    domain: str | None
+    name: str
+    action: str
+    target: str
+    cluster_id: str | None
+    cause: str
+    stack_id: str | None
+    begun_after: int
+    timeout: int
+    status: str
+    status_reason: str
+    inputs: Any
+    outputs: Any
+    data: Any
+    start_time: float | None
+    end_time: float | None
+    created_at: float
+    updated_at: float | None
+    due_at: float | None

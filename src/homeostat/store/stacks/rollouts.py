@@ -41,7 +41,8 @@ from homeostat.resources.signals import SUCCESS
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
 from homeostat.store.schema.rollouts import ALARM
-from homeostat.store.sql import lock_order
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.sql import lock_order, typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
 
@@ -131,7 +132,7 @@ def apply(
     # Others in the same stack, or in one nested in it, may go on.
     over = [each for each in locked if not goes_on_in(tx, each)]
     waiting = (table.c.status == Status.IN_PROGRESS, table.c.deadline.is_(None))
-    for row in tx.execute(select(table).where(table.c.id.in_(over), *waiting)).all():
+    for row in typed.rows(StackRow, tx.execute(select(table).where(table.c.id.in_(over), *waiting))).all():
         left_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
         tx.execute(update(table).where(table.c.id == row.id).values(deadline=now + left_s))
 
@@ -290,7 +291,7 @@ def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def in_progress(tx: Connection, stack: Row[Any], depth: int, after: str, limit: int) -> list[Rollout]:
+def in_progress(tx: Connection, stack: StackRow, depth: int, after: str, limit: int) -> list[Rollout]:
     """Return the rollouts in progress of a stack and of those nested in it, ordered by the keys of their groups.
 
     Args:
