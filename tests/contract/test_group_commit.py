@@ -125,7 +125,7 @@ def test_a_database_that_does_not_answer_is_asked_once_for_all() -> None:
     with held.asked(1, 2, 3) as futures:
         first, *others = [each.result(PATIENCE_S) for each in futures]
     assert first.value() == "n1"
-    errors = [each.mine for each in others]
+    errors = [each.outcome for each in others]
     assert [isinstance(each, Transient) and each.retry_after_s for each in errors] == [7.0, 7.0]
     assert errors[0] is not errors[1], "threads that raise the same error write into it"
     assert held.groups == [("k", [1]), ("k", [2, 3])]

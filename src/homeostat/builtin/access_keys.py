@@ -94,8 +94,8 @@ def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resourc
 def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> bool:
     """Whether the holder may describe this resource."""
     if holder.is_server:
-        mine = (stack_id, resource) == (holder.owner.stack_id, holder.owner.name)
-        return mine or virtual_location(tx, holder, stack_id, resource) is not None
+        is_own = (stack_id, resource) == (holder.owner.stack_id, holder.owner.name)
+        return is_own or virtual_location(tx, holder, stack_id, resource) is not None
     if stack_id != holder.owner.stack_id:
         return False
     user = records.get(tx, holder.user_id, USER) if holder.user_id else None

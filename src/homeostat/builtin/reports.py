@@ -91,13 +91,13 @@ class Reports:
         """
         answer = self._commits.ask(id, _Sent(body, check))
         self._go_on(key for taken in answer.led for key in taken.ended)
-        mine = answer.value()
-        alarm = signals.alarm_of(body) if mine.gates else None
-        failed = mine.reports if alarm is None else self._alarm(mine.gates, one_line(alarm))
+        gate_marks = answer.value()
+        alarm = signals.alarm_of(body) if gate_marks.gates else None
+        failed = gate_marks.reports if alarm is None else self._alarm(gate_marks.gates, one_line(alarm))
         for each in failed:
             if each.failed:
                 self._moves.ask(each.key, None).value()
-        return mine.record, alarm is not None or bool(mine.reports)
+        return gate_marks.record, alarm is not None or bool(gate_marks.reports)
 
     def _commit(self, id: str, sent: Sequence[_Sent]) -> Sequence[Taken | Exception | Alone]:
         with self._db.statements() as at:

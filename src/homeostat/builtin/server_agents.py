@@ -215,12 +215,12 @@ class ServerAgents:
         if not there:
             return
         with self._db.read() as tx:
-            mine = records.of_tokens(tx, AGENT, there)
-        if not mine:
+            stored = records.of_tokens(tx, AGENT, there)
+        if not stored:
             return
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            for token, agent in sorted(mine.items()):
+            for token, agent in sorted(stored.items()):
                 if _absent(answers[token]):
                     _remove(tx, [agent])
                 elif agent.link != there[token]:

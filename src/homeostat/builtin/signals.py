@@ -128,14 +128,14 @@ class Signals:
             if record is None or not owner:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
             now = self._db.now_of(tx)
-            (mine,) = owner.values()
-            if self._ignored(tx, mine, now):
-                return SignalOutcome(mine.name, {})
+            (target,) = owner.values()
+            if self._ignored(tx, target, now):
+                return SignalOutcome(target.name, {})
             signal = dict(body or {})
             HANDLER_SIGNALS.check(*plugin_records.waiting(tx, record.id), signal_tallies.size_of(signal))
             records.add_signal(tx, record.id, records.Signal(signal, now))
-            look_schedule.request_look(tx, [mine.stack_id], now, [mine.shard])
-        return SignalOutcome(mine.name, {})
+            look_schedule.request_look(tx, [target.stack_id], now, [target.shard])
+        return SignalOutcome(target.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
         """Record a signal that a lock of the stack suppresses (LK2); return whether it is suppressed.

@@ -138,8 +138,8 @@ def _of_cluster(source: Inventory, there: Inventory, cluster: Wire, members: Seq
     attached = {each["policy_id"] for each in there.bindings.get(here["id"], ())} if here is not None else set()
     policies = {each["id"]: each for each in source.policies}
     for binding in source.bindings.get(cluster["id"], ()):
-        mine = same_policy(policies[binding["policy_id"]], there) if binding["policy_id"] in policies else None
-        if mine is None or mine["id"] not in attached:
+        policy_there = same_policy(policies[binding["policy_id"]], there) if binding["policy_id"] in policies else None
+        if policy_there is None or policy_there["id"] not in attached:
             steps.append(Step(Do.ATTACH, f"{binding['policy_name']} to {cluster['name']}", binding))
     return steps
 

@@ -40,11 +40,11 @@ class Graph:
 def graph_of(snapshot: Snapshot) -> Graph:
     """Return the graph of a stack."""
     root = str(snapshot.stack["id"])
-    mine = [each for each in snapshot.resources if each.stack == root]
+    own_resources = [each for each in snapshot.resources if each.stack == root]
     inside = _inside(root, snapshot.resources)
-    ids = {each.key: f"n{number}" for number, each in enumerate(mine)}
-    nodes = [_node(ids[each.key], each, inside.get(each.key, Counter())) for each in mine]
-    needs = requirements(mine)
+    ids = {each.key: f"n{number}" for number, each in enumerate(own_resources)}
+    nodes = [_node(ids[each.key], each, inside.get(each.key, Counter())) for each in own_resources]
+    needs = requirements(own_resources)
     edges = [(ids[key], ids[need]) for key in ids for need in needs.get(key, ()) if need in ids]
     return Graph(snapshot.name, nodes, edges)
 

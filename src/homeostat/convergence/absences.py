@@ -29,21 +29,26 @@ def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[
 
 
 def beside(
-    mine: Mapping[str, Absence], tx: Connection, stack: StackFacts, number: int, unrest: Unrest, group: GroupDefinition
+    own_absences: Mapping[str, Absence],
+    tx: Connection,
+    stack: StackFacts,
+    number: int,
+    unrest: Unrest,
+    group: GroupDefinition,
 ) -> dict[str, Absence]:
     """Return the members of a group that are away, where those in one of its shards are known.
 
     Those of the batch under way that merely have to report are not among them: it waits for them itself.
 
     Args:
-        mine: The members of that shard that are away.
+        own_absences: The members of that shard that are away.
         tx: A consistent read.
         stack: The stack of the group.
         number: The number of that shard.
         unrest: How much is not at rest, that shard left out.
         group: The newest revision of the group.
     """
-    found = dict(mine)
+    found = dict(own_absences)
     # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
     left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
     if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):

@@ -180,10 +180,10 @@ class Explainer:
             depth: Levels of nested stacks to count.
         """
         below = progress.nested_stacks(self._tx, stack.id, depth)
-        mine = progress.counted(self._tx, [stack.id])
+        counts = progress.counted(self._tx, [stack.id])
         # Before the first pass over a new revision the shards do not know yet how many more it has.
-        planned = max(mine.planned, wanted)
-        left = mine.planned - mine.done + (planned - mine.planned if mine.unsettled else 0)
+        planned = max(counts.planned, wanted)
+        left = counts.planned - counts.done + (planned - counts.planned if counts.unsettled else 0)
         if below:
             nested = progress.counted(self._tx, [each.id for each in below])
             planned, left = planned + nested.planned, left + nested.planned - nested.done
@@ -391,16 +391,16 @@ class Explainer:
 
         The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
         """
-        mine = progress.resource_events(self._tx, stack.id)
+        counts = progress.resource_events(self._tx, stack.id)
         around = progress.project_events(self._tx, stack.project)
-        took = {**medians(each for _, each in around), **medians(mine)}
-        sample = mine if len(tree) == 1 else [each for stack_id, each in around if stack_id in tree]
+        took = {**medians(each for _, each in around), **medians(counts)}
+        sample = counts if len(tree) == 1 else [each for stack_id, each in around if stack_id in tree]
         begun_at = stack.updated_at or stack.created_at
         done = [each.at for each in sample if each.status == Status.COMPLETE and each.at >= begun_at]
         if not done:
             return None, took
         # Only the newest events are read. Where older ones are missing, the rate counts from the first one read.
-        full = len(mine) >= progress.EVENTS_MAX if len(tree) == 1 else len(around) >= progress.PROJECT_EVENTS_MAX
+        full = len(counts) >= progress.EVENTS_MAX if len(tree) == 1 else len(around) >= progress.PROJECT_EVENTS_MAX
         since = max(begun_at, done[0]) if full else begun_at
         return (len(done) / (self._now - since) if self._now > since else None), took
 

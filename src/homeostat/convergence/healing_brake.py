@@ -100,8 +100,8 @@ def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit:
     if not limit.binds or rolling_update.is_over(group):
         return False
     stack = world.stack
-    mine = away_of((row for row in world.rows.values() if row.replaced_by is None), world.seen)
-    away = beside(mine, tx, stack, world.shard, unrest_of(tx, stack.id), group)
+    own_absences = away_of((row for row in world.rows.values() if row.replaced_by is None), world.seen)
+    away = beside(own_absences, tx, stack, world.shard, unrest_of(tx, stack.id), group)
     return Absence.CHANGED not in away.values() and rolling_update.next_revision(group, away) is None
 
 
@@ -180,10 +180,10 @@ def _kinds(names: Iterable[str]) -> dict[str, brakes.Kind]:
     for name in outside_types():
         of_service[_service(name)].append(name)
     found = {}
-    for kind, mine in of_kind(names).items():
-        services = {_service(name) for name in mine} - {COMPATIBLE}
-        beside = [name for each in sorted(services) for name in of_service[each] if name not in mine]
-        found[kind] = brakes.Kind(mine, beside)
+    for kind, missing_kinds in of_kind(names).items():
+        services = {_service(name) for name in missing_kinds} - {COMPATIBLE}
+        beside = [name for each in sorted(services) for name in of_service[each] if name not in missing_kinds]
+        found[kind] = brakes.Kind(missing_kinds, beside)
     return found
 
 

@@ -74,7 +74,7 @@ def next_batch(
     tx: Connection,
     stack: StackFacts,
     number: int = NO_SHARD,
-    mine: Mapping[str, Absence] = rolling_update.NOBODY,
+    own_absences: Mapping[str, Absence] = rolling_update.NOBODY,
 ) -> Batch | None:
     """Return what follows the newest revision of a stack; None where nothing does, or it is no group.
 
@@ -83,7 +83,7 @@ def next_batch(
         tx: A consistent read.
         stack: The stack.
         number: The shard of it that has come to rest.
-        mine: Its members that are away.
+        own_absences: Its members that are away.
     """
     if stack.parent_id is None or stack.action in NON_CHANGING_ACTIONS:
         return None
@@ -105,7 +105,7 @@ def next_batch(
         return batch if batch.tally is not None or leaves_alone(group) else None
     if rolling_update.limit(group).binds:
         batch = replace(batch, unrest=standing.unrest)
-    away = beside(mine, tx, stack, number, standing.unrest, group)
+    away = beside(own_absences, tx, stack, number, standing.unrest, group)
     following = rolling_update.next_revision(going, away, now)
     if following is None:
         return replace(batch, waits=rolling_update.waits(group, away))

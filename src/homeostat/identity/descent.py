@@ -18,8 +18,8 @@ def maker_of(tx: Connection, root: StackRow) -> Owner | None:
     made = [each.token for each in records.linked(tx, [root.id], CLUSTER, NODE)]
     tokens = [*made, *filter(None, map(token_of, root.tags or ()))]
     owners = records.owners(tx, [records.key_of(token) for token in tokens])
-    mine = (each for each in owners.values() if each.project == root.project)
-    return next(mine, None)
+    same_project = (each for each in owners.values() if each.project == root.project)
+    return next(same_project, None)
 
 
 def depth_of(tx: Connection, owner: Owner) -> int:

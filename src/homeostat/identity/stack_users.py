@@ -82,12 +82,12 @@ class StackUsers:
             stack_users.set_project(tx, owner.stack_id, project)
             records.add(self._db, tx, [wanted])
             # Read back: where another worker, or an earlier try, has stored it before, its name and password count.
-            mine = records.of_tokens(tx, STACK_USER, [token])[token]
-        secret = mine.secret or {}
-        mine.link = self._users.user(mine.object["name"], secret["password"], project)
-        mine.object["domain_id"] = self._users.domain_id
+            record = records.of_tokens(tx, STACK_USER, [token])[token]
+        secret = record.secret or {}
+        record.link = self._users.user(record.object["name"], secret["password"], project)
+        record.object["domain_id"] = self._users.domain_id
         with self._db.write() as tx:
-            records.save(tx, mine, self._db.now_of(tx))
+            records.save(tx, record, self._db.now_of(tx))
 
     def _project(self, owner: Owner) -> str:
         """Return the id of the project for the users of a root stack's tree; it is created on the first call."""
@@ -109,8 +109,8 @@ class StackUsers:
 
     def give_keys(self, tokens: Sequence[str]) -> None:
         """Give the users of these access keys the same keys in the identity service, where it knows the users."""
-        for mine, key in self._keys(tokens):
-            self._users.key(mine.link, mine.project, key.object["access_key"], key.object["secret_key"])
+        for record, key in self._keys(tokens):
+            self._users.key(record.link, record.project, key.object["access_key"], key.object["secret_key"])
 
     def take_keys(self, tokens: Sequence[str]) -> None:
         """Delete these access keys in the identity service."""
@@ -132,16 +132,16 @@ class StackUsers:
         Raises:
             Terminal: The resource has no user (any more).
         """
-        mine = records.of_tokens(tx, kind, [token]).get(token)
-        if mine is None or not mine.link:
+        record = records.of_tokens(tx, kind, [token]).get(token)
+        if record is None or not record.link:
             raise Terminal("the user of this resource is not there any more")
         return {
             "auth_url": self._users.public_url,
-            "username": mine.object["name"],
-            "user_id": mine.link,
-            "password": (mine.secret or {})["password"],
-            "project_id": mine.project,
-            "domain_id": mine.object["domain_id"],
+            "username": record.object["name"],
+            "user_id": record.link,
+            "password": (record.secret or {})["password"],
+            "project_id": record.project,
+            "domain_id": record.object["domain_id"],
             "region_name": self._users.region,
         }
 

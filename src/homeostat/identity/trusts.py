@@ -167,8 +167,8 @@ class StackTrusts:
             Denied: No trust is good any more.
         """
         with self._db.read() as tx:
-            mine = self._of(tx, of) if of else None
-            tried = [mine] if mine is not None else stored_trusts.of_project(tx, project, TRIED_MAX)
+            current_trust = self._of(tx, of) if of else None
+            tried = [current_trust] if current_trust is not None else stored_trusts.of_project(tx, project, TRIED_MAX)
         for each in tried:
             if each.state != GOOD:
                 continue
@@ -191,11 +191,11 @@ class StackTrusts:
             root = stacks.get(tx, row.root_id) if row is not None else None
             if root is None:
                 break
-            mine = stored_trusts.current(tx, root.id)
-            if mine is not None and mine.state == GOOD:
-                return mine
+            current_trust = stored_trusts.current(tx, root.id)
+            if current_trust is not None and current_trust.state == GOOD:
+                return current_trust
             # The stack of a cluster goes on by the trust of the stack whose template has the cluster.
-            last, found = last or mine, maker_of(tx, root)
+            last, found = last or current_trust, maker_of(tx, root)
         return last
 
     def _lose(self, lost: StoredTrust, reason: str) -> None:

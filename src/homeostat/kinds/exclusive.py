@@ -173,8 +173,8 @@ def still_held(kind: str, seen: Object, held: Collection[str]) -> list[str]:
     found = []
     for each in EXCLUSIVE.get(kind, ()):
         shown = set(_texts(seen.get(each.shown))) if each.shown else set()
-        mine = (what for what in held if what.startswith(f"{each.what} "))
-        found += [what for what in mine if what.rpartition(" ")[2] in shown]
+        of_sort = (what for what in held if what.startswith(f"{each.what} "))
+        found += [what for what in of_sort if what.rpartition(" ")[2] in shown]
     return found
 
 

@@ -88,9 +88,9 @@ def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[
         kinds = [each for each in through if each[0] == kind_of(row.type)]
         if not kinds or not row.handle:
             continue
-        mine = {each for _, held in kinds for each in _names_of(world, row, held)} & wanted.keys()
-        found |= mine
-        if mine and is_readable(row):
+        concerned = {each for _, held in kinds for each in _names_of(world, row, held)} & wanted.keys()
+        found |= concerned
+        if concerned and is_readable(row):
             rows.append(row)
     # What templates name may be of another stack; what only the cloud named is of none.
     return ToLookAt(rows, [each.named for each in wanted.values() if each.requested and each.named not in found])

@@ -37,16 +37,16 @@ class ShardWeight:
             self._total = sum(self._weights.values())
         place = ("resources", name)
         try:
-            mine = weight([properties, metadata], VALUE_MAX)
+            weight_of_values = weight([properties, metadata], VALUE_MAX)
         except TooHeavy as error:
             raise Rejected("StackValidationFailed", f"its properties and metadata: {error}", path=place) from error
         except ValueError as error:
             raise Rejected("StackValidationFailed", str(error), path=place) from error
-        total = self._total - self._weights.get(name, 0) + mine
+        total = self._total - self._weights.get(name, 0) + weight_of_values
         if total > VALUES_MAX:
             message = f"what functions make for the resources of this stack weighs more than {VALUES_MAX} in all"
             raise Rejected("StackValidationFailed", f"{message}: make several stacks of it", path=place)
-        self._weights[name], self._total = mine, total
+        self._weights[name], self._total = weight_of_values, total
 
     def _of_rows(self) -> dict[str, int]:
         found = {}

@@ -47,8 +47,8 @@ def is_operating(row: Resource) -> bool:
 def put(row: Resource, request: Request | None) -> None:
     """Replace the oldest request of a row; None takes it off."""
     marks = row.marks or NO_MARKS
-    mine = () if request is None else (request,)
-    row.marks = replace(marks, requested=(*mine, *marks.requested[1:])) or None
+    conditions = () if request is None else (request,)
+    row.marks = replace(marks, requested=(*conditions, *marks.requested[1:])) or None
 
 
 def keep(row: Resource, status: str) -> None:

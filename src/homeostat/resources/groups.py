@@ -324,19 +324,19 @@ def _covered(below: Iterable[Run], above: Iterable[Run]) -> list[Run]:
     """Return the runs below, in order, those parts of them that runs above cover with the definitions of these."""
     found: list[Run] = []
     left = iter(sorted((run for run in above if run[0] < run[1]), key=lambda run: run[0]))
-    mine = next(left, None)
+    range_left = next(left, None)
     for low, high, definition in below:
         at = low
-        while mine is not None and mine[0] < high:
-            if at < mine[0]:
-                found.append((at, mine[0], definition))
-            first, last = max(at, mine[0]), min(high, mine[1])
+        while range_left is not None and range_left[0] < high:
+            if at < range_left[0]:
+                found.append((at, range_left[0], definition))
+            first, last = max(at, range_left[0]), min(high, range_left[1])
             if first < last:
-                found.append((first, last, mine[2]))
+                found.append((first, last, range_left[2]))
             at = max(at, last)
-            if mine[1] > high:
+            if range_left[1] > high:
                 break
-            mine = next(left, None)
+            range_left = next(left, None)
         if at < high:
             found.append((at, high, definition))
     return found

@@ -62,11 +62,11 @@ def nested_environment(environment: Environment, registry: Registry, name: str, 
     if not user and not shared:
         return nested
     place = registry.resolve(called, name).place
-    mine = len(place) == 1 and place[0] in user
+    is_exact = len(place) == 1 and place[0] in user
     inner = child_entries(user, name, place)
     if inner:
         nested["resource_registry"] = inner
     if shared:
-        entries = child_entries(shared.get("resource_registry") or {}, name, () if mine else place)
+        entries = child_entries(shared.get("resource_registry") or {}, name, () if is_exact else place)
         nested[SHARED] = {**shared, "resource_registry": entries}
     return nested

@@ -89,8 +89,8 @@ class QuerySteps:
 
     def left(self, place: Path) -> int:
         """Return the steps that the query at this place may take now."""
-        mine = self._taken.get(place, 0) if self._apart else 0
-        return max(QUERY_STEPS_MAX - sum(self._taken.values()) + mine, 0)
+        taken = self._taken.get(place, 0) if self._apart else 0
+        return max(QUERY_STEPS_MAX - sum(self._taken.values()) + taken, 0)
 
     def take(self, place: Path, steps: int) -> None:
         """Record the steps that the query at this place took."""

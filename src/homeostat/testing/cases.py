@@ -239,9 +239,9 @@ def _struck(
         bench.update(stack_id, example.resources(kind.name, **example.change))
         _rests(bench, stack_id, "UPDATE_COMPLETE", where)
     struck = max(crash_at, lose_at) < (bench.cloud.points if lose_at < 0 else bench.cloud.acts)
-    mine = [each for each in bench.cloud.present() if each[0] == kind.kind]
+    present = [each for each in bench.cloud.present() if each[0] == kind.kind]
     handles = {(kind.kind, each.handle) for each in bench.things(stack_id).values()}
-    assert not kind.kind or set(mine) <= handles, f"more was made than is known {where}: {mine}"
+    assert not kind.kind or set(present) <= handles, f"more was made than is known {where}: {present}"
     bench.cloud.begin(*((crash_at, lose_at) if verb == "delete" else ()))
     _deleted(bench, stack_id, where)
     if verb == "delete":

@@ -243,15 +243,15 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
 
 def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
     """Yield the rows whose things cannot be adopted in a project, since they are those of others; and why."""
-    mine: dict[tuple[str, str], Resource] = {}
+    claimed: dict[tuple[str, str], Resource] = {}
     for row in rows:
-        other = mine.setdefault((kind_of(row.type), row.handle), row)
+        other = claimed.setdefault((kind_of(row.type), row.handle), row)
         if row.handle and other is not row:
             yield row, f"{row.handle} is that of {other.name}, too"
-    handles = sorted({handle for _, handle in mine if handle})
+    handles = sorted({handle for _, handle in claimed if handle})
     for start in range(0, len(handles), HANDLES_MAX):
         for each in shard_state.owners_of(tx, handles[start : start + HANDLES_MAX]):
-            same = mine.get((kind_of(each.type), each.handle))
+            same = claimed.get((kind_of(each.type), each.handle))
             if same is not None and (each.project == project or kind_of(each.type) not in NAMED):
                 yield same, _taken(each, project)
 

@@ -63,8 +63,8 @@ def _check_stack_user(action: ActionContext, tx: Connection, stack: StackRow, na
 def _metadata(action: ActionContext, tx: Connection, stack: StackRow, row: Resource) -> Mapping[str, Any]:
     """Return the resource's metadata; a server that is being replaced still gets its own."""
     holder = action.holder
-    mine = holder.owner if holder is not None and holder.is_server else row
-    return metadata_of(tx, stack.project, mine, stack.parent_key)
+    holder_row = holder.owner if holder is not None and holder.is_server else row
+    return metadata_of(tx, stack.project, holder_row, stack.parent_key)
 
 
 def describe_resources(action: ActionContext) -> Any:

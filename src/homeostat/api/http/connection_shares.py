@@ -55,15 +55,15 @@ class ConnectionShares:
     def enter(self, one: Member, address: str) -> bool:
         """Count a new connection; return False where there is no room, and none can be made."""
         key = prefix(address)
-        mine = self._addresses.get(key)
-        if mine is not None and mine.open >= self._each_max and not _is_among(address, self._proxies):
-            if not self._make_room(mine):
+        share = self._addresses.get(key)
+        if share is not None and share.open >= self._each_max and not _is_among(address, self._proxies):
+            if not self._make_room(share):
                 return False
         elif self._open >= self._most and not self._make_room(max(self._addresses.values(), key=_count_waiting)):
             return False
-        mine = self._addresses.setdefault(key, _Address())
-        mine.open += 1
-        mine.waiting[one] = None
+        share = self._addresses.setdefault(key, _Address())
+        share.open += 1
+        share.waiting[one] = None
         self._open += 1
         self._address_of[one] = key
         return True
@@ -73,11 +73,11 @@ class ConnectionShares:
         key = self._address_of.pop(one, None)
         if key is None:
             return
-        mine = self._addresses[key]
-        mine.open -= 1
-        mine.waiting.pop(one, None)
+        share = self._addresses[key]
+        share.open -= 1
+        share.waiting.pop(one, None)
         self._open -= 1
-        if not mine.open:
+        if not share.open:
             del self._addresses[key]
 
     def note(self, one: Member, *, owes: bool) -> None:

@@ -42,10 +42,14 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         graph = context.service.graphs.wanted(tx, stack)
-        mine = progress.counted_by_stack(tx, [stack.id]).get(stack.id, progress.NO_NODES)
-        large = max(len(graph.definitions), mine.planned) > GRAPH_MAX
+        tally = progress.counted_by_stack(tx, [stack.id]).get(stack.id, progress.NO_NODES)
+        large = max(len(graph.definitions), tally.planned) > GRAPH_MAX
         shown = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
-    counts = {"planned": max(mine.planned, len(graph.definitions)), "done": mine.done, "failed": mine.failed}
+    counts = {
+        "planned": max(tally.planned, len(graph.definitions)),
+        "done": tally.done,
+        "failed": tally.failed,
+    }
     return Json(
         {
             "graph": {

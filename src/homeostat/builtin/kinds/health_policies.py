@@ -103,9 +103,9 @@ def _target(tx: Connection, owner: Owner, reference: str) -> Target:
     Raises:
         Terminal: There is none, or it is of a type that no health policy holds for.
     """
-    mine = (_resource.c.stack_id == owner.stack_id, _resource.c.replaced_by.is_(None))
+    conditions = (_resource.c.stack_id == owner.stack_id, _resource.c.replaced_by.is_(None))
     alive = (_resource.c.action != Action.DELETE, _resource.c.handle != "")
-    chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*mine, *alive)
+    chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*conditions, *alive)
     found = tx.execute(chosen.where(_resource.c.handle == reference)).first()
     if found is None:
         raise Terminal("target: it refers to no group and no server of this stack: name one by get_resource")

@@ -73,12 +73,12 @@ class LoadBalancers(_Balanced):
         Raises:
             Terminal: It has parts that are not listed.
         """
-        mine = [each for kind in _PARTS for each in look.referring(kind, "loadbalancer_id", record.id)]
-        others = [f"{each.kind} {each.id}" for each in mine if each.id not in parts.get(each.kind, ())]
+        existing_parts = [each for kind in _PARTS for each in look.referring(kind, "loadbalancer_id", record.id)]
+        others = [f"{each.kind} {each.id}" for each in existing_parts if each.id not in parts.get(each.kind, ())]
         if others:
             raise Terminal(f"load balancer {record.id} has parts that may not be deleted: {', '.join(others[:5])}")
         # Parts first: after an interruption the load balancer is still there, and the rest of them.
-        for each in mine:
+        for each in existing_parts:
             look.drop(each)
         self.dismantle(look, record)
         look.drop(record)

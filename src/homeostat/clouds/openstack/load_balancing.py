@@ -239,9 +239,9 @@ class LoadBalancers(BalancingCollection):
             Transient: The list lacks some that the load balancer names itself.
         """
         # An Octavia that does not filter (allow_filtering) lists those of others, too.
-        mine = {"id": balancer["id"]}
+        reference = {"id": balancer["id"]}
         listed = self.api.list(f"/lbaas/{keys}", keys, loadbalancer_id=balancer["id"])
-        found = [each for each in listed if mine in (each.get("loadbalancers") or [mine])]
+        found = [each for each in listed if reference in (each.get("loadbalancers") or [reference])]
         missed = {each["id"] for each in balancer.get(keys) or ()} - {each["id"] for each in found}
         if missed:
             raise Transient(f"load balancer {balancer['id']} has {keys} that are not listed: {', '.join(missed)}")

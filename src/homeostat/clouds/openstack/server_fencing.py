@@ -100,15 +100,15 @@ class ServerFence:
     def _withheld(self, thing: Wire, *, host_down: bool) -> str:
         """Return why nothing of a server is cut off yet; "" where it may be."""
         shown = [] if is_machine(thing) or _is_off(thing) else self._services(thing)
-        mine = next((each for each in map(host_of, shown) if each.name == thing.get(HOST)), None)
-        if mine is None or mine.is_heard_of:
+        host = next((each for each in map(host_of, shown) if each.name == thing.get(HOST)), None)
+        if host is None or host.is_heard_of:
             return NOT_DOWN if host_down else ""
-        others = [each.name for each in hosts.others_that_take(mine, list(map(host_of, shown)))]
+        others = [each.name for each in hosts.others_that_take(host, list(map(host_of, shown)))]
         try:
             full = not others or self._room.is_full(thing, others)
         except HomeostatError as error:
             return f"it is not known whether another host has room for another one: {error}"
-        doubted = hosts.doubt(mine, list(map(host_of, shown)))
+        doubted = hosts.doubt(host, list(map(host_of, shown)))
         return doubted or (NO_ROOM if full else "")
 
     def _services(self, thing: Wire) -> list[Wire]:

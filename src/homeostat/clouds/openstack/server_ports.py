@@ -274,8 +274,8 @@ class ServerPorts:
             Transient: It has to be done again, to delete a port that is being detached.
         """
         there = list(self._list("device_id", [handle]))
-        mine = self.of(handle, token)
-        ours, idle = {each["id"] for each in mine}, [each for each in mine if not each["device_id"]]
+        own_ports = self.of(handle, token)
+        ours, idle = {each["id"] for each in own_ports}, [each for each in own_ports if not each["device_id"]]
         path = f"/servers/{handle}/os-interface"
         with self._lock:
             self._known.pop(handle, None)

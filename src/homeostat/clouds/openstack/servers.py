@@ -302,13 +302,13 @@ class Servers(Collection):
     def _label(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         """Set metadata and tags where they differ."""
         metadata, tags = dict(spec.get("metadata") or {}), set(spec.get("tags") or ())
-        mine = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
+        own_tags = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
         if "metadata" in changed and metadata != thing["metadata"]:
             self._changes.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
-        if "tags" in changed and tags | mine != set(thing["tags"]):
+        if "tags" in changed and tags | own_tags != set(thing["tags"]):
             self._changes.announce(handle)
-            self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | mine)}, of=handle)
+            self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | own_tags)}, of=handle)
 
     def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         """Rebuild a server with another image or other user data; else only set its password."""

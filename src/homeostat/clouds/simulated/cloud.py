@@ -124,9 +124,9 @@ class SimulatedCloud:
         """Return the cloud of one project; projects share only the behaviour, the numbers and the change notices."""
         with self._lock:
             if project not in self._projects:
-                mine = self._projects[project] = copy.copy(self)
-                mine._things, mine._by_token, mine._snapshots, mine._names = {}, {}, {}, {}
-                mine.messages, mine._effects = {}, Effects()
+                view = self._projects[project] = copy.copy(self)
+                view._things, view._by_token, view._snapshots, view._names = {}, {}, {}, {}
+                view.messages, view._effects = {}, Effects()
             return self._projects[project]
 
     # -- the port ----------------------------------------------------------------------------------------------------
@@ -404,8 +404,8 @@ class SimulatedCloud:
 
     def _delete(self, kind: str, handle: str) -> Answer:
         if kind in SNAPSHOTS:
-            for mine in (found for (of, _), found in self._snapshots.items() if of == SNAPSHOTS[kind]):
-                mine[:] = [each for each in mine if each.id != handle]
+            for kept_snapshots in (found for (of, _), found in self._snapshots.items() if of == SNAPSHOTS[kind]):
+                kept_snapshots[:] = [each for each in kept_snapshots if each.id != handle]
             return self._look_at_snapshot(kind, handle)
         thing = self._present(kind, handle)
         if thing is not None and thing.gone_at is None:
@@ -486,14 +486,14 @@ class SimulatedCloud:
         return self._observation(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
-        mine = self._snapshots.setdefault(key, [])
-        if any(each.token == arguments["token"] for each in mine):
+        kept_snapshots = self._snapshots.setdefault(key, [])
+        if any(each.token == arguments["token"] for each in kept_snapshots):
             return
         now = self._now()
         fault = "no room is left" if self._chance(self.behaviour.faults.snapshot) else ""
         ready_at = now + self.behaviour.snapshot_s
         made = _Snapshot(f"snapshot-{next(self._numbers)}", arguments["token"], arguments["name"], now, ready_at, fault)
-        mine.append(made)
+        kept_snapshots.append(made)
 
 
 def _names(things: Collection[tuple[str, str]]) -> str:

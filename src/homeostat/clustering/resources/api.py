@@ -86,9 +86,9 @@ class ClusteringResources:
     def look(self, kind: str, project: str, ids: Sequence[str]) -> Mapping[str, Fields]:
         """Return the objects of those of these things that exist, by id."""
         table = TABLES[kind]
-        mine = (table.c.id.in_(ids), table.c.project == project, *self._living.get(kind, ()))
+        conditions = (table.c.id.in_(ids), table.c.project == project, *self._living.get(kind, ()))
         with self._db.read() as tx:
-            return self._sorts[kind].look(tx, project, tx.execute(select(table).where(*mine)).all())
+            return self._sorts[kind].look(tx, project, tx.execute(select(table).where(*conditions)).all())
 
     def find(self, kind: str, project: str, name: str) -> str | None:
         """Return the id of the thing, or of the type, that a user calls so; None if there is none.

@@ -148,11 +148,11 @@ class ClusteringCloud:
         record, owner, by = self._known(kind, handle)
 
         def keep(tx: Connection, kept: ResourceRecord) -> None:
-            mine = records.for_update(self._db, tx, handle)
+            stored = records.for_update(self._db, tx, handle)
             now = self._db.now_of(tx)
-            if mine is not None and mine.kind == kind:
-                mine.object, mine.link = dict(kept.asked), kept.stack_id
-                records.save(tx, mine, now)
+            if stored is not None and stored.kind == kind:
+                stored.object, stored.link = dict(kept.asked), kept.stack_id
+                records.save(tx, stored, now)
             if kept.stack_id:
                 share_trust(tx, owner, kept.stack_id, self._entropy, now)
 
@@ -202,9 +202,9 @@ class ClusteringCloud:
             Transient: A resource that is being deleted has it still.
         """
         token, id = str(document["token"]), str(document["id"] or "")
-        (mine,) = self.find(kind, [token])
-        if mine.present:
-            return mine
+        (record,) = self.find(kind, [token])
+        if record.present:
+            return record
         there = self.observe(kind, [id])[0].present if id else False
         if not there:
             return self._create(kind, token, document["spec"])

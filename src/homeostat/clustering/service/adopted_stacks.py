@@ -63,8 +63,8 @@ def _is_of_clustering(row: StackRow) -> ColumnElement[bool]:
 
 def _of_receivers(tx: Connection, project: str) -> set[str]:
     receiver = schema.receiver
-    mine = (receiver.c.project == project, receiver.c.type == "message")
-    return {channel[STACK] for channel in tx.execute(select(receiver.c.channel).where(*mine)).scalars()}
+    conditions = (receiver.c.project == project, receiver.c.type == "message")
+    return {channel[STACK] for channel in tx.execute(select(receiver.c.channel).where(*conditions)).scalars()}
 
 
 def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> dict[str, Any]:

@@ -243,7 +243,7 @@ class ClusterService:
     def _facts(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterFacts:
         profile = plan.columns.get("profile_id", cluster.profile_id)
         spec = plan.spec or check_profile(_spec_of(tx, profile))
-        mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+        conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
         all_alike = bool(plan.nodes) and "profile_id" in (plan.nodes or {})
         placed = _node.c.data != literal({}, _node.c.data.type)
         differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
@@ -256,7 +256,7 @@ class ClusterService:
                 known[wanted] = check_profile(_spec_of(tx, wanted))
             own.append(own_node(number, values, known[wanted]))
 
-        chosen = select(_node).where(*mine, or_(differs, _node.c.id == plan.target))
+        chosen = select(_node).where(*conditions, or_(differs, _node.c.id == plan.target))
         for row in typed.rows(NodeRow, tx.execute(chosen)):
             if row.number not in gone:
                 add(row.number, {**row._asdict(), **(plan.one if row.id == plan.target else {})})
@@ -267,7 +267,7 @@ class ClusterService:
                 add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
         for place, row in enumerate(plan.joining):
             add(first + place, {**row._asdict(), **moved(row, "")})
-        count = tx.execute(select(func.count()).where(*mine)).scalar_one()
+        count = tx.execute(select(func.count()).where(*conditions)).scalar_one()
         count += plan.added + len(plan.joining) - len(gone)
         form = str(cluster.config.get(NAME_FORMAT) or "")
         # Until the group knows that they leave, each revision has to say so: else others would go in their place.
@@ -341,8 +341,8 @@ class ClusterService:
 
         def store(tx: Connection) -> None:
             now = self._db.now_of(tx)
-            mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-            tx.execute(update(_node).where(*mine).values(leaving=True, updated_at=now))
+            conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+            tx.execute(update(_node).where(*conditions).values(leaving=True, updated_at=now))
             waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
             begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
             also(tx, cluster.id)

@@ -114,8 +114,8 @@ class LifecycleHooks:
     def _leaving(self, tx: Connection, cluster: ClusterRow) -> ClusterChange:
         now = self._db.now_of(tx)
         ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
-        mine = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
-        numbers = tx.execute(select(_node.c.number).where(_node.c.cluster_id == cluster.id, *mine)).scalars()
+        conditions = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
+        numbers = tx.execute(select(_node.c.number).where(_node.c.cluster_id == cluster.id, *conditions)).scalars()
         ids = tuple(row.id for row in ready)
         if not ids:
             raise Rejected("ActionConflict", "nothing waits any more")
@@ -164,8 +164,8 @@ class HookWorker:
             with self._db.write() as tx:
                 # The time now, not when the round began: others' messages may have taken long since then.
                 until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
-                mine = waiting_actions.take(tx, row, until)
-            if not mine:
+                taken = waiting_actions.take(tx, row, until)
+            if not taken:
                 return
             hook["tried"] += 1
             hook["sent"] = self._notified(row, hook)

@@ -126,11 +126,11 @@ def _joining(tx: Connection, cluster: ClusterRow, found: Mapping[str, NodeRow | 
 
 def _named(tx: Connection, asking: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
     """Return nodes by what the user calls them; None for those that are not there, or of which there are several."""
-    mine = (_node.c.leaving.is_(False), living.is_living_node())
+    conditions = (_node.c.leaving.is_(False), living.is_living_node())
     found: dict[str, NodeRow | None] = {}
     for name in names:
         try:
-            found[name] = listing.find(tx, NodeRow, asking.reach, name, *mine)
+            found[name] = listing.find(tx, NodeRow, asking.reach, name, *conditions)
         except Rejected:
             found[name] = None
     return found
@@ -170,8 +170,8 @@ def rows_of(tx: Connection, ids: Sequence[str]) -> list[NodeRow]:
 
 
 def _members(tx: Connection, cluster: ClusterRow) -> int:
-    mine = select(_node.c.id).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-    return len(tx.execute(mine).all())
+    chosen = select(_node.c.id).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+    return len(tx.execute(chosen).all())
 
 
 def _check_size(cluster: ClusterRow, desired: int) -> None:

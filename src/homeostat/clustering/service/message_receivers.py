@@ -92,12 +92,12 @@ class MessageReceivers:
         }
 
         def also(tx: Connection) -> None:
-            mine = (_receiver.c.project == asking.project, _receiver.c.type == "message")
-            there = tx.execute(select(func.count()).where(*mine)).scalar_one()
+            of_messages = (_receiver.c.project == asking.project, _receiver.c.type == "message")
+            there = tx.execute(select(func.count()).where(*of_messages)).scalar_one()
             if there >= MESSAGE_RECEIVERS_MAX:
                 message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
                 raise Rejected("OverQuota", f"Quota exceeded: {message}")
-            check_size(tx, MESSAGE_RECEIVERS, columns, *mine)
+            check_size(tx, MESSAGE_RECEIVERS, columns, *of_messages)
             tx.execute(insert(_receiver).values(**values, created_at=self._db.now_of(tx)))
 
         request = StackRequest(

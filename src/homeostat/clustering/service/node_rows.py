@@ -21,5 +21,5 @@ def store_changes(tx: Connection, cluster_id: str, plan: ClusterChange, now: flo
         sized = with_size(tx, row.project, plan.one, row)
         tx.execute(update(_node).where(_node.c.id == plan.target).values(**sized, updated_at=now))
     if plan.nodes:
-        mine = (_node.c.cluster_id == cluster_id, _node.c.leaving.is_(False))
-        tx.execute(update(_node).where(*mine).values(**plan.nodes, updated_at=now))
+        conditions = (_node.c.cluster_id == cluster_id, _node.c.leaving.is_(False))
+        tx.execute(update(_node).where(*conditions).values(**plan.nodes, updated_at=now))

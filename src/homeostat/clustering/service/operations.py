@@ -232,8 +232,8 @@ def _by_policy(
 
 
 def _members(tx: Connection, cluster: ClusterRow) -> list[NodeRow]:
-    mine = Page(None, {"cluster_id": [cluster.id]}, (Order("number"),))
-    return [row for row in listing.page(tx, NodeRow, mine, living.is_living_node()) if not row.leaving]
+    members_page = Page(None, {"cluster_id": [cluster.id]}, (Order("number"),))
+    return [row for row in listing.page(tx, NodeRow, members_page, living.is_living_node()) if not row.leaving]
 
 
 def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:

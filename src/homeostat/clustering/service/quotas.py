@@ -24,8 +24,8 @@ def check_room(tx: Connection, asking: RequestScope) -> None:
     Raises:
         Rejected: OverQuota.
     """
-    mine = (schema.cluster.c.project == asking.project, living.is_living_cluster())
-    there = tx.execute(select(func.count()).select_from(schema.cluster).where(*mine)).scalar_one()
+    conditions = (schema.cluster.c.project == asking.project, living.is_living_cluster())
+    there = tx.execute(select(func.count()).select_from(schema.cluster).where(*conditions)).scalar_one()
     if there >= CLUSTERS_MAX and not asking.caller.is_admin:
         message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
         raise Rejected("OverQuota", message)

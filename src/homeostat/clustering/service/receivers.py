@@ -106,10 +106,13 @@ class ReceiverService:
             changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
-            mine, limit = (_receiver.c.cluster_id == row.cluster_id, RECEIVERS)
+            others, limit = (_receiver.c.cluster_id == row.cluster_id, RECEIVERS)
             if row.type == "message":
-                mine, limit = and_(_receiver.c.project == row.project, _receiver.c.type == row.type), MESSAGE_RECEIVERS
-            check_size(tx, limit, changed, and_(mine, _receiver.c.id != row.id))
+                others, limit = (
+                    and_(_receiver.c.project == row.project, _receiver.c.type == row.type),
+                    MESSAGE_RECEIVERS,
+                )
+            check_size(tx, limit, changed, and_(others, _receiver.c.id != row.id))
             chosen = update(_receiver).where(_receiver.c.id == row.id)
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)

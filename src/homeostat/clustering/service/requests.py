@@ -124,12 +124,12 @@ def _found(tx: Connection, nodes: Sequence[NodeRow], ask: Ask) -> list[_Place]:
     groups = living.stacks_of(tx, {each.stack_id for each in nodes})
     found: list[_Place] = []
     for stack_id, of in groups.items():
-        mine = [each for each in nodes if each.stack_id == stack_id]
+        in_stack = [each for each in nodes if each.stack_id == stack_id]
         if of.group_id is None:
-            found += [_Place(each, problem=NOTHING) for each in mine]
+            found += [_Place(each, problem=NOTHING) for each in in_stack]
             continue
-        rows = _rows(tx, of.group_id, [str(each.number) for each in mine])
-        found += [_place(tx, each, rows.get(str(each.number)), ask) for each in mine]
+        rows = _rows(tx, of.group_id, [str(each.number) for each in in_stack])
+        found += [_place(tx, each, rows.get(str(each.number)), ask) for each in in_stack]
     return found
 
 

@@ -230,8 +230,8 @@ def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
     columns = (_node.c.id, _node.c.name, _node.c.number, _node.c.profile_id, _node.c.tainted, _node.c.data)
     chosen = select(*columns, profile.c.created_at.label("profile_created_at"))
     chosen = chosen.join(profile, profile.c.id == _node.c.profile_id)
-    mine = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-    rows = typed.rows(ProfiledNode, tx.execute(chosen.where(*mine))).all()
+    conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
+    rows = typed.rows(ProfiledNode, tx.execute(chosen.where(*conditions))).all()
     stacks = living.stacks_of(tx, [cluster.id])
     group = stacks[cluster.id].group_id if cluster.id in stacks else None
     numbers = [row.number for row in rows]

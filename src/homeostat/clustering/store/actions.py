@@ -145,8 +145,8 @@ def end_of(tx: Connection, row: ActionRow) -> End | None:
     if row.action in requests.REQUESTS and "nodes" in row.data:
         end = requests.end_of(tx, row)
         return None if end is None else End(end.status, end.reason, end.at)
-    mine = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
-    chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*mine)
+    conditions = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
+    chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*conditions)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()
     following = tx.execute(chosen.where(_event.c.seq > row.begun_after).order_by(_event.c.seq))
     for each in following:
@@ -223,8 +223,8 @@ def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
     One that failed at once has asked nothing; others say what the status of a cluster is about.
     """
     asks = or_(_action.c.stack_id.is_not(None), _action.c.status == ActionStatus.SUCCEEDED)
-    mine = (_action.c.target.in_(cluster_ids), _action.c.action.in_(EVALUATED), asks)
-    chosen = select(_action.c.target, _action.c.action).where(*mine).order_by(_action.c.created_at)
+    conditions = (_action.c.target.in_(cluster_ids), _action.c.action.in_(EVALUATED), asks)
+    chosen = select(_action.c.target, _action.c.action).where(*conditions).order_by(_action.c.created_at)
     return {row.target: row.action for row in tx.execute(chosen)}
 
 

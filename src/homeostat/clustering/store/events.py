@@ -93,15 +93,17 @@ def _columns() -> tuple[Any, ...]:
 
 def _clusters(query: EventQuery) -> Any:
     owner = (_cluster.c.id, _cluster.c.name, _cluster.c.project, _cluster.c.user)
-    mine = and_(_event.c.stack_id == _cluster.c.id, _event.c.type == STACK, _event.c.handle == _event.c.stack_id)
-    return _limited(select(*_columns(), *owner).join(_cluster, mine), query, _cluster, _cluster.c.id, _cluster.c.id)
+    condition = and_(_event.c.stack_id == _cluster.c.id, _event.c.type == STACK, _event.c.handle == _event.c.stack_id)
+    return _limited(
+        select(*_columns(), *owner).join(_cluster, condition), query, _cluster, _cluster.c.id, _cluster.c.id
+    )
 
 
 def _nodes(query: EventQuery) -> Any:
     owner = (_node.c.id, _node.c.name, _node.c.project, _node.c.user, _node.c.cluster_id)
     group = and_(_stack.c.parent_id == _node.c.stack_id, _stack.c.parent_name == GROUP)
-    mine = and_(_event.c.stack_id == _stack.c.id, _event.c.name == cast(_node.c.number, Text))
-    chosen = select(*_columns(), *owner).select_from(_node).join(_stack, group).join(_event, mine)
+    condition = and_(_event.c.stack_id == _stack.c.id, _event.c.name == cast(_node.c.number, Text))
+    chosen = select(*_columns(), *owner).select_from(_node).join(_stack, group).join(_event, condition)
     return _limited(chosen, query, _node, _node.c.id, _node.c.cluster_id)
 
 

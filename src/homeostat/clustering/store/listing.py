@@ -79,8 +79,8 @@ def page(tx: Connection, kind: type[E], wanted: Page, *where: ColumnElement[bool
         chosen = chosen.where(table.c[name].in_(values))
     order = [*wanted.order, Order("id")]
     if wanted.marker is not None:
-        mine = [] if wanted.project is None else [table.c.project == wanted.project]
-        marker = typed.rows(kind, tx.execute(select(table).where(table.c.id == wanted.marker, *mine))).first()
+        conditions = [] if wanted.project is None else [table.c.project == wanted.project]
+        marker = typed.rows(kind, tx.execute(select(table).where(table.c.id == wanted.marker, *conditions))).first()
         if marker is not None:
             chosen = chosen.where(_after(table, order, marker))
     for each in order:
@@ -124,15 +124,15 @@ def find(tx: Connection, kind: type[E], project: str | None, identity: str, *whe
         Rejected: MultipleChoices.
     """
     table = TABLES[kind]
-    mine = [*where] if project is None else [table.c.project == project, *where]
+    scope = [*where] if project is None else [table.c.project == project, *where]
     if _UUID.match(identity):
-        by_id = typed.rows(kind, tx.execute(select(table).where(table.c.id == identity.lower(), *mine))).first()
-        return by_id or _one(tx, kind, identity, table.c.name == identity, *mine)
-    by_name = _one(tx, kind, identity, table.c.name == identity, *mine)
+        by_id = typed.rows(kind, tx.execute(select(table).where(table.c.id == identity.lower(), *scope))).first()
+        return by_id or _one(tx, kind, identity, table.c.name == identity, *scope)
+    by_name = _one(tx, kind, identity, table.c.name == identity, *scope)
     if by_name is not None or not re.fullmatch(r"[0-9a-fA-F-]{1,36}", identity):
         return by_name
     beginning = func.substr(table.c.id, 1, len(identity)) == identity.lower()
-    return _one(tx, kind, identity, beginning, *mine)
+    return _one(tx, kind, identity, beginning, *scope)
 
 
 def get(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:

@@ -103,9 +103,9 @@ SHOWN = [_resource.c[name] for name in NodeResource._fields]
 def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, StackOf]:
     """Return the stacks of these root stacks, by id."""
     inside = _stack.alias("inside")
-    mine = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
+    condition = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
     columns = (_stack.c.id, _stack.c.action, _stack.c.status, _stack.c.reason, inside.c.id.label("group_id"))
-    chosen = select(*columns).join(inside, mine, isouter=True)
+    chosen = select(*columns).join(inside, condition, isouter=True)
     found = typed.rows(RootStack, tx.execute(chosen.where(_stack.c.id.in_(ids))))
     return {row.id: StackOf(row, row.group_id) for row in found}
 

@@ -138,5 +138,5 @@ def _move_nested(tx: Connection, key: str, after: Place) -> None:
         return
     tx.execute(update(_stack).where(_stack.c.id.in_(inside)).values(root_id=after.root_id))
     parent = {"parent_id": after.stack_id, "parent_name": after.name, "parent_shard": after.shard}
-    mine = (_stack.c.parent_key == key, _stack.c.deleted_at.is_(None))
-    tx.execute(update(_stack).where(*mine).values(**parent))
+    conditions = (_stack.c.parent_key == key, _stack.c.deleted_at.is_(None))
+    tx.execute(update(_stack).where(*conditions).values(**parent))

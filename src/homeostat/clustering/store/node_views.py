@@ -52,8 +52,8 @@ def owner_of(row: Owned) -> Wire:
 
 def of_cluster(tx: Connection, cluster_id: str) -> Sequence[NodeRow]:
     """Return the rows of the nodes of a cluster, by their numbers."""
-    mine = (_node.c.cluster_id == cluster_id, living.is_living_node())
-    return typed.rows(NodeRow, tx.execute(select(_node).where(*mine).order_by(_node.c.number))).all()
+    conditions = (_node.c.cluster_id == cluster_id, living.is_living_node())
+    return typed.rows(NodeRow, tx.execute(select(_node).where(*conditions).order_by(_node.c.number))).all()
 
 
 def of_id(tx: Connection, node_id: str) -> Sequence[NodeRow]:
@@ -215,9 +215,9 @@ def details(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, Wire]:
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
     found: dict[str, Wire] = {}
     for stack_id, of in stacks.items():
-        mine = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
-        resources, seen = load(tx, of.group_id, list(mine)) if of.group_id is not None else ({}, {})
+        node_ids = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
+        resources, seen = load(tx, of.group_id, list(node_ids)) if of.group_id is not None else ({}, {})
         for each in resources.values():
-            if each.name in mine and each.replaced_by is None and each.key in seen:
-                found[mine[each.name]] = _as_told(seen[each.key].observation.properties)
+            if each.name in node_ids and each.replaced_by is None and each.key in seen:
+                found[node_ids[each.name]] = _as_told(seen[each.key].observation.properties)
     return found

@@ -43,9 +43,9 @@ def of_clusters(tx: Connection, cluster_ids: Collection[str]) -> dict[str, Parts
     """Return the resources beside the nodes of these clusters, by the id of the cluster."""
     columns = (*(_resource.c[name] for name in ("stack_id", "name", "type", "handle")), _observed.c.object)
     joined = _resource.join(_observed, _observed.c.key == _resource.c.key, isouter=True)
-    mine = (_resource.c.stack_id.in_(cluster_ids), _resource.c.name != GROUP, _resource.c.replaced_by.is_(None))
+    conditions = (_resource.c.stack_id.in_(cluster_ids), _resource.c.name != GROUP, _resource.c.replaced_by.is_(None))
     found: dict[str, tuple[dict[str, str], dict[str, Mapping[str, Any]]]] = {}
-    for row in tx.execute(select(*columns).select_from(joined).where(*mine).order_by(_resource.c.created_at)):
+    for row in tx.execute(select(*columns).select_from(joined).where(*conditions).order_by(_resource.c.created_at)):
         handles, seen = found.setdefault(row.stack_id, ({}, {}))
         handles[row.name] = shown_id(row.type, row.handle)
         seen[row.name] = row.object or {}

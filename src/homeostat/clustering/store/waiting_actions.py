@@ -32,8 +32,8 @@ def due(tx: Connection, now: float, limit: int) -> list[ActionRow]:
 
 def in_cluster(tx: Connection, cluster_id: str) -> list[ActionRow]:
     """Return the actions in a cluster that wait, the oldest first."""
-    mine = (_action.c.cluster_id == cluster_id, _action.c.status.in_(NOT_BEGUN))
-    chosen = select(_action).where(*mine).order_by(_action.c.created_at, _action.c.id)
+    conditions = (_action.c.cluster_id == cluster_id, _action.c.status.in_(NOT_BEGUN))
+    chosen = select(_action).where(*conditions).order_by(_action.c.created_at, _action.c.id)
     return list(typed.rows(ActionRow, tx.execute(chosen)))
 
 
@@ -52,26 +52,26 @@ def take(tx: Connection, row: ActionRow, until: float) -> bool:
 
     A worker that dies leaves it to the others after that time.
     """
-    mine = (_action.c.id == row.id, _action.c.status == row.status, _action.c.due_at == row.due_at)
-    return bool(tx.execute(update(_action).where(*mine).values(due_at=until)).rowcount)
+    conditions = (_action.c.id == row.id, _action.c.status == row.status, _action.c.due_at == row.due_at)
+    return bool(tx.execute(update(_action).where(*conditions).values(due_at=until)).rowcount)
 
 
 def put_off(tx: Connection, row: ActionRow, hook: Mapping[str, Any], due_at: float) -> None:
     """Store what was done for an action that waits still, and when the next thing is due."""
-    mine = (_action.c.id == row.id, _action.c.status == row.status)
-    tx.execute(update(_action).where(*mine).values(data={**row.data, HOOK: dict(hook)}, due_at=due_at))
+    conditions = (_action.c.id == row.id, _action.c.status == row.status)
+    tx.execute(update(_action).where(*conditions).values(data={**row.data, HOOK: dict(hook)}, due_at=due_at))
 
 
 def delay(tx: Connection, ids: Collection[str], due_at: float) -> None:
     """Store that actions which wait are to be looked at again at a later time."""
-    mine = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
-    tx.execute(update(_action).where(*mine).values(due_at=due_at))
+    conditions = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
+    tx.execute(update(_action).where(*conditions).values(due_at=due_at))
 
 
 def make_ready(tx: Connection, row: ActionRow, now: float) -> None:
     """Store that an action has waited long enough, so that a worker goes on with it."""
-    mine = (_action.c.id == row.id, _action.c.status == row.status)
-    tx.execute(update(_action).where(*mine).values(status=ActionStatus.READY, due_at=now, updated_at=now))
+    conditions = (_action.c.id == row.id, _action.c.status == row.status)
+    tx.execute(update(_action).where(*conditions).values(status=ActionStatus.READY, due_at=now, updated_at=now))
 
 
 def go_on(tx: Connection, ids: Sequence[str], stack_id: str, now: float) -> bool:
@@ -106,8 +106,8 @@ def cancel(tx: Connection, rows: Collection[ActionRow], now: float, reason: str 
     ids = {row.id for row in rows} | parents.keys()
     ids |= {each for parent in parents.values() for each in parent.data.get(WAITS_FOR) or ()}
     ended = {"status": ActionStatus.CANCELLED, "status_reason": reason, "end_time": now, "updated_at": now}
-    mine = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
-    tx.execute(update(_action).where(*mine).values(**ended, due_at=None))
+    conditions = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
+    tx.execute(update(_action).where(*conditions).values(**ended, due_at=None))
 
 
 def _parents(tx: Connection, rows: Collection[ActionRow]) -> list[ActionRow]:

@@ -89,12 +89,14 @@ def version_of(request: Request) -> Version:
         Rejected: HTTPBadRequest for one that cannot be understood; InvalidGlobalAPIVersion for one that is not served.
     """
     named = request.headers.get(HEADER, "").strip()
-    mine = [part.strip() for part in named.split(",") if part.strip().lower().startswith("clustering")]
-    if not mine:
+    versions = [part.strip() for part in named.split(",") if part.strip().lower().startswith("clustering")]
+    if not versions:
         return LEAST
-    found = _NAMED.match(mine[0])
+    found = _NAMED.match(versions[0])
     if found is None:
-        message = f"Invalid format of client version {mine[0]!r}: expected 'clustering X.Y', or 'clustering latest'."
+        message = (
+            f"Invalid format of client version {versions[0]!r}: expected 'clustering X.Y', or 'clustering latest'."
+        )
         raise Rejected("HTTPBadRequest", message)
     if found[1].lower() == "latest":
         return MOST
@@ -122,7 +124,7 @@ Context = Annotated[ClusteringContext, Depends(_requested)]
 
 
 def since(major: int, minor: int) -> Any:
-    """Return a route dependency that refuses requests of older microversions."""
+    """Return a route dependency that refuses requests of older versions."""
 
     async def check(context: Context) -> None:
         context.needs((major, minor))
@@ -140,7 +142,7 @@ HEAVY = Depends(_placed, scope="function")
 
 
 async def _force(request: Request, body: SignalBody) -> bool:
-    """Return whether a deletion is forced, as newer microversions let it be: in the query, or in the body."""
+    """Return whether a deletion is forced, as newer versions let it be: in the query, or in the body."""
     if version_of(request) < WITH_FORCE:
         return False
     given = request.query_params.get("force")

@@ -221,12 +221,12 @@ def _collected(
     context: ClusteringContext, tx: Connection, cluster_id: str, wanted: AttributePath
 ) -> Iterator[dict[str, Any]]:
     """Yield id and value of the nodes of a cluster that have the attribute. They are read some at a time."""
-    mine: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)
-    while mine is not None:
-        rows = listing.page(tx, NodeRow, mine, living.is_living_node())
+    members_page: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)
+    while members_page is not None:
+        rows = listing.page(tx, NodeRow, members_page, living.is_living_node())
         details = node_views.details(tx, rows) if wanted.needs_details else {}
         for each in shown(context, tx, rows):
             there, value = wanted.first({**each, "details": details.get(each["id"], {})} if details else each)
             if there:
                 yield {"id": each["id"], "value": value}
-        mine = replace(mine, marker=rows[-1].id) if len(rows) == COLLECTED else None
+        members_page = replace(members_page, marker=rows[-1].id) if len(rows) == COLLECTED else None

@@ -147,8 +147,8 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
         row = context.clusters.receivers.get(tx, context.asking, receiver_id)
     if row.type != "message":
         raise wrong("Notifying non-message receiver is not allowed.")
-    mine = context.asking.owner["user"] == row.user
-    if not (mine or context.caller.is_admin or context.caller.is_anybody):
+    is_owner = context.asking.owner["user"] == row.user
+    if not (is_owner or context.caller.is_admin or context.caller.is_anybody):
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
     asked = asked_in(body)
     if asked is None or asked.action not in BEGUN:

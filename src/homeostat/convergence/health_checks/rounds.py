@@ -184,11 +184,11 @@ class HealthRounds:
         if named:
             self._take_from_elsewhere(current, named, due)
         elsewhere = {key for key, row in current.members.items() if _has_vantage_points(current, row)}
-        mine = {place for place in due if place[0] not in elsewhere}
+        own_places = {place for place in due if place[0] not in elsewhere}
         if self._get is None:
-            found = dict.fromkeys(mine, verdicts.look(DetectionType.URL, Kind.NO_DETECTOR, UNASKABLE))
+            found = dict.fromkeys(own_places, verdicts.look(DetectionType.URL, Kind.NO_DETECTOR, UNASKABLE))
         else:
-            found = ask(current, mine, self._get, self._pool)
+            found = ask(current, own_places, self._get, self._pool)
         for (key, number), look in found.items():
             current.looks[key][number] = look
 

@@ -91,12 +91,12 @@ class VantageRounds:
 
 def _due(current: Round, row: WatchedMember, taken: dict[Shard, TakenLook]) -> list[Place]:
     """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
-    mine = taken[row.stack_id, row.shard]
-    before = mine.before.found.get(row.key, {})
+    look_row = taken[row.stack_id, row.shard]
+    before = look_row.before.found.get(row.key, {})
     return [
         (row.key, number)
         for number, each in urls_of(current, row)
-        if mine.whole or (number in before and 0 < before[number].attempts < each.attempts)
+        if look_row.whole or (number in before and 0 < before[number].attempts < each.attempts)
     ]
 
 

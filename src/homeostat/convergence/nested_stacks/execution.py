@@ -188,8 +188,8 @@ class NestedStacks:
             Rejected, Terminal: The nested stack cannot be as its resource describes it.
         """
         with self._db.read() as tx:
-            mine = select(schema.stack).where(*_is_nested_in(step.row))
-            nested, now = typed.rows(StackRow, tx.execute(mine)).first(), self._clock.now()
+            chosen = select(schema.stack).where(*_is_nested_in(step.row))
+            nested, now = typed.rows(StackRow, tx.execute(chosen)).first(), self._clock.now()
             if nested is None:
                 if step.verb is not Verb.CREATE:
                     return None

@@ -93,5 +93,5 @@ def _elsewhere(current: Pass, named: Sequence[Named]) -> list[WatchedThing]:
             else:
                 found.append(thing)
         found += things(held) if held else ()
-    mine = current.world.rows
-    return [thing for thing in found if thing.key not in mine and not thing.busy]
+    rows = current.world.rows
+    return [thing for thing in found if thing.key not in rows and not thing.busy]

@@ -91,9 +91,9 @@ class Pass:
         nor does one that a health policy recovers.
         """
         stack = self.world.stack
-        mine = row.fails_stack and row.revision == stack.revision
-        mine = mine and not merely_marked(row) and not recovery_state.fails_nothing(row)
-        if mine and not stack.thorough and stack.status == Status.IN_PROGRESS and not self.failure:
+        concerns_action = row.fails_stack and row.revision == stack.revision
+        concerns_action = concerns_action and not merely_marked(row) and not recovery_state.fails_nothing(row)
+        if concerns_action and not stack.thorough and stack.status == Status.IN_PROGRESS and not self.failure:
             self.failure = outcome.stack_failure(self.world, row)
 
     def note_failures(self) -> None:

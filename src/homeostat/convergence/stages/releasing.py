@@ -190,9 +190,9 @@ def _next_batch(current: Pass) -> Batch | None:
     ends = not current.failure and current.frontier.at_rest and stack.status == Status.IN_PROGRESS
     if not ends or stack.parent_id is None:
         return None
-    mine = away_of(current.frontier.current.values(), current.world.seen)
+    own_absences = away_of(current.frontier.current.values(), current.world.seen)
     with current.db.read() as tx:
-        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number, mine)
+        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number, own_absences)
     # Redacted here, since that may read, which the last transaction of the pass must not wait for.
     return replace(batch, refusal=current.redactor.text(batch.refusal)) if batch is not None else None
 

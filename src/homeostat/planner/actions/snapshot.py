@@ -64,9 +64,9 @@ def _request(world: World, row: Resource) -> Step:
     """Request the snapshot. It is made only once, however often it is requested, since the token is the same."""
     row.attempts += 1
     row.acted_at = row.due_at = None
-    mine = snapshot_state.token_of(row)
-    arguments = {"token": mine, "name": physical_name(world.stack.name, row.name, row.key)}
-    part = Part(mine, row.name, kind_of(row.type))
+    token = snapshot_state.token_of(row)
+    arguments = {"token": token, "name": physical_name(world.stack.name, row.name, row.key)}
+    part = Part(token, row.name, kind_of(row.type))
     return Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT, arguments=arguments, part=part)
 
 
@@ -90,23 +90,25 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
 
 
 def _being_made(world: World, row: Resource, now: float) -> Decision:
-    mine = snapshot_state.observed(world, row)
+    snapshot = snapshot_state.observed(world, row)
     # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. A second request is
     # idempotent.
-    if mine is None:
+    if snapshot is None:
         due_at = (row.acted_at or now) + world.listing_lag_s + RETRY.delay_s(row.attempts)
         if due_at <= now:
             return _request(world, row)
         return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
-    if mine.get("status") == snapshot_state.AVAILABLE:
-        part = Part(snapshot_state.token_of(row), row.name, kind_of(row.type), str(mine["id"]))
+    if snapshot.get("status") == snapshot_state.AVAILABLE:
+        part = Part(snapshot_state.token_of(row), row.name, kind_of(row.type), str(snapshot["id"]))
         step = _done(row, outcome.CHANGED, now)
         step.part = part
         return step
-    if mine.get("status") == snapshot_state.ERROR:
-        fault = mine.get("fault") or "the cloud gives no reason"
-        return _failed(world, row, f"its snapshot {mine['id']} failed: {fault}", now)
-    return Waiting(row.name, Why.SNAPSHOT, (), f"its snapshot {mine['id']} is being made", row.updated_at, key=row.key)
+    if snapshot.get("status") == snapshot_state.ERROR:
+        fault = snapshot.get("fault") or "the cloud gives no reason"
+        return _failed(world, row, f"its snapshot {snapshot['id']} failed: {fault}", now)
+    return Waiting(
+        row.name, Why.SNAPSHOT, (), f"its snapshot {snapshot['id']} is being made", row.updated_at, key=row.key
+    )
 
 
 def _inside(world: World, row: Resource, now: float) -> Decision:

@@ -271,18 +271,18 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
 
     One that may still come is requested again under its token, so that it is not made twice.
     """
-    mine = snapshot_state.deletion_token(row)
-    old = snapshot_state.observed(context.world, row) if mine else None
+    snapshot_token = snapshot_state.deletion_token(row)
+    old = snapshot_state.observed(context.world, row) if snapshot_token else None
     # After a failed deletion a complete or failed snapshot does not count: the thing may have been written to since.
     spent = old is not None and old.get("status") != snapshot_state.CREATING
-    again = bool(mine) and not (row.failed and spent)
+    again = bool(snapshot_token) and not (row.failed and spent)
     step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
     _mark_deleting(step, snapshot_state.SNAPSHOT_FIRST)
     if not again:
         row.resolved = context.world.next_stamp()
-        mine = token(row.key, row.resolved)
-    row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=mine)
-    step.arguments = {"token": mine, "name": physical_name(context.world.stack.name, row.name, row.key)}
+        snapshot_token = token(row.key, row.resolved)
+    row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token)
+    step.arguments = {"token": snapshot_token, "name": physical_name(context.world.stack.name, row.name, row.key)}
     row.attempts += 1
     _mark_requested(context, row, now)
     return step
@@ -295,16 +295,16 @@ def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiti
         return _look_once_more(context, row, now) or _remove_row(context, row, snapshot_state.TOO_LATE)
     if look.presence is Presence.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=look.reason, since=row.updated_at, key=row.key)
-    mine = snapshot_state.observed(context.world, row)
-    if mine is None:
+    snapshot = snapshot_state.observed(context.world, row)
+    if snapshot is None:
         return _repeat_snapshot(context, row, now)
-    if mine.get("status") == snapshot_state.AVAILABLE:
-        row.intent = SnapshotMade(mine["id"])
+    if snapshot.get("status") == snapshot_state.AVAILABLE:
+        row.intent = SnapshotMade(snapshot["id"])
         return _request_deletion(context, row, now)
-    if mine.get("status") == snapshot_state.ERROR:
-        reason = f"its snapshot {mine['id']} failed: {mine.get('fault') or 'the cloud gives no reason'}"
+    if snapshot.get("status") == snapshot_state.ERROR:
+        reason = f"its snapshot {snapshot['id']} failed: {snapshot.get('fault') or 'the cloud gives no reason'}"
         return context.acts.fail(row, f"{reason}. {snapshot_state.WAY_OUT}", now)
-    reason = f"its snapshot {mine['id']} is being made"
+    reason = f"its snapshot {snapshot['id']} is being made"
     return Waiting(row.name, Why.SNAPSHOT, (), reason, row.updated_at, key=row.key)
 
 

@@ -17,10 +17,10 @@ def is_spared(context: Context, row: Resource) -> bool:
     over does not belong to the stack yet, and stays whatever the stack does.
     """
     stack, kind = context.world.stack, kind_of(row.type)
-    mine = kind == NestedStack.kind or kind in BUILTIN_KINDS.keys() - LISTED_KINDS
-    if adoption_of(row.intent) is not None and (row.action == Action.INIT or not mine):
+    is_made_by_service = kind == NestedStack.kind or kind in BUILTIN_KINDS.keys() - LISTED_KINDS
+    if adoption_of(row.intent) is not None and (row.action == Action.INIT or not is_made_by_service):
         return True
-    if stack.spares is None or mine:
+    if stack.spares is None or is_made_by_service:
         return False
     adopted = row.action == Action.ADOPT if kind in LISTED_KINDS else row.token == ""
     return stack.abandoned or adopted

@@ -207,8 +207,8 @@ def _hindered(context: Context, other: Resource, mark: LetGoMark, row: Resource,
     theirs = let_go_of(other)
     if theirs is not None and theirs.done:
         return None
-    mine = held_by(kind_of(other.type), intents.requested_spec(context, other))
-    held = tuple(what for what, way in mine.items() if what in mark.held and way is Way.LETS_GO)
+    held_things = held_by(kind_of(other.type), intents.requested_spec(context, other))
+    held = tuple(what for what, way in held_things.items() if what in mark.held and way is Way.LETS_GO)
     if not held:
         return None
     used = any(other.key in each.requires for each in context.world.rows.values() if not each.deleting)

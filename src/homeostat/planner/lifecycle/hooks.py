@@ -31,14 +31,14 @@ def holds(world: World, hook: str) -> bool:
 
 def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting | None:
     """Stop a resource at a hook that it has not passed; None where it goes on."""
-    mine = _of_revision(world, row)
-    if not holds(world, hook) or hook in mine.cleared:
+    progress = _of_revision(world, row)
+    if not holds(world, hook) or hook in progress.cleared:
         return None
     reason = paused(hook)
-    if mine.at == hook:
-        return Waiting(row.name, Why.HOOK, (), reason, mine.since, key=row.key)
+    if progress.at == hook:
+        return Waiting(row.name, Why.HOOK, (), reason, progress.since, key=row.key)
     of_deletion = (row.hooks or NO_HOOKS).of_deletion
-    row.hooks = replace(mine, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
+    row.hooks = replace(progress, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
     return Step(Verb.RECORD, row, events=[event_of(row, reason=reason)])
 
 
@@ -52,8 +52,8 @@ def interrupted(world: World, row: Resource) -> Step | None:
 
 def due(world: World, row: Resource) -> str:
     """Return the hook at which a complete resource stops, or "". One of an older revision does not hold any more."""
-    mine = _of_revision(world, row)
-    return mine.due if mine.due and holds(world, mine.due) and mine.due not in mine.cleared else ""
+    progress = _of_revision(world, row)
+    return progress.due if progress.due and holds(world, progress.due) and progress.due not in progress.cleared else ""
 
 
 def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgress | None:

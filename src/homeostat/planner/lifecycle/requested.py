@@ -195,13 +195,13 @@ def _recreate(context: Context, definition: Definition, row: Resource, request: 
 
 
 def _make_anew(context: Context, definition: Definition, row: Resource, request: Request, now: float) -> Step:
-    mine = replace(request.begun(Phase.RECREATING, now), before=None)
-    row.reason = requested.signed(mine, requested.beginning(mine))
+    renewal = replace(request.begun(Phase.RECREATING, now), before=None)
+    row.reason = requested.signed(renewal, requested.beginning(renewal))
     if row.handle == "" and not row.busy:
-        request_outcome.put(row, mine)
+        request_outcome.put(row, renewal)
         return context.acts.begin(definition, row, now)
     rest = row.marks.requested[1:] if row.marks is not None else ()
     row.marks = replace(row.marks or NO_MARKS, requested=(), kept="", unhealthy=None) or None
     step = context.acts.delete_first(definition, row, now)
-    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(mine, *rest))
+    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(renewal, *rest))
     return step

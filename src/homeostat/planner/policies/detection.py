@@ -192,8 +192,8 @@ def found(
     detected, again = [], False
     for number, detection in enumerate(policy.detections):
         earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)
-        mine = looks.get(number)
-        one = earlier if mine is None else _counted(mine, _detected(policy, detection, mine, earlier, factor, now))
+        look = looks.get(number)
+        one = earlier if look is None else _counted(look, _detected(policy, detection, look, earlier, factor, now))
         again = again or one.attempts > 0
         detected.append(one)
     was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY

@@ -271,8 +271,8 @@ class _Explainer:
     @cached_property
     def _failed_at(self) -> float | None:
         """Time of the newest failure of this revision."""
-        mine = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
-        return max((each.updated_at for each in mine if each.status == Status.FAILED), default=None)
+        current_rows = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
+        return max((each.updated_at for each in current_rows if each.status == Status.FAILED), default=None)
 
     def _ready(self, node: Node) -> Waiting:
         """Explain a node that only waits for a worker."""

@@ -102,8 +102,8 @@ class SoftwareDeploymentGroup(Membership):
         output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
             name, name
         )
-        mine = [each for each in sorted(members) if not each.startswith(PAUSE)]
-        found = dict(zip(mine, attributes_of_members(members, mine, (output,)), strict=True))
+        servers = [each for each in sorted(members) if not each.startswith(PAUSE)]
+        found = dict(zip(servers, attributes_of_members(members, servers, (output,)), strict=True))
         return part_of(found, path, thing.name, name)
 
     def attribute(self, thing: Thing, name: str) -> Any:

@@ -58,23 +58,23 @@ def _networks(given: list[Props], cards: list[Card], preserved: Collection[Prese
     """Return the entries with the addresses of their cards, and after them the ports that were attached besides."""
     left = {each.port: each for each in cards}
     named = {str(each.get("port")) for each in given}
-    mine = [each for port, each in left.items() if port not in named]
+    own_cards = [each for port, each in left.items() if port not in named]
     allocated = {each.get("allocate_network") for each in given}
     if "none" in allocated:  # all were attached besides
         return [{"port": each} for each in left] if Preserved.PORTS in preserved else given
     # Without entries, and for "auto", the cloud has chosen the network, and made the only card.
     entries: list[Props] = (given if "auto" not in allocated else []) or [
-        {"network": each.network_id or each.network} for each in mine[:1]
+        {"network": each.network_id or each.network} for each in own_cards[:1]
     ]
     found: list[Props] = []
     told = True
     for entry in entries:
-        card = left.get(str(entry.get("port"))) or _card_of(entry, entries, mine)
+        card = left.get(str(entry.get("port"))) or _card_of(entry, entries, own_cards)
         if card is not None:
             left.pop(card.port, None)
         told = told and (card is not None or bool(entry.get("port")))
-        if card in mine:
-            mine.remove(card)
+        if card in own_cards:
+            own_cards.remove(card)
             if Preserved.ADDRESSES in preserved and card.address:
                 entry = {**entry, "fixed_ip": card.address}
         found.append(entry)

@@ -104,11 +104,11 @@ def set_sinks(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]
     A new sink receives the events from now on; one whose settings stay the same continues where it is.
     """
     by_digest = {_digest(settings): settings for settings in wanted}
-    mine = _sink.c.stack_id == stack_id
-    known = set(tx.execute(select(_sink.c.digest).where(mine)).scalars())
+    condition = _sink.c.stack_id == stack_id
+    known = set(tx.execute(select(_sink.c.digest).where(condition)).scalars())
     gone, fresh = known - by_digest.keys(), by_digest.keys() - known
     if gone:
-        tx.execute(delete(_sink).where(mine, _sink.c.digest.in_(gone)))
+        tx.execute(delete(_sink).where(condition, _sink.c.digest.in_(gone)))
     if fresh:
         newest = select(func.max(_event.c.seq)).select_from(_EVENTS).where(_stack.c.root_id == stack_id)
         cursor = tx.execute(newest).scalar_one() or 0
@@ -153,10 +153,10 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
     # A sink that another worker is just taking is locked; it is skipped instead of waited for.
     free = and_(tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys), _sink.c.due_at <= now)
     held = select(_sink.c.stack_id, _sink.c.digest).where(free).with_for_update(skip_locked=True)
-    mine = [tuple(row) for row in tx.execute(held)]
-    if not mine:
+    held_sinks = [tuple(row) for row in tx.execute(held)]
+    if not held_sinks:
         return []
-    these = tuple_(_sink.c.stack_id, _sink.c.digest).in_(mine)
+    these = tuple_(_sink.c.stack_id, _sink.c.digest).in_(held_sinks)
     tx.execute(update(_sink).where(these).values(due_at=now + TAKEN_S, epoch=_sink.c.epoch + 1))
     taken = select(_sink, _stack.c.project).join(_stack, _stack.c.id == _sink.c.stack_id).where(these)
     return [Sink(**row._mapping) for row in tx.execute(taken.order_by(_sink.c.stack_id, _sink.c.digest))]
@@ -214,12 +214,12 @@ def release(tx: Connection, sink: Sink) -> bool:
     Returns:
         False if another worker has taken the sink meanwhile; then nothing is stored.
     """
-    mine = and_(_sink.c.stack_id == sink.stack_id, _sink.c.digest == sink.digest, _sink.c.epoch == sink.epoch)
+    condition = and_(_sink.c.stack_id == sink.stack_id, _sink.c.digest == sink.digest, _sink.c.epoch == sink.epoch)
     values = {name: getattr(sink, name) for name in ("cursor", "due_at", "failures", "failing_since", "reason")}
-    stored = tx.execute(update(_sink).where(mine).values(**values)).rowcount == 1
+    stored = tx.execute(update(_sink).where(condition).values(**values)).rowcount == 1
     deleted = select(_stack.c.id).where(_stack.c.id == sink.stack_id, _stack.c.deleted_at.is_not(None))
     rest = select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(sink.stack_id, sink.cursor))
-    delete_found(tx, _sink, mine, exists(deleted), ~exists(rest))
+    delete_found(tx, _sink, condition, exists(deleted), ~exists(rest))
     return stored
 
 

@@ -24,8 +24,8 @@ def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -
     wanted = set(handles) - {""}
     chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
     found: dict[str, RecordRow] = {}
-    mine = (_record.c.kind == kind, _record.c.project == project)
-    for row in typed.rows(RecordRow, tx.execute(select(_record).where(*mine, chosen))):
+    conditions = (_record.c.kind == kind, _record.c.project == project)
+    for row in typed.rows(RecordRow, tx.execute(select(_record).where(*conditions, chosen))):
         found |= {handle: row for handle in (row.id, row.link) if handle in wanted}
     return found
 

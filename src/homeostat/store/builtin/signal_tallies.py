@@ -104,8 +104,10 @@ def delete_signals(tx: Connection, id: str) -> None:
 def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[_Signal]) -> Counted:
     """Count these signals, and store the ids that are new."""
     digests = {row.seq: hashlib.sha256(row.object["id"].encode(errors="replace")).hexdigest() for row in rows}
-    mine = _sender.c.record_id == id
-    known = set(tx.execute(select(_sender.c.digest).where(mine, _sender.c.digest.in_(set(digests.values())))).scalars())
+    condition = _sender.c.record_id == id
+    known = set(
+        tx.execute(select(_sender.c.digest).where(condition, _sender.c.digest.in_(set(digests.values())))).scalars()
+    )
     tally, new = counted.tally, []
     for row in rows:
         digest = digests[row.seq]

@@ -80,8 +80,8 @@ def due_queues(tx: Connection, now: float, limit: int) -> list[Record]:
 def claim_queue(tx: Connection, queue: Record, due_at: float) -> bool:
     """Have a queue read next at another time; return whether no other worker has done so since it was found due."""
     same = _record.c.updated_at.is_(None) if queue.updated_at is None else _record.c.updated_at == queue.updated_at
-    mine = update(_record).where(_record.c.id == queue.id, _record.c.kind == QUEUE, same).values(updated_at=due_at)
-    return bool(tx.execute(mine).rowcount)
+    claimed = update(_record).where(_record.c.id == queue.id, _record.c.kind == QUEUE, same).values(updated_at=due_at)
+    return bool(tx.execute(claimed).rowcount)
 
 
 def put_off_queue(tx: Connection, queue_id: str, due_at: float) -> None:
@@ -107,8 +107,8 @@ def save_project(tx: Connection, project: Record, root_id: str, now: float) -> N
 
 def set_project(tx: Connection, stack_id: str, project: str) -> None:
     """Record that a nested stack has users in this project, too."""
-    mine = (_stack.c.id == stack_id, _stack.c.user_project.is_(None))
-    tx.execute(update(_stack).where(*mine).values(user_project=project))
+    conditions = (_stack.c.id == stack_id, _stack.c.user_project.is_(None))
+    tx.execute(update(_stack).where(*conditions).values(user_project=project))
 
 
 def stack_of(tx: Connection, stack_id: str) -> Any:

@@ -88,8 +88,8 @@ def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: f
         row_id: Id of a new row.
         now: The time.
     """
-    mine = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
-    if tx.execute(select(_table.c.id).where(*mine).limit(1)).first() is not None:
+    conditions = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
+    if tx.execute(select(_table.c.id).where(*conditions).limit(1)).first() is not None:
         return
     add(tx, replace(trust, id=row_id, stack_id=stack_id, created_at=now, due_at=None))
     release(tx, stack_id, but=row_id)
@@ -100,8 +100,8 @@ def release(tx: Connection, stack_id: str, but: str = "") -> None:
 
     Those in state `asked` (`REQUESTED`) are left to the process that requests them.
     """
-    mine = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
-    tx.execute(update(_table).where(*mine).values(state=LEAVING, due_at=0.0))
+    conditions = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
+    tx.execute(update(_table).where(*conditions).values(state=LEAVING, due_at=0.0))
 
 
 def discard(tx: Connection, id: str) -> None:
@@ -112,8 +112,8 @@ def discard(tx: Connection, id: str) -> None:
 def mark_gone(tx: Connection, lost: StoredTrust, reason: str) -> None:
     """Record that Keystone does not honour a trust any more."""
     # Not if it was released meanwhile: it must still be deleted.
-    mine = (_table.c.id == lost.id, _table.c.state == GOOD)
-    tx.execute(update(_table).where(*mine).values(state=GONE, object={**lost.object, "reason": reason}))
+    conditions = (_table.c.id == lost.id, _table.c.state == GOOD)
+    tx.execute(update(_table).where(*conditions).values(state=GONE, object={**lost.object, "reason": reason}))
 
 
 def any_due(tx: Connection, now: float) -> bool:

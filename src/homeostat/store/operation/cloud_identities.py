@@ -60,8 +60,8 @@ class CloudLedger:
         found: dict[str, str] = {}
         with self._db.read() as tx:
             for start in range(0, len(wanted), _CHUNK):
-                mine = (_resource.c.handle.in_(wanted[start : start + _CHUNK]), _resource.c.external_id.is_(None))
+                conditions = (_resource.c.handle.in_(wanted[start : start + _CHUNK]), _resource.c.external_id.is_(None))
                 chosen = select(_resource.c.handle, _stack.c.project).join(_stack, _stack.c.id == _resource.c.stack_id)
-                found |= {row.handle: row.project for row in tx.execute(chosen.where(*mine))}
+                found |= {row.handle: row.project for row in tx.execute(chosen.where(*conditions))}
             there = tx.execute(select(_stack.c.project).distinct().limit(2)).scalars().all()
         return found | ({"": there[0]} if len(there) == 1 else {})

@@ -204,8 +204,10 @@ def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tupl
 
 def _before(tx: Connection, stack_id: str, number: int) -> Any:
     """Return the last template of a stack before a revision; None where it never had one."""
-    mine = (_revision.c.stack_id == stack_id, _revision.c.number < number, _revision.c.kind == "template")
-    return tx.execute(select(_revision.c.template).where(*mine).order_by(_revision.c.number.desc()).limit(1)).scalar()
+    conditions = (_revision.c.stack_id == stack_id, _revision.c.number < number, _revision.c.kind == "template")
+    return tx.execute(
+        select(_revision.c.template).where(*conditions).order_by(_revision.c.number.desc()).limit(1)
+    ).scalar()
 
 
 def release(tx: Connection, turn: Turn, cursor: int, due_at: float) -> None:

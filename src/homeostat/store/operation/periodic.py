@@ -45,5 +45,5 @@ def due_in(tx: Connection, now: float, within_s: float, vantage: str = DEFAULT_V
 @prepared
 def _first(vantage: str) -> Select[Any]:
     look = schema.vantage_look.c
-    mine = select(func.min(look.due_at)).where(look.vantage == vantage).scalar_subquery().label(VANTAGE)
-    return select(*(select(func.min(at)).scalar_subquery().label(name) for name, at in _AT.items()), mine)
+    condition = select(func.min(look.due_at)).where(look.vantage == vantage).scalar_subquery().label(VANTAGE)
+    return select(*(select(func.min(at)).scalar_subquery().label(name) for name, at in _AT.items()), condition)

@@ -182,9 +182,9 @@ def _remove_events(tx: Connection, which: ColumnElement[bool]) -> int:
 def _trim_events(tx: Connection, events_max: int) -> int:
     """Remove one batch of the events of a stack that has too many; return 0 when there is no such stack."""
     for stack_id, _ in _too_many_events(tx, events_max, limit=1):
-        mine = _event.c.stack_id == stack_id
-        newest = select(_event.c.seq).where(mine).order_by(_event.c.seq.desc()).offset(events_max).limit(1)
-        return _remove_events(tx, mine & (_event.c.seq <= newest.scalar_subquery()))
+        of_stack = _event.c.stack_id == stack_id
+        newest = select(_event.c.seq).where(of_stack).order_by(_event.c.seq.desc()).offset(events_max).limit(1)
+        return _remove_events(tx, of_stack & (_event.c.seq <= newest.scalar_subquery()))
     return 0
 
 

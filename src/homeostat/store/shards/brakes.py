@@ -64,8 +64,8 @@ def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
     A pass that increases the number has locked the row of the stack: otherwise two shards could each use up the share
     that both have seen free.
     """
-    mine = (_shard.c.stack_id == stack_id, _shard.c.number == number)
-    tx.execute(update(_shard).where(*mine).values(healing=healing))
+    conditions = (_shard.c.stack_id == stack_id, _shard.c.number == number)
+    tx.execute(update(_shard).where(*conditions).values(healing=healing))
 
 
 def owner_of(tx: Connection, key: str) -> Any:

@@ -100,8 +100,8 @@ def detach(tx: Connection, source: str, now: float) -> None:
 
 def source_of(tx: Connection, stack_id: str, name: str) -> str | None:
     """Return what has made the policy that holds for a resource of a stack; None where none does."""
-    mine = (_check.c.stack_id == stack_id, _check.c.name == name)
-    found = tx.execute(select(_check.c.source).where(*mine)).scalar()
+    conditions = (_check.c.stack_id == stack_id, _check.c.name == name)
+    found = tx.execute(select(_check.c.source).where(*conditions)).scalar()
     return None if found is None else str(found)
 
 
@@ -111,18 +111,18 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     What was found there is forgotten: it was found by other policies than those that hold now.
     """
     near = or_(_stack.c.id == stack_id, _stack.c.parent_id == stack_id)
-    mine = select(_stack.c.id).where(near)
-    lock_order.take_shards(tx, _shard.c.stack_id.in_(mine))
+    nearby = select(_stack.c.id).where(near)
+    lock_order.take_shards(tx, _shard.c.stack_id.in_(nearby))
     holds = is_checked(_shard.c.stack_id)
-    here = _shard.c.stack_id.in_(mine)
+    here = _shard.c.stack_id.in_(nearby)
     tx.execute(update(_shard).where(here, holds).values(health_at=now, health_from=now))
     gone = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
     tx.execute(gone)
-    tx.execute(delete(_node).where(_node.c.stack_id.in_(mine)))
-    tx.execute(delete(schema.vantage_look).where(schema.vantage_look.c.stack_id.in_(mine)))
+    tx.execute(delete(_node).where(_node.c.stack_id.in_(nearby)))
+    tx.execute(delete(schema.vantage_look).where(schema.vantage_look.c.stack_id.in_(nearby)))
     # Of a policy that is only switched off it is still known which hosts it has declared down.
     none_left = ~exists().where(_check.c.stack_id == stack_id)
-    tx.execute(delete(schema.declared_host).where(schema.declared_host.c.stack_id.in_(mine), none_left))
+    tx.execute(delete(schema.declared_host).where(schema.declared_host.c.stack_id.in_(nearby), none_left))
     values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
     tx.execute(update(_shard).where(here, _shard.c.crashes == 0).values(**values))
     notices.mark_due(tx)
@@ -131,8 +131,8 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
 def checks_of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, list[Check]]:
     """Return the policies that hold for things of these stacks."""
     found: dict[str, list[Check]] = {}
-    for stack_id, name, mine, *values in _checks_of(tx, list(stack_ids)):
-        one = Check(values[0], name if mine else "", values[1], "" if mine else (values[2] or name))
+    for stack_id, name, check_name, *values in _checks_of(tx, list(stack_ids)):
+        one = Check(values[0], name if check_name else "", values[1], "" if check_name else (values[2] or name))
         found.setdefault(stack_id, []).append(one)
     return found
 
@@ -141,9 +141,11 @@ def checks_of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, list[Check]
 def _checks_of(stack_ids: Sequence[str]) -> Select[Any]:
     group = and_(_check.c.stack_id == _stack.c.parent_id, _check.c.name == _stack.c.parent_name)
     inside = and_(_check.c.members, group)
-    mine = and_(~_check.c.members, _check.c.stack_id == _stack.c.id)
-    columns = (_stack.c.id, _check.c.name, mine.label("mine"), _check.c.id, _check.c.spec, schema.cluster.c.name)
-    joined = _stack.join(_check, or_(inside, mine)).outerjoin(schema.cluster, schema.cluster.c.id == _check.c.stack_id)
+    of_one = and_(~_check.c.members, _check.c.stack_id == _stack.c.id)
+    columns = (_stack.c.id, _check.c.name, of_one.label("is_of_one"), _check.c.id, _check.c.spec, schema.cluster.c.name)
+    joined = _stack.join(_check, or_(inside, of_one)).outerjoin(
+        schema.cluster, schema.cluster.c.id == _check.c.stack_id
+    )
     alive = (_stack.c.deleted_at.is_(None), _check.c.enabled)
     return select(*columns).select_from(joined).where(_stack.c.id.in_(stack_ids), *alive)
 
@@ -214,8 +216,8 @@ def _leaving(stack_ids: Sequence[str]) -> Select[Any]:
     row = _resource.c
     leaving = (row.action == Action.DELETE, row.status == Status.IN_PROGRESS, row.replaced_by.is_(None))
     acting = (_stack.c.status == Status.IN_PROGRESS, _stack.c.action != Action.DELETE)
-    mine = select(row.stack_id, row.name).join(_stack, _stack.c.id == row.stack_id)
-    return mine.where(row.stack_id.in_(stack_ids), *leaving, *acting)
+    in_stack = select(row.stack_id, row.name).join(_stack, _stack.c.id == row.stack_id)
+    return in_stack.where(row.stack_id.in_(stack_ids), *leaving, *acting)
 
 
 @prepared
@@ -269,8 +271,8 @@ def _note_look(stack_id: str, number: int, looked_at: float) -> UpdateBase:
 @prepared
 def _release(stack_id: str, number: int, until: float, at: float, next_at: float) -> UpdateBase:
     # The exact time marks the shard as taken here: any other one was set by a request, or by who took it next.
-    mine = _shard.c.health_at == until
-    this = (_shard.c.stack_id == stack_id, _shard.c.number == number, mine)
+    still_taken = _shard.c.health_at == until
+    this = (_shard.c.stack_id == stack_id, _shard.c.number == number, still_taken)
     return update(_shard).where(*this).values(health_at=at, health_from=next_at)
 
 
@@ -292,8 +294,8 @@ def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
 @prepared
 def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
     later = case((_shard.c.health_at > now, now), else_=_shard.c.health_at)
-    mine = (is_any_of(these), _shard.c.health_at.is_not(None))
-    return update(_shard).where(*mine).values(health_at=later, health_from=now)
+    conditions = (is_any_of(these), _shard.c.health_at.is_not(None))
+    return update(_shard).where(*conditions).values(health_at=later, health_from=now)
 
 
 # -- members ---------------------------------------------------------------------------------------------------------
@@ -343,11 +345,11 @@ def _members(these: Sequence[Shard]) -> Select[Any]:
     more = (row.created_at, row.updated_at, row.marks, row.version)
     of_look = (seen.presence, seen.object, seen.seen_at, seen.reason.label("seen_reason"))
     node = schema.node
-    mine = and_(node.c.stack_id == _stack.c.parent_id, cast(node.c.number, Text) == row.name)
+    condition = and_(node.c.stack_id == _stack.c.parent_id, cast(node.c.number, Text) == row.name)
     of_node = (node.c.id.label("node_id"), node.c.name.label("node_name"), node.c.cluster_id)
     joined = _resource.join(_stack, _stack.c.id == row.stack_id)
     joined = joined.outerjoin(_observed, seen.key == row.key).outerjoin(_node, _node.c.key == row.key)
-    joined = joined.outerjoin(node, mine)
+    joined = joined.outerjoin(node, condition)
     here = tuple_(row.stack_id, row.shard).in_(these)
     stands = (row.replaced_by.is_(None), row.action != Action.DELETE, row.external_id.is_(None))
     return select(*of_row, *more, *of_look, *of_node, _node.c.health).select_from(joined).where(here, *stands)

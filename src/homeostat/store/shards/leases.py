@@ -135,8 +135,8 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
     Raises:
         Superseded: The shard has a newer owner.
     """
-    mine = (lease.stack_id, lease.number, lease.epoch, now + lease_s)
-    wakes = returned(_renew(tx, *mine, stores=stores, returns=tx.dialect.update_returning))
+    arguments = (lease.stack_id, lease.number, lease.epoch, now + lease_s)
+    wakes = returned(_renew(tx, *arguments, stores=stores, returns=tx.dialect.update_returning))
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return wakes
@@ -146,9 +146,9 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
 def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool, returns: bool) -> UpdateBase:
     # The end of the lease is not checked: an owner that was slow is still the owner as long as no other worker has
     # claimed the shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
-    mine = update(schema.shard).where(*_owned(stack_id, number, epoch))
+    owned = update(schema.shard).where(*_owned(stack_id, number, epoch))
     marked = {"stored": schema.shard.c.epoch} if stores else {}
-    return returning(mine.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
+    return returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
 
 
 def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
@@ -158,22 +158,22 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
     of any stacks in any order, so it must never wait for one while it holds others: that could deadlock.
     """
     for lease in leases:
-        mine = (lease.stack_id, lease.number, lease.epoch)
-        if _lock_unless_written(tx, *mine).first() is not None:
-            _extend(tx, *mine, now + lease_s, now)
+        arguments = (lease.stack_id, lease.number, lease.epoch)
+        if _lock_unless_written(tx, *arguments).first() is not None:
+            _extend(tx, *arguments, now + lease_s, now)
 
 
 @prepared
 def _extend(stack_id: str, number: int, epoch: int, until: float, now: float) -> UpdateBase:
     # Here the end is checked: a released shard keeps its epoch, and a heartbeat that comes late would own it again.
-    mine = update(schema.shard).where(*_owned(stack_id, number, epoch), schema.shard.c.lease_until > now)
-    return mine.values(lease_until=until)
+    owned = update(schema.shard).where(*_owned(stack_id, number, epoch), schema.shard.c.lease_until > now)
+    return owned.values(lease_until=until)
 
 
 @prepared
 def _lock_unless_written(stack_id: str, number: int, epoch: int) -> Select[Any]:
-    mine = select(schema.shard.c.number).where(*_owned(stack_id, number, epoch))
-    return mine.with_for_update(skip_locked=True)
+    chosen = select(schema.shard.c.number).where(*_owned(stack_id, number, epoch))
+    return chosen.with_for_update(skip_locked=True)
 
 
 def unexpired(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
@@ -212,11 +212,11 @@ def release(
     Returns:
         False if a newer owner has it already, which is no error.
     """
-    mine = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
+    arguments = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
-        return _release(tx, *mine).rowcount > 0
+        return _release(tx, *arguments).rowcount > 0
     how_far = (reached.revision, reached.nodes, reached.unfinished, reached.defined, int(reached.priority))
-    return _release_at_revision(tx, *mine, *how_far, is_moving=reached.unfinished > 0).rowcount > 0
+    return _release_at_revision(tx, *arguments, *how_far, is_moving=reached.unfinished > 0).rowcount > 0
 
 
 @prepared
@@ -272,8 +272,8 @@ def _released(
     # If the count has changed, a wake-up came after the claim, and this pass may not have seen what it was for. Its
     # time is in the row already and must not be overwritten, or the wake-up would be lost.
     again = case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at)
-    mine = update(table).where(*_owned(stack_id, number, epoch))
-    return mine.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
+    owned = update(table).where(*_owned(stack_id, number, epoch))
+    return owned.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 
 def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> None:

@@ -100,8 +100,8 @@ def _release(these: Sequence[tuple[str, int]], taken_at: float, until: float, at
     # The exact time that `take_for_observation` has set marks the shard as taken by this observer: any other time was
     # set by a request for a look, or by the next observer. A request that came when that time was over has left it.
     table = schema.shard
-    mine = (table.c.observe_at == until, func.coalesce(table.c.look_from, 0.0) <= taken_at)
-    return update(table).where(is_any_of(these), *mine).values(observe_at=at)
+    conditions = (table.c.observe_at == until, func.coalesce(table.c.look_from, 0.0) <= taken_at)
+    return update(table).where(is_any_of(these), *conditions).values(observe_at=at)
 
 
 def _within(

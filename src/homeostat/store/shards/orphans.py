@@ -82,8 +82,8 @@ def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
 
 def may_appear(tx: Connection, key: str) -> bool:
     """Return whether a creation for this row was given up whose thing may still turn up."""
-    mine = select(_orphan.c.token).where(_orphan.c.token.startswith(f"{key}-", autoescape=True))
-    return tx.execute(mine.limit(1)).first() is not None
+    tokens = select(_orphan.c.token).where(_orphan.c.token.startswith(f"{key}-", autoescape=True))
+    return tx.execute(tokens.limit(1)).first() is not None
 
 
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
@@ -109,9 +109,9 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
         found: Token -> handle.
     """
     watched = set(tx.execute(select(_orphan.c.token).where(_orphan.c.token.in_(found))).scalars())
-    mine = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
+    conditions = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
     joined = select(_resource.c.handle).join(_stack, _stack.c.id == _resource.c.stack_id)
-    held = set(tx.execute(joined.where(*mine)).scalars())
+    held = set(tx.execute(joined.where(*conditions)).scalars())
     return {token for token in watched - owned(tx, list(found)) if found[token] not in held}
 
 

@@ -237,8 +237,8 @@ def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
 
 def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:
     """Return the revisions at which the rows of a shard were last acted on: values of these may be in them."""
-    mine = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
-    return set(tx.execute(select(_resource.c.revision).where(*mine).distinct()).scalars())
+    conditions = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
+    return set(tx.execute(select(_resource.c.revision).where(*conditions).distinct()).scalars())
 
 
 @dataclass(frozen=True, slots=True)

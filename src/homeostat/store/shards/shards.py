@@ -65,8 +65,8 @@ def is_checked(stack_id: ColumnElement[str]) -> ColumnElement[bool]:
     """Return the condition that an enabled health policy holds for things of this stack."""
     stack, check = schema.stack.alias("checked"), schema.health_check
     inside = and_(check.c.members, check.c.stack_id == stack.c.parent_id, check.c.name == stack.c.parent_name)
-    mine = and_(~check.c.members, check.c.stack_id == stack.c.id)
-    return exists().where(stack.c.id == stack_id, check.c.enabled, or_(inside, mine))
+    condition = and_(~check.c.members, check.c.stack_id == stack.c.id)
+    return exists().where(stack.c.id == stack_id, check.c.enabled, or_(inside, condition))
 
 
 def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:
@@ -190,14 +190,14 @@ class ShardChange:
 def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
     """Set the progress of shards that a new revision changes: members that it does not change count as done."""
     table = schema.shard
-    mine = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
+    conditions = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
     values: dict[str, Any] = {"planned": bindparam("there"), "done": bindparam("unchanged")}
     rows = [
         {"shard": number, "there": each.there, "unchanged": each.there - each.changed}
         for number, each in sorted(touched.items())
     ]
     if rows:
-        tx.execute(update(table).where(*mine).values(values), rows)
+        tx.execute(update(table).where(*conditions).values(values), rows)
 
 
 def wake_all(
@@ -271,8 +271,8 @@ def count_failures(tx: Connection, stack_id: str, number: int, more: int) -> Non
 @prepared
 def _count_failures(stack_id: str, number: int, more: int) -> UpdateBase:
     table = schema.shard
-    mine = (table.c.stack_id == stack_id, table.c.number == number)
-    return update(table).where(*mine).values(failures=table.c.failures + more)
+    conditions = (table.c.stack_id == stack_id, table.c.number == number)
+    return update(table).where(*conditions).values(failures=table.c.failures + more)
 
 
 def failures_of(tx: Connection, stack_id: str) -> int:

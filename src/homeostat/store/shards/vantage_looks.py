@@ -40,10 +40,10 @@ class TakenLook:
 
 def cover(db: Database, tx: Connection, shard: Shard, names: Collection[str], now: float) -> None:
     """Have the URLs of a shard asked from these places, and from no others."""
-    mine = and_(_look.c.stack_id == shard[0], _look.c.number == shard[1])
-    there = set(tx.execute(select(_look.c.vantage).where(mine)).scalars())
+    condition = and_(_look.c.stack_id == shard[0], _look.c.number == shard[1])
+    there = set(tx.execute(select(_look.c.vantage).where(condition)).scalars())
     if there - set(names):
-        tx.execute(delete(_look).where(mine, _look.c.vantage.in_(there - set(names))))
+        tx.execute(delete(_look).where(condition, _look.c.vantage.in_(there - set(names))))
     new = sorted(set(names) - there)
     if new:
         rows = [
@@ -91,8 +91,8 @@ def _due(vantage: str, now: float, limit: int) -> Select[Any]:
     same = (_shard.c.stack_id == _look.c.stack_id, _shard.c.number == _look.c.number)
     # Not joined, so that no shard is locked: MariaDB locks the rows of all tables of a query.
     project = select(_shard.c.project).where(*same).scalar_subquery().label("project")
-    mine = (_look.c.vantage == vantage, _look.c.due_at <= now)
-    chosen = select(_look, project).where(*mine).order_by(_look.c.due_at).limit(limit)
+    conditions = (_look.c.vantage == vantage, _look.c.due_at <= now)
+    chosen = select(_look, project).where(*conditions).order_by(_look.c.due_at).limit(limit)
     return chosen.with_for_update(skip_locked=True)
 
 
@@ -115,18 +115,20 @@ def store(
         look: What was found.
     """
     found = {
-        key: {str(number): [each.finding.value, each.evidence, each.attempts] for number, each in mine.items()}
-        for key, mine in look.found.items()
+        key: {str(number): [each.finding.value, each.evidence, each.attempts] for number, each in still_taken.items()}
+        for key, still_taken in look.found.items()
     }
-    mine = _look.c.due_at == until
+    still_taken = _look.c.due_at == until
     values = {
-        "due_at": case((mine, due_at), else_=_look.c.due_at),
-        "whole_at": case((mine, whole_at), else_=_look.c.whole_at),
+        "due_at": case((still_taken, due_at), else_=_look.c.due_at),
+        "whole_at": case((still_taken, whole_at), else_=_look.c.whole_at),
         "looked_at": look.looked_at,
         "found": found,
     }
     tx.execute(
-        update(_look).where(*_this(vantage, shard), or_(mine, _look.c.looked_at <= look.looked_at)).values(**values)
+        update(_look)
+        .where(*_this(vantage, shard), or_(still_taken, _look.c.looked_at <= look.looked_at))
+        .values(**values)
     )
 
 
@@ -144,7 +146,7 @@ def _look_of(row: VantageLookRow | _TakenRow) -> VantageLook:
     return VantageLook(
         row.looked_at,
         {
-            key: {int(number): Seen(Finding(one[0]), one[1], one[2]) for number, one in mine.items()}
-            for key, mine in stored.items()
+            key: {int(number): Seen(Finding(one[0]), one[1], one[2]) for number, one in cells.items()}
+            for key, cells in stored.items()
         },
     )

@@ -37,18 +37,18 @@ class Answer(Generic[R]):
     """What a thread gets after the commit.
 
     Attributes:
-        mine: The answer to what it asked for, or the error.
+        outcome: The answer to what it asked for, or the error.
         led: The answers of its group, where this thread led it and has to see to what follows; otherwise empty.
     """
 
-    mine: R | Exception
+    outcome: R | Exception
     led: Sequence[R] = ()
 
     def value(self) -> R:
         """Return the answer; raise the error."""
-        if isinstance(self.mine, Exception):
-            raise self.mine
-        return self.mine
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
 
 
 class _Asked(Generic[A, R]):
@@ -84,21 +84,21 @@ class GroupCommit(Generic[A, R]):
 
     def ask(self, key: str, what: A) -> Answer[R]:
         """Return after the commit that contains this request."""
-        mine: _Asked[A, R] = _Asked(what)
+        asked: _Asked[A, R] = _Asked(what)
         with self._mutex:
             queue = self._waiting.get(key)
             if queue is None:
                 self._waiting[key] = deque()
             else:
-                queue.append(mine)
+                queue.append(asked)
         if queue is not None:
-            mine.turn.acquire()
-            if not isinstance(mine.answer, Alone):
-                return Answer(mine.answer)
-        return self._lead(key, mine)
+            asked.turn.acquire()
+            if not isinstance(asked.answer, Alone):
+                return Answer(asked.answer)
+        return self._lead(key, asked)
 
-    def _lead(self, key: str, mine: _Asked[A, R]) -> Answer[R]:
-        group = [mine]
+    def _lead(self, key: str, asked: _Asked[A, R]) -> Answer[R]:
+        group = [asked]
         with self._mutex:
             queue = self._waiting[key]
             while queue and len(group) < self._group_max:
@@ -112,7 +112,7 @@ class GroupCommit(Generic[A, R]):
             # Without answers this thread is being ended, and its group must not wait for it.
             for number, each in enumerate(group):
                 each.answer = answers[number] if answers else Transient("the commit was broken off: ask again")
-                if each is not mine:
+                if each is not asked:
                     each.turn.release()
         return Answer(answers[0], [each for each in answers if not isinstance(each, Exception)])
 
@@ -141,9 +141,9 @@ class GroupCommit(Generic[A, R]):
                 committed.append(answer)
                 continue
             # A database that does not answer is not waited for once more for each of the others.
-            mine = self._alone(key, what) if failed is None else _again(failed)
-            failed = mine if isinstance(mine, Transient) else None
-            committed.append(mine)
+            own_answer = self._alone(key, what) if failed is None else _again(failed)
+            failed = own_answer if isinstance(own_answer, Transient) else None
+            committed.append(own_answer)
         return committed
 
     def _alone(self, key: str, what: A) -> R | Exception:
@@ -157,8 +157,8 @@ class GroupCommit(Generic[A, R]):
 def _again(error: Transient) -> Transient:
     """Return an error for one of several threads, since raising it writes into it."""
     if isinstance(error, Outage):
-        mine: Transient = Outage(str(error), error.details, error.retry_after_s)
+        outage: Transient = Outage(str(error), error.details, error.retry_after_s)
     else:
-        mine = Transient(str(error), error.retry_after_s)
-    mine.__cause__ = error
-    return mine
+        outage = Transient(str(error), error.retry_after_s)
+    outage.__cause__ = error
+    return outage

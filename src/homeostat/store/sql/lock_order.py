@@ -49,8 +49,8 @@ def _take_each_stack(tx: Connection, these: Sequence[Any]) -> None:
 @prepared
 def _of_stack(stack_id: str, numbers: Sequence[int]) -> Select[Any]:
     shard = schema.shard
-    mine = select(shard.c.number).where(shard.c.stack_id == stack_id, shard.c.number.in_(numbers))
-    return _by_key(mine.order_by(shard.c.number), shard)
+    chosen = select(shard.c.number).where(shard.c.stack_id == stack_id, shard.c.number.in_(numbers))
+    return _by_key(chosen.order_by(shard.c.number), shard)
 
 
 def _in_order(*where: ColumnElement[bool]) -> Select[Any]:

@@ -17,8 +17,8 @@ def shards(tx: Connection, tops: Collection[str]) -> dict[tuple[str, int], str]:
     level = _live(tx, {top: top for top in tops}, _stack.c.id)
     while level:
         for some in _parts(level):
-            mine = select(_shard.c.stack_id, _shard.c.number).where(_shard.c.stack_id.in_(some))
-            found |= {(row.stack_id, row.number): level[row.stack_id] for row in tx.execute(mine)}
+            chosen = select(_shard.c.stack_id, _shard.c.number).where(_shard.c.stack_id.in_(some))
+            found |= {(row.stack_id, row.number): level[row.stack_id] for row in tx.execute(chosen)}
         level = _live(tx, level, _stack.c.parent_id)
     return found
 

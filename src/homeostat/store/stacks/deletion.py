@@ -62,10 +62,10 @@ def continue_deletion(
         for start in range(0, len(names), stacks.STACKS_PER_QUERY):
             named = table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY])
             # What is not managed here stays, whatever its name is wanted to be.
-            mine = (table.c.stack_id == stack.id, named, table.c.external_id.is_(None))
+            conditions = (table.c.stack_id == stack.id, named, table.c.external_id.is_(None))
             # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
             changed = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
-            tx.execute(update(table).where(*mine).values(**changed))
+            tx.execute(update(table).where(*conditions).values(**changed))
     return number
 
 
@@ -149,9 +149,9 @@ def delete_many(
     """
     table = schema.stack
     plain = (table.c.snapshot.is_(None), table.c.lock.is_(None), table.c.spares.is_(None), table.c.deleted_at.is_(None))
-    mine = (table.c.parent_id == parent_id, table.c.parent_key.in_(times_s), *plain)
-    lock_order.take_stacks(tx, *mine)
-    chosen = select(table).where(*mine).order_by(table.c.revision, table.c.id)
+    conditions = (table.c.parent_id == parent_id, table.c.parent_key.in_(times_s), *plain)
+    lock_order.take_stacks(tx, *conditions)
+    chosen = select(table).where(*conditions).order_by(table.c.revision, table.c.id)
     rows = typed.rows(StackRow, tx.execute(chosen)).all()
     lock_order.take_shards(tx, schema.shard.c.stack_id.in_([each.id for each in rows]))
     begun = _begun_among(tx, rows, now)
@@ -266,10 +266,10 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
     ).first()
     if root is None or root.intent != POLICIES:
         return None
-    mine = tx.execute(
+    chosen = tx.execute(
         columns.where(table.c.stack_id == stack_id, *with_content).order_by(table.c.number.desc()).limit(1)
     ).first()
-    own = mine is not None and mine.intent == POLICIES and mine.created_at > root.created_at
+    own = chosen is not None and chosen.intent == POLICIES and chosen.created_at > root.created_at
     return None if own else int(root.number)
 
 
@@ -285,10 +285,10 @@ def going_inside(tx: Connection, root_id: str, types: Collection[str], limit: in
         return []
     row, stack = schema.resource, schema.stack
     going = (row.c.action == Action.DELETE, row.c.status == Status.IN_PROGRESS, row.c.revision == stack.c.revision)
-    mine = (row.c.deletion_policy == DeletionPolicy.DELETE, row.c.external_id.is_(None), row.c.handle != "")
+    conditions = (row.c.deletion_policy == DeletionPolicy.DELETE, row.c.external_id.is_(None), row.c.handle != "")
     nested = (stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None))
     chosen = select(row.c.type, row.c.handle).join(stack, stack.c.id == row.c.stack_id)
-    chosen = chosen.where(*nested, *going, *mine, row.c.type.in_(types)).limit(limit)
+    chosen = chosen.where(*nested, *going, *conditions, row.c.type.in_(types)).limit(limit)
     return [(type, handle) for type, handle in tx.execute(chosen)]
 
 

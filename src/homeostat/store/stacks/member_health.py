@@ -100,6 +100,6 @@ def _is_below(top: StackRow) -> ColumnElement[bool]:
 def finding_of(tx: Connection, stack_id: str, name: str, now: float) -> str | None:
     """Return what was found of a resource, or a person says of it; None where no health policy holds for it."""
     joined = _node.join(_resource, _resource.c.key == _node.c.key)
-    mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    found = tx.execute(select(_node.c.health, _resource.c.marks).select_from(joined).where(*mine)).first()
+    conditions = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
+    found = tx.execute(select(_node.c.health, _resource.c.marks).select_from(joined).where(*conditions)).first()
     return None if found is None else with_report(found.health, found.marks, now).finding.value

@@ -73,8 +73,8 @@ def waiting(tx: Connection, key: str) -> WaitingStack | None:
 @prepared
 def _waiting(key: str) -> Select[Any]:
     columns = (_stack.c.id, _stack.c.status, _stack.c.revision)
-    mine = (_stack.c.parent_key == key, _stack.c.deleted_at.is_(None), _stack.c.step_at.is_not(None))
-    return select(*columns).where(*mine)
+    conditions = (_stack.c.parent_key == key, _stack.c.deleted_at.is_(None), _stack.c.step_at.is_not(None))
+    return select(*columns).where(*conditions)
 
 
 def expected(group: GroupDefinition, asked: Reports) -> int:
@@ -98,8 +98,8 @@ def _succeed_again(key: str, member: str, now: float) -> Executable:
 
 @prepared
 def _fail_again(key: str, member: str, said: str, now: float) -> Executable:
-    mine = (_report.c.key == key, _report.c.member == member)
-    return update(_report).where(*mine).values(failed_at=now, said=said)
+    conditions = (_report.c.key == key, _report.c.member == member)
+    return update(_report).where(*conditions).values(failed_at=now, said=said)
 
 
 def add(db: Database, tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> None:
@@ -110,8 +110,8 @@ def add(db: Database, tx: Connection, key: str, member: str, now: float, *, fail
 
 
 def of_member(tx: Connection, key: str, member: str) -> MemberReportRow | None:
-    mine = (_report.c.key == key, _report.c.member == member)
-    return typed.rows(MemberReportRow, tx.execute(select(_report).where(*mine))).first()
+    conditions = (_report.c.key == key, _report.c.member == member)
+    return typed.rows(MemberReportRow, tx.execute(select(_report).where(*conditions))).first()
 
 
 def count(tx: Connection, key: str, most: int, since: float = 0.0) -> int:
@@ -194,9 +194,9 @@ def _said(
     reports = {each.member: each for each in typed.rows(MemberReportRow, _reports(tx, stack.parent_key, since))}
     inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
     for each in members:
-        mine = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
-        failures = [one for one in mine if (one.failed_at or 0.0) >= since]
-        yield each, failures[0].said if failures else bool(mine)
+        own_reports = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
+        failures = [one for one in own_reports if (one.failed_at or 0.0) >= since]
+        yield each, failures[0].said if failures else bool(own_reports)
 
 
 def _members(

@@ -42,7 +42,7 @@ class EncodedRevision:
 
         Identity is enough, and comparing megabytes would cost as much as encoding them.
         """
-        return all(mine is other for mine, other in zip(self.of, parts, strict=True))
+        return all(part is other for part, other in zip(self.of, parts, strict=True))
 
 
 def encode(dialect: Dialect, parts: Parts) -> EncodedRevision:

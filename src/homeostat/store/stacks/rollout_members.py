@@ -150,21 +150,21 @@ def renew(
     there = {row.handle: (row.name, row.revision) for row in _present(tx, rollout, shards)}
     rows = tx.execute(select(_active.c.instance_id, _active.c.status).where(_mine(rollout))).all()
     known = {row.instance_id for row in rows}
-    mine = [
+    names_left = [
         handle
         for handle, (name, revision) in there.items()
         if reached(name) and (handle in known or since is None or revision >= since)
     ]
-    come = [handle for handle in mine if handle not in known]
+    come = [handle for handle in names_left if handle not in known]
     if come:
         tx.execute(
             insert(_active), [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in come]
         )
     gone = [row.instance_id for row in rows if row.instance_id not in there and row.status != FAILURE]
-    for start in range(0, len(gone) if len(mine) >= expected else 0, ROWS_PER_QUERY):
+    for start in range(0, len(gone) if len(names_left) >= expected else 0, ROWS_PER_QUERY):
         some = gone[start : start + ROWS_PER_QUERY]
         tx.execute(delete(_active).where(_mine(rollout), _active.c.instance_id.in_(some)))
-    return len(mine)
+    return len(names_left)
 
 
 def _mine(rollout: Rollout) -> ColumnElement[bool]:
@@ -209,8 +209,8 @@ def _at(tx: Connection, rollout: Rollout, place: Place) -> list[str]:
 
 def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
     """Return the condition that a member does not have the new metadata."""
-    mine = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
-    return ~exists(select(_active.c.instance_id).where(*mine))
+    conditions = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
+    return ~exists(select(_active.c.instance_id).where(*conditions))
 
 
 def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
@@ -261,8 +261,8 @@ def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
         rollout: The rollout.
         limit: How many members are looked at.
     """
-    mine = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
-    waiting = list(tx.execute(select(_active.c.instance_id).where(*mine).limit(limit)).scalars())
+    conditions = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
+    waiting = list(tx.execute(select(_active.c.instance_id).where(*conditions).limit(limit)).scalars())
     there: set[str] = set()
     for start in range(0, len(waiting), ROWS_PER_QUERY):
         # Without a condition on the stack, for which SQLite would read all of its members.
@@ -275,6 +275,6 @@ def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
 
 def drop(tx: Connection, rollout: Rollout, members: Sequence[str]) -> None:
     """Forget members of the current step that have not reported."""
-    mine = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
+    conditions = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
     if members:
-        tx.execute(delete(_active).where(*mine, _active.c.instance_id.in_(members)))
+        tx.execute(delete(_active).where(*conditions, _active.c.instance_id.in_(members)))

@@ -154,22 +154,22 @@ def _succeed(
     bits: int,
     full: int,
     places: Sequence[int],
-    mine: int,
+    members_max: int,
     gates: int,
     now: float,
 ) -> Executable:
-    free = _free_members(handle, key, names, places, mine, gates).cte("free")
+    free = _free_members(handle, key, names, places, members_max, gates).cte("free")
     stored = _mark_success(bits, full, now).where(_active.c.resource_id == key)
     columns = (_active.c[name] for name in ("instance_id", "step", "status"))
     return stored.where(_active.c.instance_id.in_(select(free.c.instance_id))).returning(*columns)
 
 
 def _free_members(
-    handle: str, key: str, names: Sequence[str], places: Sequence[int], mine: int, gates: int
+    handle: str, key: str, names: Sequence[str], places: Sequence[int], members_max: int, gates: int
 ) -> Select[Any]:
     """Lock the members that no other transaction holds, while the rollout has these gates."""
     mine_now = (_gate.c.handle == handle, _gate.c.key == key, _gate.c.bit.in_(places), _gate.c.gates == gates)
-    same = select(func.count()).where(*mine_now).scalar_subquery() == mine
+    same = select(func.count()).where(*mine_now).scalar_subquery() == members_max
     chosen = (_active.c.resource_id == key, _active.c.instance_id.in_(names), same)
     return select(_active.c.instance_id).where(*chosen).with_for_update(key_share=True, skip_locked=True)
 
@@ -188,7 +188,7 @@ def _succeed_one_by_one(
     bits: int,
     full: int,
     places: Sequence[int],
-    mine: int,
+    members_max: int,
     gates: int,
     now: float,
 ) -> Sequence[Row[Any]]:
@@ -196,7 +196,7 @@ def _succeed_one_by_one(
 
     Before and after the UPDATE its condition would hold for different rows, so the rows are named.
     """
-    free = _lock_free(tx, handle, key, names, places, mine, gates).scalars().all()
+    free = _lock_free(tx, handle, key, names, places, members_max, gates).scalars().all()
     if not free:
         return []
     _mark(tx, key, free, bits, full, now)
@@ -242,15 +242,15 @@ def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now:
         touched: dict[str, _Member] = {}
         for place, report in enumerate(reports):
             name = next((each for each in named[place].names if each in members), None)
-            mine, before = found[place], touched.get(name or "") or members.get(name or "")
-            if name is None or mine is None:
+            place_row, before = found[place], touched.get(name or "") or members.get(name or "")
+            if name is None or place_row is None:
                 continue
             if before is None:
                 found[place] = None
                 continue
             after = touched[name] = before.after(report, bits, full)
             news = after.status != before.status or after.reported != before.reported
-            mine.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
+            place_row.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
         changed += [(each.status, each.reported, each.said, now, key, name) for name, each in touched.items()]
     bulk.update(tx, _active, _COLUMNS, changed, _MEMBER)
     return found
@@ -309,11 +309,11 @@ def _one(key: str, name: str) -> Select[Any]:
 
 @prepared
 def _free(key: str, names: Sequence[str]) -> Select[Any]:
-    mine = _active.c.instance_id.in_(names)
-    free = _state(key).where(mine).with_for_update(key_share=True, skip_locked=True).cte("free")
+    condition = _active.c.instance_id.in_(names)
+    free = _state(key).where(condition).with_for_update(key_share=True, skip_locked=True).cte("free")
     columns = (free.c[name] for name in ("step", "status", "reported", "said"))
     there = select(_active.c.instance_id, *columns).outerjoin(free, free.c.instance_id == _active.c.instance_id)
-    return there.where(_active.c.resource_id == key, mine)
+    return there.where(_active.c.resource_id == key, condition)
 
 
 def report_alarm(tx: Connection, gates: Sequence[Gate], said: str, now: float) -> list[Reported]:
@@ -354,17 +354,17 @@ def witness(tx: Connection, key: str, step: int, known: str = "") -> str | None:
 
 @prepared
 def _witness(key: str, step: int, known: str) -> Executable:
-    mine = (_active.c.resource_id == key, _active.c.step == step, _active.c.status == "")
-    still = select(_active.c.instance_id).where(_active.c.instance_id == known, *mine).scalar_subquery()
+    conditions = (_active.c.resource_id == key, _active.c.step == step, _active.c.status == "")
+    still = select(_active.c.instance_id).where(_active.c.instance_id == known, *conditions).scalar_subquery()
     # Not the first that is found: that would be the first to report, where they report in order.
-    some = select(_active.c.instance_id).where(*mine).limit(WITNESSES).subquery()
+    some = select(_active.c.instance_id).where(*conditions).limit(WITNESSES).subquery()
     return select(func.coalesce(still, select(func.max(some.c.instance_id)).scalar_subquery()))
 
 
 def report_of(tx: Connection, rollout: Rollout) -> StepReport:
     """Return what the members of the current step, and of all steps, have reported."""
-    mine = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step)
-    chosen = select(_active.c.status, func.count()).where(*mine).group_by(_active.c.status)
+    conditions = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step)
+    chosen = select(_active.c.status, func.count()).where(*conditions).group_by(_active.c.status)
     counts: Mapping[str, int] = {row[0]: row[1] for row in tx.execute(chosen)}
     failed = (_active.c.resource_id == rollout.key, _active.c.status == literal(FAILURE, literal_execute=True))
     in_all = int(tx.execute(select(func.count()).where(*failed)).scalar_one())
@@ -394,8 +394,8 @@ def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
     handles = row_lock(select(_record.c.id).where(_record.c.id.in_(sorted(wanted))).order_by(_record.c.id))
     there = set(tx.execute(handles).scalars()) if wanted else set()
     known = records.signals_of(tx, there)
-    mine = (_active.c.resource_id == rollout.key, _active.c.status == SUCCESS)
-    reported = select(_active.c.instance_id).where(*mine).order_by(_active.c.reported_at, _active.c.instance_id)
+    conditions = (_active.c.resource_id == rollout.key, _active.c.status == SUCCESS)
+    reported = select(_active.c.instance_id).where(*conditions).order_by(_active.c.reported_at, _active.c.instance_id)
     for handle in sorted(there):
         signalled = {str(each.object.get("id")) for each in known.get(handle, ())}
         missing = min(wanted[handle], HANDED_ON_MAX) - len(signalled)

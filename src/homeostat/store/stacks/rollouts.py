@@ -139,8 +139,8 @@ def apply(
 
 def goes_on_in(tx: Connection, stack_id: str) -> bool:
     """Return whether a rollout goes on in a stack, or in one that is nested in it."""
-    mine = _rollout.c.stack_id.in_(stacks.tree_of(stack_id))
-    return tx.execute(select(_rollout.c.key).where(mine).limit(1)).first() is not None
+    condition = _rollout.c.stack_id.in_(stacks.tree_of(stack_id))
+    return tx.execute(select(_rollout.c.key).where(condition).limit(1)).first() is not None
 
 
 def _begin(tx: Connection, rollout: Rollout) -> None:
@@ -284,8 +284,8 @@ def _due(now: float, limit: int) -> Select[Any]:
 def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
     """Return which of these rollouts have URLs that are asked, with their projects, by key."""
     chosen = select(_rollout.c.key, _rollout.c.settings, schema.stack.c.project)
-    mine = chosen.join(schema.stack, schema.stack.c.id == _rollout.c.stack_id).where(_rollout.c.key.in_(keys))
-    return {row.key: row.project for row in tx.execute(mine) if row.settings.checks} if keys else {}
+    asked = chosen.join(schema.stack, schema.stack.c.id == _rollout.c.stack_id).where(_rollout.c.key.in_(keys))
+    return {row.key: row.project for row in tx.execute(asked) if row.settings.checks} if keys else {}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -315,8 +315,8 @@ def in_progress(tx: Connection, stack: StackRow, depth: int, after: str, limit: 
 def names_of(tx: Connection, stack_id: str, handles: Collection[str]) -> dict[str, str]:
     """Return the names of the resources of a stack that have these handles, by handle."""
     chosen = select(_resource.c.handle, _resource.c.name)
-    mine = (_resource.c.stack_id == stack_id, _resource.c.handle.in_(sorted(handles)))
-    return {row.handle: row.name for row in tx.execute(chosen.where(*mine))} if handles else {}
+    conditions = (_resource.c.stack_id == stack_id, _resource.c.handle.in_(sorted(handles)))
+    return {row.handle: row.name for row in tx.execute(chosen.where(*conditions))} if handles else {}
 
 
 def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
@@ -410,18 +410,22 @@ def _groups_around(stack_id: str, instance_id: str) -> Select[Any]:
     around = first.select_from(inside).where(stack.c.id == stack_id).cte("around", recursive=True, nesting=True)
     above = select(*columns, around.c.handle, around.c.level + literal_column("1", Integer))
     around = around.union_all(above.select_from(inside.join(around, around.c.stack_id == stack.c.id)))
-    mine = (_active.c.resource_id == around.c.key) & (_active.c.instance_id == around.c.member)
+    condition = (_active.c.resource_id == around.c.key) & (_active.c.instance_id == around.c.member)
     names = ("name", "type", "metadata", "new_metadata", "handle", "stack_id", "properties")
     chosen = select(*(_resource.c[name] for name in names), around.c.member, _active.c.instance_id)
-    joined = _resource.join(around, around.c.key == _resource.c.key).outerjoin(_active, mine)
+    joined = _resource.join(around, around.c.key == _resource.c.key).outerjoin(_active, condition)
     return chosen.select_from(joined).order_by(around.c.level)
 
 
 @prepared
 def _metadata_of(stack_id: str, name: str, instance_id: str) -> Select[Any]:
-    mine = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
+    conditions = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
     active = (_active.c.resource_id == _resource.c.key) & (_active.c.instance_id == instance_id)
     columns = (_resource.c[name] for name in ("name", "type", "metadata", "new_metadata", "handle"))
     member = _resource.alias("member")
     is_member = exists().where(member.c.handle == instance_id, member.c.stack_id == _resource.c.handle)
-    return select(*columns, _active.c.instance_id, is_member.label("is_member")).outerjoin(_active, active).where(*mine)
+    return (
+        select(*columns, _active.c.instance_id, is_member.label("is_member"))
+        .outerjoin(_active, active)
+        .where(*conditions)
+    )

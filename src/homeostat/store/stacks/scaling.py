@@ -41,8 +41,8 @@ def cooldown_of(nested: StackRow) -> Cooldown:
 
 def cooldown_in(tx: Connection, parent_key: str) -> Cooldown | None:
     """Return the cooldown of a group by the key of its row; None where it never changed its size."""
-    mine = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
-    cooldown = tx.execute(select(_stack.c.cooldown).where(*mine)).scalar()
+    conditions = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
+    cooldown = tx.execute(select(_stack.c.cooldown).where(*conditions)).scalar()
     return Cooldown(**cooldown) if cooldown else None
 
 
@@ -69,9 +69,9 @@ def note(tx: Connection, event: int, stack_id: str, resize: Resize) -> None:
 
 def group_stack(tx: Connection, parent_id: str, reference: str) -> StackRow | None:
     """Return the row of the stack of a group in a stack, by the group's reference or name; None where there is none."""
-    mine = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
+    conditions = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
     named = or_(_stack.c.id == reference, _stack.c.parent_name == reference)
-    found = tx.execute(select(_stack).where(*mine, named).order_by(_stack.c.created_at.desc()).limit(1))
+    found = tx.execute(select(_stack).where(*conditions, named).order_by(_stack.c.created_at.desc()).limit(1))
     return typed.rows(StackRow, found).first()
 
 

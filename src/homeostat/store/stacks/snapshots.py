@@ -45,8 +45,8 @@ def for_update(db: Database, tx: Connection, id: str) -> SnapshotRow | None:
 
 def ids(tx: Connection, stack_id: str) -> list[str]:
     """Return the ids of the snapshots of a stack, the oldest first."""
-    mine = select(_snapshot.c.id).where(_snapshot.c.stack_id == stack_id)
-    return list(tx.execute(mine.order_by(_snapshot.c.created_at, _snapshot.c.id)).scalars())
+    chosen = select(_snapshot.c.id).where(_snapshot.c.stack_id == stack_id)
+    return list(tx.execute(chosen.order_by(_snapshot.c.created_at, _snapshot.c.id)).scalars())
 
 
 def count(tx: Connection, stack_id: str) -> int:
@@ -70,8 +70,8 @@ def fail(tx: Connection, id: str, reason: str) -> None:
 
 def _change(tx: Connection, id: str, **values: Any) -> None:
     # Only one in progress: an end that comes late does not overwrite the one that is stored.
-    mine = (_snapshot.c.id == id, _snapshot.c.status == Status.IN_PROGRESS)
-    tx.execute(update(_snapshot).where(*mine).values(**values))
+    conditions = (_snapshot.c.id == id, _snapshot.c.status == Status.IN_PROGRESS)
+    tx.execute(update(_snapshot).where(*conditions).values(**values))
 
 
 # -- what the clouds keep ----------------------------------------------------------------------------------------------
@@ -109,8 +109,8 @@ def parts(tx: Connection, id: str) -> list[SnapshotPartRow]:
 
 def complete_parts(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
     """Return the ids of the complete snapshots of things, by resource name, for the stack at this place."""
-    mine = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
-    return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*mine))}
+    conditions = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
+    return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*conditions))}
 
 
 # -- deleting ----------------------------------------------------------------------------------------------------------
@@ -165,10 +165,12 @@ def remove_of_stack(
 
     Of an abandoned stack (`spared`) it deletes only those of snapshots that a user had deleted before.
     """
-    mine = select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
+    chosen = (
+        select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
+    )
     if spared:
-        mine = mine.where(_snapshot.c.action == Action.DELETE)
-    _leave_orphans(db, tx, [(each, project) for each in typed.rows(SnapshotPartRow, tx.execute(mine))], now)
+        chosen = chosen.where(_snapshot.c.action == Action.DELETE)
+    _leave_orphans(db, tx, [(each, project) for each in typed.rows(SnapshotPartRow, tx.execute(chosen))], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 

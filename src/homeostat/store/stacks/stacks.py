@@ -97,8 +97,8 @@ def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = Fa
     by_id = get(tx, name_or_id)
     if by_id is not None and (everywhere or project in (by_id.project, by_id.user_project)):
         return by_id
-    for mine in (table.c.project, table.c.user_project):
-        live = and_(mine == project, table.c.name == name_or_id, table.c.deleted_at.is_(None))
+    for owner_column in (table.c.project, table.c.user_project):
+        live = and_(owner_column == project, table.c.name == name_or_id, table.c.deleted_at.is_(None))
         named = typed.rows(StackRow, tx.execute(select(table).where(live).order_by(table.c.created_at))).first()
         if named is not None:
             return named

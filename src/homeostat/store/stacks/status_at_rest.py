@@ -133,5 +133,5 @@ def _busy_elsewhere(tx: Connection, row: StackRow, number: int) -> bool:
     table = schema.shard
     behind = table.c.settled_revision < row.revision
     others = and_(table.c.number != number, table.c.done < table.c.planned)
-    mine = (table.c.stack_id == row.id, table.c.number < row.shards)
-    return bool(tx.execute(select(exists().where(*mine, or_(behind, others)))).scalar_one())
+    conditions = (table.c.stack_id == row.id, table.c.number < row.shards)
+    return bool(tx.execute(select(exists().where(*conditions, or_(behind, others)))).scalar_one())
