@@ -76,7 +76,7 @@ class Clusters(Service):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.clustering = Clustering(self.db, self.stack_service)
-        self.asking = RequestScope(Caller(), PROJECT)
+        self.scope = RequestScope(Caller(), PROJECT)
 
     def request(self, resources: dict[str, Any]) -> StackRequest:
         return StackRequest(template(resources), disable_rollback=True)
@@ -105,14 +105,14 @@ class Clusters(Service):
         """As a user does it, or an alarm."""
         sizing = self.clustering.sizing
         self.clustering.clusters.change(
-            self.asking, cluster_id, lambda tx, row: sizing.scale(tx, row, Direction.OUT, count)
+            self.scope, cluster_id, lambda tx, row: sizing.scale(tx, row, Direction.OUT, count)
         )
 
     def change(self, cluster_id: str, **given: Any) -> None:
         """Of a cluster, as a user does it."""
         service = self.clustering.clusters
         given = read(given, CHANGED)
-        service.change(self.asking, cluster_id, lambda tx, row: service.update(tx, row, given, None))
+        service.change(self.scope, cluster_id, lambda tx, row: service.update(tx, row, given, None))
 
     def alive(self) -> list[str]:
         """Names of the root stacks that are there, without the ids in them."""

@@ -31,32 +31,32 @@ class Cluster(Service):
     def __init__(self, count: int = 0, spec: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.clustering = Clustering(self.db, self.stack_service)
-        self.asking = RequestScope(Caller(), PROJECT)
+        self.scope = RequestScope(Caller(), PROJECT)
         sizes = {"min_size": 0, "max_size": -1, "desired_capacity": count}
         profile = self.profile(spec or server_spec())
-        self.id = self.clustering.clusters.create(self.asking, "web", profile, sizes, 3600, {}, {}).target
+        self.id = self.clustering.clusters.create(self.scope, "web", profile, sizes, 3600, {}, {}).target
         self.settle()
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def profile(self, spec: Mapping[str, Any]) -> Any:
-        return self.clustering.profiles.create(self.asking, "p", spec, metadata={})
+        return self.clustering.profiles.create(self.scope, "p", spec, metadata={})
 
     def policy(self, kind: str, version: str = "1.0", **properties: Any) -> str:
         spec = {"type": f"senlin.policy.{kind}", "version": version, "properties": properties}
-        return str(self.clustering.policies.create(self.asking, kind, spec).id)
+        return str(self.clustering.policies.create(self.scope, kind, spec).id)
 
     def attach(self, kind: str, version: str = "1.0", *, enabled: bool = True, **properties: Any) -> str:
         """Make and attach a policy, and let the cluster come to rest; gives the id of the policy."""
         policy = self.policy(kind, version, **properties)
-        self.begun(self.clustering.bindings.attach(self.asking, self.id, policy, enabled=enabled))
+        self.begun(self.clustering.bindings.attach(self.scope, self.id, policy, enabled=enabled))
         return policy
 
     def detach(self, policy: str) -> None:
-        self.begun(self.clustering.bindings.detach(self.asking, self.id, policy))
+        self.begun(self.clustering.bindings.detach(self.scope, self.id, policy))
 
     def switch(self, policy: str, *, enabled: bool) -> None:
-        self.begun(self.clustering.bindings.switch(self.asking, self.id, policy, enabled=enabled))
+        self.begun(self.clustering.bindings.switch(self.scope, self.id, policy, enabled=enabled))
 
     def scale(self, direction: Direction, count: int | None = None) -> None:
         sizing = self.clustering.sizing
@@ -68,10 +68,10 @@ class Cluster(Service):
 
     def remove(self, *names: str, **given: Any) -> None:
         sizing = self.clustering.sizing
-        self._change(lambda tx, row: sizing.del_nodes(tx, row, self.asking, names, given))
+        self._change(lambda tx, row: sizing.del_nodes(tx, row, self.scope, names, given))
 
     def join(self, *names: str) -> None:
-        self._change(lambda tx, row: membership.add_nodes(tx, row, self.asking, names))
+        self._change(lambda tx, row: membership.add_nodes(tx, row, self.scope, names))
 
     def take(self, spec: Mapping[str, Any], **given: Any) -> None:
         """Give all nodes another profile."""
@@ -84,17 +84,17 @@ class Cluster(Service):
 
     def add_node(self, spec: Mapping[str, Any] | None = None) -> str:
         with self.db.read() as tx:
-            cluster = self.clustering.clusters.get(tx, self.asking, self.id)
+            cluster = self.clustering.clusters.get(tx, self.scope, self.id)
         profile = self.profile(spec or server_spec())
-        begun = self.clustering.nodes.create(self.asking, "n", profile, cluster, {})
+        begun = self.clustering.nodes.create(self.scope, "n", profile, cluster, {})
         self.begun(begun)
         return begun.target
 
     def delete_node(self, identity: str) -> None:
-        self.begun(self.clustering.nodes.delete(self.asking, identity, force=False))
+        self.begun(self.clustering.nodes.delete(self.scope, identity, force=False))
 
     def _change(self, planner: Any) -> None:
-        self.begun(self.clustering.clusters.change(self.asking, self.id, planner))
+        self.begun(self.clustering.clusters.change(self.scope, self.id, planner))
 
     def begun(self, begun: StartedAction) -> None:
         self.action = begun.action
@@ -115,7 +115,7 @@ class Cluster(Service):
 
     def shown(self) -> dict[str, Any]:
         with self.db.read() as tx:
-            row = self.clustering.clusters.get(tx, self.asking, self.id)
+            row = self.clustering.clusters.get(tx, self.scope, self.id)
             (found,) = views.clusters(tx, [row], {}, {})
         return found
 

@@ -219,7 +219,7 @@ def test_a_node_that_cannot_enter_the_pool_says_so() -> None:
 def test_a_cluster_goes_with_all_that_its_policies_made() -> None:
     service = world(2)
     balanced(service)
-    service.begun(service.clustering.clusters.delete(service.asking, service.id, force=False))
+    service.begun(service.clustering.clusters.delete(service.scope, service.id, force=False))
     assert service.cloud.things() == {}
 
 

@@ -27,12 +27,12 @@ SERVER = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "
 
 def theirs(service: Clusters) -> dict[str, str]:
     """Things of another project: what each is called -> its id."""
-    asking = RequestScope(Caller(project=OTHER), OTHER)
+    scope = RequestScope(Caller(project=OTHER), OTHER)
     clustering = service.clustering
-    made = clustering.profiles.create(asking, "their-profile", SERVER, metadata={})
-    rule = clustering.policies.create(asking, "their-policy", POLICY)
+    made = clustering.profiles.create(scope, "their-profile", SERVER, metadata={})
+    rule = clustering.policies.create(scope, "their-policy", POLICY)
     sizes = {"min_size": 0, "max_size": -1, "desired_capacity": 1}
-    begun = clustering.clusters.create(asking, "their-cluster", made, sizes, 3600, {}, {})
+    begun = clustering.clusters.create(scope, "their-cluster", made, sizes, 3600, {}, {})
     service.rest()
     found = {"profile": made.id, "policy": rule.id, "cluster": begun.target}
     return {**found, "node": next(each.id for each in service.rows_in("node"))}
@@ -125,7 +125,7 @@ def test_clusters_of_templates_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "CLUSTERS_MAX", 3)
     service = Clusters()
     member = cluster(0, profile="mine")
-    service.clustering.profiles.create(service.asking, "mine", SERVER, metadata={})
+    service.clustering.profiles.create(service.scope, "mine", SERVER, metadata={})
     stack_id = service.create({"many": group(50, member)})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -138,7 +138,7 @@ def test_clusters_of_templates_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_million_clusters_are_not_even_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     service = Clusters()
-    service.clustering.profiles.create(service.asking, "mine", SERVER, metadata={})
+    service.clustering.profiles.create(service.scope, "mine", SERVER, metadata={})
     with pytest.raises(Rejected, match="resources"):
         service.begin({"many": group(1_000_000, cluster(0, profile="mine"))})
 
@@ -171,7 +171,7 @@ def test_the_other_things_of_templates_count_too(
 def test_each_node_without_a_cluster_and_each_cluster_counts_as_a_stack() -> None:
     service = Clusters()
     object.__setattr__(service.stack_service.quotas, "stacks_max", 3)
-    service.clustering.profiles.create(service.asking, "mine", SERVER, metadata={})
+    service.clustering.profiles.create(service.scope, "mine", SERVER, metadata={})
     stack_id = service.create({"many": group(5, node(profile="mine"))})
     service.rest()
     assert service.state(stack_id) == "CREATE_FAILED"
@@ -198,10 +198,10 @@ def loop(service: Clusters, inner: dict[str, Any]) -> None:
     template = {"heat_template_version": "2018-08-31", "resources": {"inner": inner}}
     spec = {"type": "os.heat.stack", "version": "1.0", "properties": {"template": template}}
     stored = service.clustering.profiles
-    plain = stored.create(service.asking, "loop", SERVER, metadata={})
-    closing = stored.create(service.asking, "closing", spec, metadata={})
-    stored.delete(service.asking, plain.id)
-    stored.update(service.asking, closing.id, {"name": "loop"})
+    plain = stored.create(service.scope, "loop", SERVER, metadata={})
+    closing = stored.create(service.scope, "closing", spec, metadata={})
+    stored.delete(service.scope, plain.id)
+    stored.update(service.scope, closing.id, {"name": "loop"})
 
 
 @pytest.mark.parametrize("inner", [cluster(2, profile="loop"), node(profile="loop")], ids=["clusters", "nodes"])

@@ -78,7 +78,7 @@ def test_a_node_that_others_take_out_of_its_cluster_comes_back() -> None:
     one, id, servers = service.handle(stack_id), service.handle(stack_id, "node"), service.servers()
     sizing, out = service.clustering.sizing, {"destroy_after_deletion": False}
     service.clustering.clusters.change(
-        service.asking, one, lambda tx, row: sizing.del_nodes(tx, row, service.asking, [id], out)
+        service.scope, one, lambda tx, row: sizing.del_nodes(tx, row, service.scope, [id], out)
     )
     assert service.the("node").cluster_id is None
     service.live(200)
@@ -91,7 +91,7 @@ def test_a_node_that_others_put_into_a_cluster_stays_there() -> None:
     service, stack_id = made(resources)
     one, id = service.handle(stack_id), service.handle(stack_id, "node")
     service.clustering.clusters.change(
-        service.asking, one, lambda tx, row: membership.add_nodes(tx, row, service.asking, [id])
+        service.scope, one, lambda tx, row: membership.add_nodes(tx, row, service.scope, [id])
     )
     service.rest()
     changed(service, stack_id, {**resources, "node": node(name="other")})
@@ -114,7 +114,7 @@ def test_a_policy_is_attached_to_the_clusters_that_it_names() -> None:
     assert (list(service.bound(one).values()), service.bound(two)) == ([True], {})
     changed(service, stack_id, {**both, "policy": binding(DELETION, "second", enabled=False)})
     assert (service.bound(one), list(service.bound(two).values())) == ({}, [False])
-    service.clustering.bindings.detach(service.asking, two, service.the("policy").id)
+    service.clustering.bindings.detach(service.scope, two, service.the("policy").id)
     service.live(200)
     assert list(service.bound(two).values()) == [False], "and attached again"
     service.delete(stack_id)

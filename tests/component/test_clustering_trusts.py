@@ -104,7 +104,7 @@ def test_a_cluster_that_is_retained_keeps_its_trust() -> None:
     service.rest()
     assert service.current(kept) == ("trust of ann", GOOD)
     assert service.trusts.token(PROJECT, of=service.tokens_of_servers()[0]) == "token of trust of ann"
-    service.clustering.clusters.delete(service.asking, kept, force=True)
+    service.clustering.clusters.delete(service.scope, kept, force=True)
     service.rest()
     with service.db.read() as tx:
         assert stored_trusts.current(tx, kept) is None

@@ -162,8 +162,8 @@ def test_policies_that_others_have_attached_stay() -> None:
     service, stack_id = made(whole())
     one = service.handle(stack_id)
     spec = {"type": "senlin.policy.deletion", "version": "1.1", "properties": {}}
-    service.clustering.policies.create(service.asking, "theirs", spec)
-    service.clustering.bindings.attach(service.asking, one, "theirs", enabled=True)
+    service.clustering.policies.create(service.scope, "theirs", spec)
+    service.clustering.bindings.attach(service.scope, one, "theirs", enabled=True)
     changed(service, stack_id, whole(policies=[]))
     service.live(130)
     assert service.bound(one) == {"theirs": True}
@@ -183,7 +183,7 @@ def test_what_others_change_is_changed_back() -> None:
     service, stack_id = made(whole(name="mine", metadata={"a": "1"}))
     one = service.handle(stack_id)
     service.change(one, name="theirs", metadata={"a": "2"})
-    service.clustering.bindings.detach(service.asking, one, service.the("policy").id)
+    service.clustering.bindings.detach(service.scope, one, service.the("policy").id)
     service.live(130)
     row = service.the("cluster")
     assert (row.name, row.metadata) == ("mine", {"a": "1"})
@@ -194,7 +194,7 @@ def test_what_others_change_is_changed_back() -> None:
 def test_a_cluster_that_is_deleted_behind_the_back_is_made_again_with_what_names_it() -> None:
     service, stack_id = made(whole())
     before = service.handle(stack_id)
-    service.clustering.clusters.delete(service.asking, before, force=True)
+    service.clustering.clusters.delete(service.scope, before, force=True)
     service.live(200)
     service.rest()
     after = service.handle(stack_id)
@@ -210,8 +210,8 @@ def test_a_cluster_that_is_deleted_behind_the_back_is_made_again_with_what_names
 
 def test_a_receiver_and_a_policy_that_are_deleted_behind_the_back_are_made_again() -> None:
     service, stack_id = made(whole(policies=[]))
-    service.clustering.receivers.delete(service.asking, service.the("receiver").id)
-    service.clustering.policies.delete(service.asking, service.the("policy").id)
+    service.clustering.receivers.delete(service.scope, service.the("receiver").id)
+    service.clustering.policies.delete(service.scope, service.the("policy").id)
     service.live(200)
     assert service.the("receiver").id == service.handle(stack_id, "out")
     assert service.the("policy").id == service.handle(stack_id, "policy")

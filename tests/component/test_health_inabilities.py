@@ -28,7 +28,7 @@ def left_alone(service: Checked, evidence: str, count: int = 1) -> None:
         assert (node.finding, evidence in node.reason) == (UNKNOWN, True), node
 
 
-def asking(ours: Outbound) -> Urls:
+def scope(ours: Outbound) -> Urls:
     return Urls(get=lambda address, verify, s: Answer(*ours.answer(address, s, verify_tls=verify)))
 
 
@@ -47,14 +47,14 @@ def cannot_resolve(_host: str, _port: int) -> list[str]:
 def test_a_service_that_may_not_ask_or_finds_no_way_destroys_nothing(
     ours: Outbound, address: str, evidence: str
 ) -> None:
-    service = Checked(1, policy(url(poll_url=address, **ONCE)), urls=asking(ours))
+    service = Checked(1, policy(url(poll_url=address, **ONCE)), urls=scope(ours))
     left_alone(service, evidence)
     assert "it could not be asked" in service.health_of(0).reason
 
 
 def test_a_node_whose_machine_refuses_the_connection_has_answered() -> None:
     ours = Outbound(read_rules(["127.0.0.1"]))
-    service = Checked(1, policy(url(poll_url="http://127.0.0.1:9/", **ONCE), mode="observe"), urls=asking(ours))
+    service = Checked(1, policy(url(poll_url="http://127.0.0.1:9/", **ONCE), mode="observe"), urls=scope(ours))
     service.live(30.0)
     assert service.health_of(0).finding is UNHEALTHY
     assert "no answer" in service.health_of(0).reason

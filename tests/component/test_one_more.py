@@ -85,7 +85,7 @@ def test_a_profile_and_a_policy(sort: str) -> None:
     spec = SERVER if sort == "profiles" else {**POLICY, "description": text}
 
     def add(number: int) -> None:
-        specs.create(service.asking, f"n{number}", spec, **more)
+        specs.create(service.scope, f"n{number}", spec, **more)
 
     assert ratio(add) < RATIO_MAX
 
@@ -95,7 +95,7 @@ def test_metadata_of_a_node() -> None:
     nodes, metadata = service.clustering.nodes, {"metadata": {"text": "x" * 30_000}}
 
     def add(number: int) -> None:
-        nodes.create(service.asking, f"n{number}", profile, None, metadata)
+        nodes.create(service.scope, f"n{number}", profile, None, metadata)
 
     def fill(numbers: range) -> None:
         with service.db.write() as tx:
@@ -126,8 +126,8 @@ def test_sizes_follow_what_is_stored_and_what_an_older_version_stored_counts_too
 def test_profiles_weigh_what_they_were_changed_to() -> None:
     service, profile = with_profile()
     before = _weight(service)
-    service.clustering.profiles.update(service.asking, profile.id, {"metadata": {"text": "x" * 10_000}})
-    service.clustering.profiles.update(service.asking, profile.id, {"name": "other"})
+    service.clustering.profiles.update(service.scope, profile.id, {"metadata": {"text": "x" * 10_000}})
+    service.clustering.profiles.update(service.scope, profile.id, {"name": "other"})
     assert 10_000 <= _weight(service) - before < 10_100
 
 

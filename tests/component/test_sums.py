@@ -30,13 +30,13 @@ def refused_after(add: Callable[[int], Any], attempts: int = 40) -> tuple[int, R
 
 def with_profile() -> tuple[Clusters, Any]:
     service = Clusters()
-    return service, service.clustering.profiles.create(service.asking, "mine", SERVER, metadata={})
+    return service, service.clustering.profiles.create(service.scope, "mine", SERVER, metadata={})
 
 
 def with_cluster() -> tuple[Clusters, Any]:
     service, profile = with_profile()
     sizes = {"min_size": 0, "max_size": -1, "desired_capacity": 0}
-    begun = service.clustering.clusters.create(service.asking, "c", profile, sizes, 3600, {}, {})
+    begun = service.clustering.clusters.create(service.scope, "c", profile, sizes, 3600, {}, {})
     service.rest()
     return service, begun.target
 
@@ -69,7 +69,7 @@ def test_updates_that_keep_what_is_there_cannot_add_without_end(
 
 def test_the_profiles_and_policies_of_a_project_have_a_sum() -> None:
     service, profile = with_profile()
-    clustering, asking = service.clustering, service.asking
+    clustering, asking = service.clustering, service.scope
     large = {**POLICY, "description": LARGE}
     taken, error = refused_after(lambda number: clustering.policies.create(asking, f"p{number}", large))
     assert 10 < taken < 20
@@ -90,7 +90,7 @@ def test_the_metadata_of_clusters_and_nodes_have_a_sum_in_their_project(monkeypa
     of_project = limits.SumLimit("Metadata of the clusters and nodes of a project", None, 4 * limits.MI, "x")
     monkeypatch.setattr("homeostat.clustering.service.quotas.METADATA_OF_PROJECT", of_project)
     service, profile = with_profile()
-    clustering, asking, metadata = service.clustering, service.asking, {"text": "x" * 900_000}
+    clustering, asking, metadata = service.clustering, service.scope, {"text": "x" * 900_000}
     sizes = {"min_size": 0, "max_size": -1, "desired_capacity": 1}
     cluster = clustering.clusters.create(asking, "c", profile, sizes, 3600, metadata, {}).target
     clustering.nodes.create(asking, "joins", profile, None, {"metadata": metadata})
@@ -112,7 +112,7 @@ def test_the_metadata_of_clusters_and_nodes_have_a_sum_in_their_project(monkeypa
 
 def test_the_receivers_of_a_cluster_have_a_sum() -> None:
     service, cluster = with_cluster()
-    clustering, asking = service.clustering, service.asking
+    clustering, asking = service.clustering, service.scope
 
     def add(number: int) -> None:
         clustering.receivers.create(asking, f"r{number}", cluster, "CLUSTER_SCALE_OUT", {"text": "x" * 200_000})
@@ -128,8 +128,8 @@ def test_the_receivers_of_a_cluster_have_a_sum() -> None:
 def test_a_cluster_has_so_many_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     service, cluster = with_cluster()
     monkeypatch.setattr("homeostat.clustering.service.attached_policies.ATTACHED", limits.SumLimit("x", 1, None, "y"))
-    made = [service.clustering.policies.create(service.asking, name, POLICY) for name in "ab"]
+    made = [service.clustering.policies.create(service.scope, name, POLICY) for name in "ab"]
     attach = service.clustering.bindings.attach
-    attach(service.asking, cluster, made[0].id, enabled=True)
+    attach(service.scope, cluster, made[0].id, enabled=True)
     with pytest.raises(Rejected, match="x are at most 1: y"):
-        attach(service.asking, cluster, made[1].id, enabled=True)
+        attach(service.scope, cluster, made[1].id, enabled=True)

@@ -51,9 +51,9 @@ def grouped(**more: Any) -> dict[str, Any]:
 
 def test_a_policy_that_asks_what_the_service_may_not_ask_is_refused_when_it_is_made_and_when_it_is_changed() -> None:
     options = {"poll_url": "http://10.1.2.3/{nodename}"}
-    asking = grouped(modes=[{"type": "NODE_STATUS_POLL_URL", "options": options}])
+    scope = grouped(modes=[{"type": "NODE_STATUS_POLL_URL", "options": options}])
     service = Healed(grouped())
-    for request in (lambda: service.update(service.id, asking), lambda: service.begin(asking, name="other")):
+    for request in (lambda: service.update(service.id, scope), lambda: service.begin(scope, name="other")):
         with pytest.raises(Rejected) as refused:
             request()
         assert "the operator can allow it with --fetch-from" in str(refused.value)

@@ -25,7 +25,7 @@ from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, ProfileR
 from homeostat.store.stacks import action_end, stacks
 
 SPEC = {"type": "os.nova.server", "version": "1.0", "properties": {"flavor": "f", "image": "i"}}
-ASKING = RequestScope(Caller("ada", "p", "ada"), "p")
+SCOPE = RequestScope(Caller("ada", "p", "ada"), "p")
 
 
 class Clusters:
@@ -34,11 +34,11 @@ class Clusters:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.services = Clustering(db, StackService(db, Entropy(), Quotas()))
-        self.profile = self.services.profiles.create(ASKING, "web", SPEC, metadata={})
+        self.profile = self.services.profiles.create(SCOPE, "web", SPEC, metadata={})
 
     def made(self, name: str = "c", count: int = 2) -> str:
         sizes = {"min_size": 0, "max_size": -1, "desired_capacity": count}
-        return self.services.clusters.create(ASKING, name, self.profile, sizes, 3600, {}, {}).target
+        return self.services.clusters.create(SCOPE, name, self.profile, sizes, 3600, {}, {}).target
 
     def end(self, cluster: str, status: Status = Status.COMPLETE) -> None:
         """What the workers do in the end."""
@@ -53,7 +53,7 @@ class Clusters:
     def scale(self, cluster: str, count: int, direction: Direction = Direction.OUT) -> str:
         sizing = self.services.sizing
         return self.services.clusters.change(
-            ASKING, cluster, lambda tx, row: sizing.scale(tx, row, direction, count)
+            SCOPE, cluster, lambda tx, row: sizing.scale(tx, row, direction, count)
         ).action
 
     def action(self, identity: str) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def test_an_action_ends_as_its_stack_does(clusters: Clusters) -> None:
     assert clusters.action(first) == (ActionStatus.FAILED, "no more room")
     second = clusters.scale(cluster, 1)
     assert clusters.action(first) == (ActionStatus.FAILED, "no more room"), "as it was stored when the next one began"
-    clusters.services.clusters.delete(ASKING, cluster, force=True)
+    clusters.services.clusters.delete(SCOPE, cluster, force=True)
     assert clusters.action(second)[0] == ActionStatus.CANCELLED
 
 
@@ -114,13 +114,13 @@ def test_a_cluster_is_gone_once_its_stack_is(clusters: Clusters) -> None:
     cluster = clusters.made()
     clusters.end(cluster)
     with pytest.raises(Rejected, match="still referenced"):
-        clusters.services.profiles.delete(ASKING, "web")
-    clusters.services.clusters.delete(ASKING, cluster, force=False)
+        clusters.services.profiles.delete(SCOPE, "web")
+    clusters.services.clusters.delete(SCOPE, cluster, force=False)
     with clusters.db.write() as tx:
         tx.execute(update(schema.stack).where(schema.stack.c.id == cluster).values(deleted_at=1.0))
     with clusters.db.read() as tx, pytest.raises(Rejected, match="could not be found"):
-        clusters.services.clusters.get(tx, ASKING, cluster)
-    clusters.services.profiles.delete(ASKING, "web")
+        clusters.services.clusters.get(tx, SCOPE, cluster)
+    clusters.services.profiles.delete(SCOPE, "web")
     with clusters.db.read() as tx:
         assert listing.page(tx, ClusterRow, Page("p", order=(Order("init_at"),))) == []
 
@@ -172,7 +172,7 @@ def test_the_oldest_actions_are_forgotten(clusters: Clusters, monkeypatch: pytes
     for number in range(6):
         with clusters.db.write() as tx:
             new = actions.NewAction("CLUSTER_CHECK", f"number {number}", cluster, cluster)
-            actions.add(tx, new, ASKING.owner, clusters.db.now_of(tx) + number)
+            actions.add(tx, new, SCOPE.owner, clusters.db.now_of(tx) + number)
     with clusters.db.read() as tx:
         names = [row.name for row in listing.page(tx, ActionRow, Page("p")) if row.name.startswith("number")]
     assert names == ["number 3", "number 4", "number 5"]
@@ -181,7 +181,7 @@ def test_the_oldest_actions_are_forgotten(clusters: Clusters, monkeypatch: pytes
 def test_actions_are_purged_with_their_stacks(clusters: Clusters) -> None:
     """How they ended is in the events of these."""
     gone, stays = clusters.made("gone", 0), clusters.made("stays", 0)
-    alone = clusters.services.nodes.create(ASKING, "alone", clusters.profile, None, {})
+    alone = clusters.services.nodes.create(SCOPE, "alone", clusters.profile, None, {})
     with clusters.db.write() as tx:
         node = tx.execute(select(schema.node.c.stack_id).where(schema.node.c.id == alone.target)).scalar_one()
         dead = {"deleted_at": 1.0, "action": "DELETE", "status": "COMPLETE"}

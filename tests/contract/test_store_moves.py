@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from tests.contract.test_store_clusters import ASKING, Clusters
+from tests.contract.test_store_clusters import SCOPE, Clusters
 from tests.waiting import until
 from tests.wire.running import working
 
@@ -39,16 +39,16 @@ class Moved(Clusters):
             until(at_rest, "all stacks to come to rest")
 
     def alone(self) -> str:
-        return self.services.nodes.create(ASKING, "alone", self.profile, None, {}).target
+        return self.services.nodes.create(SCOPE, "alone", self.profile, None, {}).target
 
     def join(self, cluster: str, node: str) -> str:
-        planner = lambda tx, row: membership.add_nodes(tx, row, ASKING, [node])  # noqa: E731
-        return self.services.clusters.change(ASKING, cluster, planner).action
+        planner = lambda tx, row: membership.add_nodes(tx, row, SCOPE, [node])  # noqa: E731
+        return self.services.clusters.change(SCOPE, cluster, planner).action
 
     def leave(self, cluster: str, node: str) -> str:
         sizing = self.services.sizing
-        planner = lambda tx, row: sizing.del_nodes(tx, row, ASKING, [node], {})  # noqa: E731
-        return self.services.clusters.change(ASKING, cluster, planner).action
+        planner = lambda tx, row: sizing.del_nodes(tx, row, SCOPE, [node], {})  # noqa: E731
+        return self.services.clusters.change(SCOPE, cluster, planner).action
 
     def row(self, node: str) -> Any:
         """The row of the resource of a node; there is one."""

@@ -9,8 +9,8 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.clustering.decisions.policies import POLICY_TYPES
 from homeostat.clustering.decisions.profiles import PROFILE_TYPES
 from homeostat.clustering.decisions.specs import Catalogue
-from homeostat.clustering.resources.asking import ThingContext
 from homeostat.clustering.resources.clusters import Clusters
+from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.nodes import Nodes
 from homeostat.clustering.resources.receivers import Receivers
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester
@@ -69,7 +69,7 @@ class ClusteringResources:
         services = Clustering(db, stack_service)
         base = f"{url.rstrip('/')}{PREFIX}/v1"
         quotas = stack_service.quotas
-        context = ThingContext(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
+        context = ResourceContext(db, services, base, policy, quotas.depth_max, quotas.timeout_s)
         self._sorts: Mapping[str, ResourceHandler] = {
             PROFILE: Profiles(context),
             POLICY: Policies(context),

@@ -10,7 +10,7 @@ from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.sizes import Adjustment, Resize, Sizes
 from homeostat.clustering.decisions.states import ClusterAction, ClusterStatus
-from homeostat.clustering.resources.asking import ThingContext
+from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.resources.specs import check_done, unknown
 from homeostat.clustering.service.clusters import check_free
@@ -62,7 +62,7 @@ class Wanted:
 class Clusters:
     """Clusters of templates."""
 
-    def __init__(self, context: ThingContext) -> None:
+    def __init__(self, context: ResourceContext) -> None:
         self._context = context
         self._all = context.services
         self._service = context.services.clusters
@@ -97,35 +97,35 @@ class Clusters:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
+        scope = self._context.scope(by)
         self._context.check_depth(by)
         with self._context.db.read() as tx:  # an early refusal spares the work of checking
-            check_room(tx, asking)
-        wanted = self._wanted(asking, spec)
+            check_room(tx, scope)
+        wanted = self._wanted(scope, spec)
         size = wanted.sizes
         columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
 
         given, profile = wanted.given, check_profile(wanted.profile.spec)
-        policies = self._all.bindings.first(asking, given["name"], profile, wanted.policies, size.desired)
+        policies = self._all.bindings.first(scope, given["name"], profile, wanted.policies, size.desired)
 
         def also(tx: Connection, id: str) -> None:
-            self._all.bindings.attach_first(tx, asking, id, policies)
+            self._all.bindings.attach_first(tx, scope, id, policies)
             keep(tx, ResourceRecord(id, id, wanted.asked))
 
         self._service.create(
-            asking,
+            scope,
             given["name"],
             wanted.profile,
             columns,
             given.get("timeout") or TIMEOUT_S,
             given.get("metadata", {}),
             given.get("config", {}),
-            self._context.check_types(asking),
+            self._context.check_types(scope),
             also,
             policies,
         )
 
-    def _wanted(self, asking: RequestScope, spec: Fields) -> Wanted:
+    def _wanted(self, scope: RequestScope, spec: Fields) -> Wanted:
         """Return a spec, checked like the body of a request.
 
         Raises:
@@ -134,12 +134,12 @@ class Clusters:
         names = clusters.NEW.keys() & spec.keys()
         given = read({name: spec[name] for name in names}, clusters.NEW)
         size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
-        profile = self._all.profile(asking, given["profile_id"])
+        profile = self._all.profile(scope, given["profile_id"])
         found: dict[str, bool] = {}
         with self._context.db.read() as tx:
             for each in spec.get("policies") or ():
                 with referring(f"The specified policy '{each['policy_id']}'"):
-                    policy = self._all.policies.get(tx, asking, each["policy_id"])
+                    policy = self._all.policies.get(tx, scope, each["policy_id"])
                 if policy.id in found:
                     raise Rejected("BadRequest", f"The policy '{each['policy_id']}' is named twice.")
                 found[policy.id] = each["enabled"]
@@ -156,9 +156,9 @@ class Clusters:
         Raises:
             Transient: Nodes are removed in a second step, after this one.
         """
-        asking = self._context.asking(by)
-        wanted = self._wanted(asking, spec)
-        self._bind(asking, id, wanted, before)
+        scope = self._context.scope(by)
+        wanted = self._wanted(scope, spec)
+        self._bind(scope, id, wanted, before)
         later: list[ClusterChange] = []
 
         def also(tx: Connection, _: str) -> None:
@@ -171,27 +171,27 @@ class Clusters:
             return plans[0]
 
         try:
-            self._service.change(asking, id, planner, self._context.check_types(asking), also)
+            self._service.change(scope, id, planner, self._context.check_types(scope), also)
         except NoChange:
             with self._context.db.write() as tx:
                 also(tx, id)
         if later:
             raise Transient("its nodes go once the rest is done", retry_after_s=1.0)
-        self._repair(asking, id)
+        self._repair(scope, id)
 
-    def _bind(self, asking: RequestScope, id: str, wanted: Wanted, before: Fields) -> None:
+    def _bind(self, scope: RequestScope, id: str, wanted: Wanted, before: Fields) -> None:
         with self._context.db.read() as tx:
-            cluster = self._service.get(tx, asking, id)
+            cluster = self._service.get(tx, scope, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
-        check_types = self._context.check_types(asking)
+        check_types = self._context.check_types(scope)
         for policy in before.get("policies") or ():
             if policy in bound and policy not in wanted.policies:
-                self._all.bindings.detach(asking, id, policy, check_types)
+                self._all.bindings.detach(scope, id, policy, check_types)
         for policy, enabled in wanted.policies.items():
             if policy not in bound:
-                check_done(self._context, self._all.bindings.attach(asking, id, policy, check_types, enabled=enabled))
+                check_done(self._context, self._all.bindings.attach(scope, id, policy, check_types, enabled=enabled))
             elif bound[policy] != enabled:
-                self._all.bindings.switch(asking, id, policy, check_types, enabled=enabled)
+                self._all.bindings.switch(scope, id, policy, check_types, enabled=enabled)
 
     def _plans(self, tx: Connection, row: ClusterRow, wanted: Wanted, before: Fields) -> list[ClusterChange]:
         """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
@@ -243,10 +243,10 @@ class Clusters:
         plan = self._all.sizing.resize(tx, row, request)
         return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
 
-    def _repair(self, asking: RequestScope, id: str) -> None:
+    def _repair(self, scope: RequestScope, id: str) -> None:
         """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
         with self._context.db.read() as tx:
-            row = self._service.get(tx, asking, id)
+            row = self._service.get(tx, scope, id)
             busy = actions.going_on_in(tx, row.id)
             ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
         if not ill:
@@ -258,15 +258,15 @@ class Clusters:
             now = self._context.db.now_of(tx)
             action_begin.converge(self._context.db, tx, stack, now, self._context.timeout_s)
             new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
-            actions.add(tx, new, asking.owner, now)
+            actions.add(tx, new, scope.owner, now)
 
     # -- the rest ----------------------------------------------------------------------------------------------------
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
-        wanted = self._wanted(asking, spec)
+        scope = self._context.scope(by)
+        wanted = self._wanted(scope, spec)
         with self._context.db.write() as tx:
-            there = self._service.get(tx, asking, id).id
+            there = self._service.get(tx, scope, id).id
             bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
             asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
             keep(tx, ResourceRecord(there, there, asked))
@@ -275,4 +275,4 @@ class Clusters:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._context.asking(by), id, force=True, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.scope(by), id, force=True, also=lambda tx, _: forget(tx))

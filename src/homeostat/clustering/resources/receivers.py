@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection
 
-from homeostat.clustering.resources.asking import ThingContext
+from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.resources.specs import unknown
 from homeostat.clustering.wire import receivers, views
@@ -15,7 +15,7 @@ from homeostat.store.schema.rows import ReceiverRow
 class Receivers:
     """Receivers of templates."""
 
-    def __init__(self, context: ThingContext) -> None:
+    def __init__(self, context: ResourceContext) -> None:
         self._context = context
         self._service = context.services.receivers
 
@@ -26,22 +26,22 @@ class Receivers:
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         given = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
         params, actor = (given.get(name, {}) for name in ("params", "actor"))
-        asking, name, cluster = self._context.asking(by), given["name"], given["cluster_id"]
+        scope, name, cluster = self._context.scope(by), given["name"], given["cluster_id"]
 
         def also(tx: Connection, id: str) -> None:
             keep(tx, ResourceRecord(id))
 
-        self._service.create(asking, name, cluster, given["action"], params, actor, also)
+        self._service.create(scope, name, cluster, given["action"], params, actor, also)
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Leave it as it is: nothing of a receiver changes in place."""
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:
-            keep(tx, ResourceRecord(self._service.get(tx, self._context.asking(by), id).id))
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.scope(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._context.asking(by), id, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))

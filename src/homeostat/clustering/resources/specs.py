@@ -7,7 +7,7 @@ from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions.specs import spec_of_template
 from homeostat.clustering.decisions.states import ActionStatus
-from homeostat.clustering.resources.asking import ThingContext
+from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.service.plans import StartedAction
 from homeostat.clustering.service.requester import RequestScope, referring
@@ -35,7 +35,7 @@ def properties_of(row: Any) -> dict[str, Any]:
 class Profiles:
     """Profiles of templates."""
 
-    def __init__(self, context: ThingContext) -> None:
+    def __init__(self, context: ResourceContext) -> None:
         self._context = context
         self._service = context.services.profiles
 
@@ -47,7 +47,7 @@ class Profiles:
         return found
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
+        scope = self._context.scope(by)
         body = {
             "name": spec["name"],
             "spec": _asked(spec),
@@ -56,32 +56,32 @@ class Profiles:
         given = read(body, profiles.NEW)
         metadata = given.get("metadata", {})
         self._service.create(
-            asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id)), metadata=metadata
+            scope, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id)), metadata=metadata
         )
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
+        scope = self._context.scope(by)
         given = read({name: spec[name] for name in ("name", "metadata") if name in spec}, profiles.CHANGED)
         with self._context.db.read() as tx:
-            row = self._service.get(tx, asking, id)
+            row = self._service.get(tx, scope, id)
         if any(getattr(row, name) != value for name, value in given.items()):
-            self._service.update(asking, id, given)
+            self._service.update(scope, id, given)
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:
-            keep(tx, ResourceRecord(self._service.get(tx, self._context.asking(by), id).id))
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.scope(by), id).id))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._context.asking(by), id, also=lambda tx, _: forget(tx))
+        self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))
 
 
 class Policies:
     """Policies of templates, and the clusters that they name."""
 
-    def __init__(self, context: ThingContext) -> None:
+    def __init__(self, context: ResourceContext) -> None:
         self._context = context
         self._service = context.services.policies
         self._bindings = context.services.bindings
@@ -101,14 +101,14 @@ class Policies:
         return found
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
+        scope = self._context.scope(by)
         given = read({"name": spec["name"], "spec": _asked(spec)}, policies.NEW)
-        kept = {"bindings": self._wanted(asking, spec)}
+        kept = {"bindings": self._wanted(scope, spec)}
         self._service.create(
-            asking, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id, asked=kept))
+            scope, given["name"], given["spec"], also=lambda tx, id: keep(tx, ResourceRecord(id, asked=kept))
         )
 
-    def _wanted(self, asking: RequestScope, spec: Fields) -> list[dict[str, Any]]:
+    def _wanted(self, scope: RequestScope, spec: Fields) -> list[dict[str, Any]]:
         """Return the bindings of a spec with the ids of their clusters.
 
         Raises:
@@ -118,60 +118,60 @@ class Policies:
         with self._context.db.read() as tx:
             for each in spec.get("bindings") or ():
                 with referring(f"The specified cluster '{each['cluster_id']}'"):
-                    cluster = self._context.services.clusters.get(tx, asking, each["cluster_id"])
+                    cluster = self._context.services.clusters.get(tx, scope, each["cluster_id"])
                 found.append({"cluster_id": cluster.id, "enabled": each["enabled"]})
         return found
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
+        scope = self._context.scope(by)
         given = read({"name": spec["name"]}, policies.CHANGED)
-        wanted = self._wanted(asking, spec)
+        wanted = self._wanted(scope, spec)
         with self._context.db.read() as tx:
-            row = self._service.get(tx, asking, id)
+            row = self._service.get(tx, scope, id)
         if row.name != given["name"]:
-            self._service.update(asking, id, given)
+            self._service.update(scope, id, given)
         named = {each["cluster_id"] for each in wanted}
-        self._detach(asking, id, [each for each in before.get("bindings") or () if each["cluster_id"] not in named])
-        self._attach(asking, id, wanted)
+        self._detach(scope, id, [each for each in before.get("bindings") or () if each["cluster_id"] not in named])
+        self._attach(scope, id, wanted)
         with self._context.db.write() as tx:
             keep(tx, ResourceRecord(id, asked={"bindings": wanted}))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         if verb != ATTACH:
             raise unknown(verb)
-        self._attach(self._context.asking(by), id, before.get("bindings") or ())
+        self._attach(self._context.scope(by), id, before.get("bindings") or ())
 
-    def _attach(self, asking: RequestScope, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
+    def _attach(self, scope: RequestScope, id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
             bound = bindings.of_policies(tx, [id]).get(id, {})
-        check_types = self._context.check_types(asking)
+        check_types = self._context.check_types(scope)
         for each in wanted:
             cluster, enabled = each["cluster_id"], each["enabled"]
             if cluster not in bound:
-                check_done(self._context, self._bindings.attach(asking, cluster, id, check_types, enabled=enabled))
+                check_done(self._context, self._bindings.attach(scope, cluster, id, check_types, enabled=enabled))
             elif bound[cluster] != enabled:
-                self._bindings.switch(asking, cluster, id, check_types, enabled=enabled)
+                self._bindings.switch(scope, cluster, id, check_types, enabled=enabled)
 
-    def _detach(self, asking: RequestScope, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
+    def _detach(self, scope: RequestScope, id: str, gone: Sequence[Mapping[str, Any]]) -> None:
         with self._context.db.read() as tx:
             bound = bindings.of_policies(tx, [id]).get(id, {})
         for each in gone:
             if each["cluster_id"] in bound:
-                self._bindings.detach(asking, each["cluster_id"], id, self._context.check_types(asking))
+                self._bindings.detach(scope, each["cluster_id"], id, self._context.check_types(scope))
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
-        asking = self._context.asking(by)
-        kept = {"bindings": self._wanted(asking, spec)}
+        scope = self._context.scope(by)
+        kept = {"bindings": self._wanted(scope, spec)}
         with self._context.db.write() as tx:
-            keep(tx, ResourceRecord(self._service.get(tx, asking, id).id, asked=kept))
+            keep(tx, ResourceRecord(self._service.get(tx, scope, id).id, asked=kept))
 
     def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        asking = self._context.asking(by)
-        self._detach(asking, id, before.get("bindings") or ())
-        self._service.delete(asking, id, also=lambda tx, _: forget(tx))
+        scope = self._context.scope(by)
+        self._detach(scope, id, before.get("bindings") or ())
+        self._service.delete(scope, id, also=lambda tx, _: forget(tx))
 
 
-def check_done(context: ThingContext, begun: StartedAction) -> None:
+def check_done(context: ResourceContext, begun: StartedAction) -> None:
     """Check that an action that is carried out at once has not failed.
 
     Raises:

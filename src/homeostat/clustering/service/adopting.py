@@ -67,22 +67,22 @@ class Adopter:
         self._stacks = stack_service
         self._profiles = profiles
 
-    def preview(self, asking: RequestScope, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def preview(self, scope: RequestScope, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the spec of the profile that the node would have: `{type, version, properties}`.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             given: identity, type, overrides, snapshot.
 
         Raises:
             Rejected: ResourceNotFound: there is no such type, server or stack; BadRequest; InvalidSpec.
             Transient: The cloud does not answer.
         """
-        return self._looked(asking, given).spec
+        return self._looked(scope, given).spec
 
     def adopt(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         given: Mapping[str, Any],
         check_types: CheckTypes | None,
         profile: ProfileRow | None = None,
@@ -92,7 +92,7 @@ class Adopter:
         Nothing in the cloud changes but the name and the metadata of a server, once a worker comes by.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             given: identity, type, overrides, snapshot; name, role, metadata.
             check_types: See `StackRequest`.
             profile: Row of the profile from which the server was made; None to make one from the server.
@@ -101,14 +101,14 @@ class Adopter:
             Rejected: As `preview`; also where a stack has the server already; OverQuota.
             Transient: A cloud does not answer.
         """
-        looked = self._looked(asking, given, profile)
+        looked = self._looked(scope, given, profile)
         stack_id = self._stacks.entropy.stack_id()
         name = given.get("name") or node_name("", stack_id, 1)
         profile_name = f"prof-{name}"[:255]
         identity, now = node_id(stack_id, 1), self._db.agreed_now()
         row = {
             "id": identity,
-            **asking.owner,
+            **scope.owner,
             "name": name,
             "cluster_id": None,
             "stack_id": stack_id,
@@ -121,53 +121,53 @@ class Adopter:
             "leaving": False,
             "init_at": now,
         }
-        checked = self._profiles.checked(asking, profile_name, looked.spec)
+        checked = self._profiles.checked(scope, profile_name, looked.spec)
         request = request_of_node(checked, row, check_types)
         stack_name = f"node-{identity[:8]}"
-        new = NewStack(stack_id, asking.project, stack_name, asking.caller.user, exceptions=LEFT_ALONE)
+        new = NewStack(stack_id, scope.project, stack_name, scope.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)
-        with self._stacks.entrusted(stack_id, asking.project, asking.caller) as accept, self._db.write() as tx:
+        with self._stacks.entrusted(stack_id, scope.project, scope.caller) as accept, self._db.write() as tx:
             if looked.stack is not None:
                 adopted_stacks.lock(self._db, tx, looked.stack)
-            new_profile = profile is None and self._profiles.add(tx, asking, profile_name, checked, metadata={})
+            new_profile = profile is None and self._profiles.add(tx, scope, profile_name, checked, metadata={})
             profile_id = new_profile or (profile.id if profile is not None else "")
-            self._store(tx, asking, home, looked)
-            living.forget_gone(tx, asking.project)
-            tx.execute(insert(schema.node).values(**with_size(tx, asking.project, row), profile_id=profile_id))
+            self._store(tx, scope, home, looked)
+            living.forget_gone(tx, scope.project)
+            tx.execute(insert(schema.node).values(**with_size(tx, scope.project, row), profile_id=profile_id))
             accept(tx)
         return identity
 
-    def _looked(self, asking: RequestScope, given: Mapping[str, Any], profile: ProfileRow | None = None) -> Looked:
+    def _looked(self, scope: RequestScope, given: Mapping[str, Any], profile: ProfileRow | None = None) -> Looked:
         """Return what a server or a stack is like, and the spec of its profile: `profile`, or one made from it."""
         PROFILE_TYPES.find(given["type"])
         if given.get("snapshot"):
             message = "A snapshot is not taken when a node is adopted: make an image of it first, and set snapshot"
             raise Rejected("BadRequest", f"{message} to false.")
         look = self._stack if given["type"] == STACK_PROFILE else self._server
-        looked = look(asking, given["identity"], given.get("overrides") or {})
+        looked = look(scope, given["identity"], given.get("overrides") or {})
         if profile is not None:
             return replace(looked, spec=profile.spec)
-        self._profiles.checked(asking, "prof", looked.spec)
+        self._profiles.checked(scope, "prof", looked.spec)
         return looked
 
-    def _server(self, asking: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
-        (seen,) = self._stacks.prerequisites.cloud(asking.project).observe(kind_of(SERVER), [identity])
+    def _server(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
+        (seen,) = self._stacks.prerequisites.cloud(scope.project).observe(kind_of(SERVER), [identity])
         if seen.presence is not Presence.PRESENT:
             raise Rejected("ResourceNotFound", f"The server '{identity}' could not be found.")
         # What the next pass finds to differ it changes in place: name, and metadata that say which node it is.
         known = {name: seen.properties[name] for name in ("name", "metadata") if name in seen.properties}
         return Looked(server_spec(seen.properties, overrides), identity, known)
 
-    def _stack(self, asking: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
+    def _stack(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
         with self._db.read() as tx:
-            row = adopted_stacks.find(tx, asking.project, identity, self._stacks.quotas.depth_max)
+            row = adopted_stacks.find(tx, scope.project, identity, self._stacks.quotas.depth_max)
             return Looked(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
 
-    def _store(self, tx: Connection, asking: RequestScope, home: PreparedStack, looked: Looked) -> None:
+    def _store(self, tx: Connection, scope: RequestScope, home: PreparedStack, looked: Looked) -> None:
         """Store the stack of the node, with the row of what it is in its group."""
         now = self._db.now_of(tx)
-        place, desired = add_home(self._db, self._stacks, tx, home, asking.caller, now)
-        (definition,) = compile_graph(desired, Identity(place.stack_id, "", asking.project), 0).values()
+        place, desired = add_home(self._db, self._stacks, tx, home, scope.caller, now)
+        (definition,) = compile_graph(desired, Identity(place.stack_id, "", scope.project), 0).values()
         row = Resource(
             next(self._stacks.entropy.keys()),
             place.stack_id,
@@ -185,7 +185,7 @@ class Adopter:
         )
         secret = home.revision.secret is not False
         try:
-            adoption.add(self._db, tx, asking.project, adoption.write_out(self._db, [row], secret=secret))
+            adoption.add(self._db, tx, scope.project, adoption.write_out(self._db, [row], secret=secret))
         except Terminal as error:
             raise Rejected("BadRequest", f"It cannot be adopted: {error}") from error
         if looked.stack is not None:

@@ -58,7 +58,7 @@ class Bindings:
 
     def attach(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         policy: str,
         check_types: CheckTypes | None = None,
@@ -73,8 +73,8 @@ class Bindings:
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
-            cluster = self._clusters.get(tx, asking, identity)
-            wanted = self._policy(tx, asking, policy)
+            cluster = self._clusters.get(tx, scope, identity)
+            wanted = self._policy(tx, scope, policy)
             profile = _profile(tx, cluster)
         spec = stored_policy(wanted.spec)
         self._check_urls(wanted.name, spec)
@@ -82,18 +82,18 @@ class Bindings:
         found = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
 
         def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
-            self._policy(tx, asking, wanted.id)
+            self._policy(tx, scope, wanted.id)
             return _attaching(tx, self._db.now_of(tx), row, wanted, spec, found, enabled=enabled)
 
-        return self._clusters.change(asking, cluster.id, planner, check_types)
+        return self._clusters.change(scope, cluster.id, planner, check_types)
 
     def first(
-        self, asking: RequestScope, name: str, profile: Spec, policies: Mapping[str, bool], count: int
+        self, scope: RequestScope, name: str, profile: Spec, policies: Mapping[str, bool], count: int
     ) -> list[Attached]:
         """Return policies as they are to be attached to a cluster that is about to be made.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Name of the cluster.
             profile: Its profile, checked.
             policies: Policies, and whether each is to act.
@@ -104,12 +104,12 @@ class Bindings:
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
-            rows = [(self._policy(tx, asking, policy), enabled) for policy, enabled in policies.items()]
+            rows = [(self._policy(tx, scope, policy), enabled) for policy, enabled in policies.items()]
         found: list[Attached] = []
         for row, enabled in rows:
             spec = stored_policy(row.spec)
             self._check_urls(row.name, spec)
-            looked = policy_lookups.look_up(self._cloud(asking.project), spec, profile)
+            looked = policy_lookups.look_up(self._cloud(scope.project), spec, profile)
             problem = _problem(spec, profile, [each.spec.full_name for each in found], looked)
             if problem:
                 raise Rejected("BadRequest", f"The policy '{row.name}' cannot be attached: {problem}")
@@ -122,12 +122,12 @@ class Bindings:
         if unaskable is not None:
             raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {unaskable[0]}")
 
-    def attach_first(self, tx: Connection, asking: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
+    def attach_first(self, tx: Connection, scope: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
         """Attach policies in the transaction that makes a cluster.
 
         Args:
             tx: The transaction.
-            asking: Who asks.
+            scope: Who asks.
             cluster_id: The cluster.
             policies: From `first`.
 
@@ -144,10 +144,10 @@ class Bindings:
             inputs = {"policy_id": each.id, "enabled": each.enabled}
             name = states.action_name(ClusterAction.ATTACH_POLICY, cluster_id)
             new = NewAction(ClusterAction.ATTACH_POLICY, name, cluster_id, cluster_id, inputs, cluster.timeout)
-            actions.add(tx, new, asking.owner, now)
+            actions.add(tx, new, scope.owner, now)
 
     def detach(
-        self, asking: RequestScope, identity: str, policy: str, check_types: CheckTypes | None = None
+        self, scope: RequestScope, identity: str, policy: str, check_types: CheckTypes | None = None
     ) -> StartedAction:
         """Detach a policy; what it has made goes.
 
@@ -156,7 +156,7 @@ class Bindings:
         """
 
         def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
-            row = self._bound(tx, asking, cluster, identity, policy)
+            row = self._bound(tx, scope, cluster, identity, policy)
             after = [each for each in attached_policies.of_cluster(tx, cluster.id) if each.id != row.policy_id]
             kind = attached_policies.of_row(row).type
             forgotten = (GROUP,) if kind == AFFINITY.name else ()
@@ -164,11 +164,11 @@ class Bindings:
             change = PolicyChange(seen, after, removed=row.id, forgotten=forgotten)
             return _plan(cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK)
 
-        return self._clusters.change(asking, identity, planner, check_types)
+        return self._clusters.change(scope, identity, planner, check_types)
 
     def switch(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         policy: str,
         check_types: CheckTypes | None = None,
@@ -182,7 +182,7 @@ class Bindings:
         """
 
         def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
-            row = self._bound(tx, asking, cluster, identity, policy)
+            row = self._bound(tx, scope, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
                 return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
@@ -197,7 +197,7 @@ class Bindings:
             moves = one.type == LOAD_BALANCING.name
             return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
 
-        return self._clusters.change(asking, identity, planner, check_types)
+        return self._clusters.change(scope, identity, planner, check_types)
 
     def _cloud(self, project: str) -> Cloud | None:
         try:
@@ -206,18 +206,18 @@ class Bindings:
             return None
 
     def _bound(
-        self, tx: Connection, asking: RequestScope, cluster: ClusterRow, identity: str, policy: str
+        self, tx: Connection, scope: RequestScope, cluster: ClusterRow, identity: str, policy: str
     ) -> bindings.Binding:
-        wanted = self._policy(tx, asking, policy)
+        wanted = self._policy(tx, scope, policy)
         for row in bindings.of_cluster(tx, cluster.id):
             if row.policy_id == wanted.id:
                 return row
         message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
         raise Rejected("BadRequest", message)
 
-    def _policy(self, tx: Connection, asking: RequestScope, identity: str) -> PolicyRow:
+    def _policy(self, tx: Connection, scope: RequestScope, identity: str) -> PolicyRow:
         with referring(f"The specified policy '{identity}'"):
-            row: PolicyRow = self._policies.get(tx, asking, identity)
+            row: PolicyRow = self._policies.get(tx, scope, identity)
             return row
 
 

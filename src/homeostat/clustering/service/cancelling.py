@@ -25,11 +25,11 @@ class ActionService:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def cancel(self, asking: RequestScope, identity: str, *, force: bool) -> None:
+    def cancel(self, scope: RequestScope, identity: str, *, force: bool) -> None:
         """Cancel an action: its stack goes no further, what waits does not go on.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             identity: Id, name or the beginning of the id of the action.
             force: Say that it is cancelled at once; otherwise it says so once its stack does.
 
@@ -38,7 +38,7 @@ class ActionService:
                 as a deletion; StackLocked.
         """
         with self._db.write() as tx:
-            row = listing.get(tx, ActionRow, asking.reach, identity)
+            row = listing.get(tx, ActionRow, scope.reach, identity)
             stack = locks.changeable(self._db, tx, row.stack_id or "") if row.status == ActionStatus.RUNNING else None
             row = typed.rows(ActionRow, tx.execute(select(_action).where(_action.c.id == row.id))).one()
             end, now = actions.end_of(tx, row), self._db.now_of(tx)

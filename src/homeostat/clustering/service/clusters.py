@@ -28,7 +28,7 @@ from homeostat.clustering.store import actions, bindings, listing, living, waiti
 from homeostat.clustering.store.actions import NewAction
 from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.request import CheckTypes
-from homeostat.services.pipeline.storing import Also, nothing_more
+from homeostat.services.pipeline.storing import AfterStore, nothing_after
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -52,13 +52,13 @@ class ClusterService:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ClusterRow:
+    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ClusterRow:
         """Return a cluster by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, ClusterRow, asking.reach, identity, living.is_living_cluster())
+        return listing.get(tx, ClusterRow, scope.reach, identity, living.is_living_cluster())
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[ClusterRow]:
         return listing.page(tx, ClusterRow, wanted, living.is_living_cluster())
@@ -67,7 +67,7 @@ class ClusterService:
 
     def create(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         name: str,
         profile: ProfileRow,
         sizes: Mapping[str, int],
@@ -81,7 +81,7 @@ class ClusterService:
         """Make a cluster.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Its name.
             profile: Row of the profile of its nodes.
             sizes: min_size, max_size and desired_capacity, checked.
@@ -103,36 +103,36 @@ class ClusterService:
         text = stack_text(ClusterFacts(identity, identity, form, spec, count, policy_resources=beside))
         own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
         more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
-        row = {"id": identity, **asking.owner, **own, **more}
+        row = {"id": identity, **scope.owner, **own, **more}
         begun: list[str] = []
 
         def store(tx: Connection) -> None:
-            begun.append(self._store_new(tx, asking, row))
+            begun.append(self._store_new(tx, scope, row))
             also(tx, identity)
 
         self._stacks.create(
-            asking.project,
-            asking.caller.user,
+            scope.project,
+            scope.caller.user,
             _stack_name(name, identity),
             request_of(text, timeout, check_types),
-            by=asking.caller,
+            by=scope.caller,
             stack_id=identity,
             also=store,
         )
         return StartedAction(identity, begun[-1])
 
-    def _store_new(self, tx: Connection, asking: RequestScope, row: Mapping[str, Any]) -> str:
+    def _store_new(self, tx: Connection, scope: RequestScope, row: Mapping[str, Any]) -> str:
         """Store the rows of a new cluster; return the id of its action.
 
         Raises:
             Rejected: OverQuota.
         """
-        living.forget_gone(tx, asking.project)
-        check_room(tx, asking)
-        tx.execute(insert(_cluster).values(**with_size(tx, asking.project, row)))
-        self._add_nodes(tx, asking.owner, row, 1, row["desired_capacity"], row["init_at"])
+        living.forget_gone(tx, scope.project)
+        check_room(tx, scope)
+        tx.execute(insert(_cluster).values(**with_size(tx, scope.project, row)))
+        self._add_nodes(tx, scope.owner, row, 1, row["desired_capacity"], row["init_at"])
         tx.execute(update(schema.stack).where(schema.stack.c.id == row["id"]).values(exceptions=LEFT_ALONE))
-        return _begin(tx, asking, ClusterAction.CREATE, row["id"], row["timeout"], row["init_at"])
+        return _begin(tx, scope, ClusterAction.CREATE, row["id"], row["timeout"], row["init_at"])
 
     def _add_nodes(
         self,
@@ -176,7 +176,7 @@ class ClusterService:
 
     def change(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         planner: ChangeBuilder,
         check_types: CheckTypes | None = None,
@@ -185,7 +185,7 @@ class ClusterService:
         """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             identity: The cluster, as the user calls it.
             planner: Says what to do.
             check_types: See `StackRequest`.
@@ -197,20 +197,20 @@ class ClusterService:
         """
         while True:
             try:
-                return self._try_change(asking, identity, planner, check_types, also)
+                return self._try_change(scope, identity, planner, check_types, also)
             except Outdated:
                 continue
 
     def _try_change(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         planner: ChangeBuilder,
         check_types: CheckTypes | None,
         with_it: InTransaction,
     ) -> StartedAction:
         with self._db.read() as tx:
-            cluster = self.get(tx, asking, identity)
+            cluster = self.get(tx, scope, identity)
             plan = planner(tx, cluster)
             check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
             facts = self._facts(tx, cluster, plan)
@@ -221,23 +221,23 @@ class ClusterService:
                 # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
                 if plan.policies is not None:
                     stacks.for_update(self._db, tx, cluster.id)
-                begun.append(self._store(tx, asking, cluster, plan))
+                begun.append(self._store(tx, scope, cluster, plan))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
         request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
-            accept: Also = nothing_more
-            lock: Also = nothing_more
+            accept: AfterStore = nothing_after
+            lock: AfterStore = nothing_after
             if plan.moves:
-                moving = self._mover.prepare(asking, cluster, plan, facts.form, check_types)
-                accept, lock = held.enter_context(self._mover.entrusted(asking, moving)), moving.lock
+                moving = self._mover.prepare(scope, cluster, plan, facts.form, check_types)
+                accept, lock = held.enter_context(self._mover.entrusted(scope, moving)), moving.lock
 
             def also(tx: Connection) -> None:
-                begun.append(self._store(tx, asking, cluster, plan, moving))
+                begun.append(self._store(tx, scope, cluster, plan, moving))
                 accept(tx)
                 with_it(tx, target)
 
-            self._stacks.update(cluster.id, request, by=asking.caller, also=also, first=lock)
+            self._stacks.update(cluster.id, request, by=scope.caller, also=also, first=lock)
         return StartedAction(target, begun[-1])
 
     def _facts(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterFacts:
@@ -280,7 +280,7 @@ class ClusterService:
         return replace(facts, batches=plan.batches, policy_resources=beside)
 
     def _store(
-        self, tx: Connection, asking: RequestScope, seen: ClusterRow, plan: ClusterChange, moving: Moving | None = None
+        self, tx: Connection, scope: RequestScope, seen: ClusterRow, plan: ClusterChange, moving: Moving | None = None
     ) -> str:
         """Store what a plan says beside the revision; return the id of the action.
 
@@ -306,7 +306,7 @@ class ClusterService:
         node_rows.store_changes(tx, cluster.id, plan, now)
         if moving is not None:
             columns["next_index"] = cluster.next_index + len(moving.joining)
-            self._mover.move(tx, asking, moving)
+            self._mover.move(tx, scope, moving)
         if columns:
             sized = with_size(tx, cluster.project, columns, cluster)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**sized))
@@ -317,7 +317,7 @@ class ClusterService:
             return plan.awaited[0]
         new = NewAction(
             plan.action,
-            asking.action_name or plan.name,
+            scope.action_name or plan.name,
             plan.target or cluster.id,
             cluster.id,
             plan.inputs,
@@ -325,16 +325,16 @@ class ClusterService:
             None if plan.at_once else cluster.id,
             failure=plan.failure,
         )
-        return add_waiting(tx, new, plan, asking.owner, now) if plan.hooked else actions.add(tx, new, asking.owner, now)
+        return add_waiting(tx, new, plan, scope.owner, now) if plan.hooked else actions.add(tx, new, scope.owner, now)
 
-    def delete(self, asking: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
+    def delete(self, scope: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
         """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
 
         Raises:
             Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced.
         """
         with self._db.read() as tx:
-            cluster = self.get(tx, asking, identity)
+            cluster = self.get(tx, scope, identity)
             if not force:
                 _check_idle(tx, cluster, identity)
         begun: list[str] = []
@@ -344,35 +344,35 @@ class ClusterService:
             conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*conditions).values(leaving=True, updated_at=now))
             waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
-            begun.append(_begin(tx, asking, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
+            begun.append(_begin(tx, scope, ClusterAction.DELETE, cluster.id, cluster.timeout, now))
             also(tx, cluster.id)
 
-        self._stacks.delete(cluster.id, asking.caller, also=store)
+        self._stacks.delete(cluster.id, scope.caller, also=store)
         if begun:
             return StartedAction(cluster.id, begun[-1])
         with self._db.read() as tx:  # its deletion goes on already
             going_on = actions.going_on(tx, [cluster.id])
         return StartedAction(cluster.id, going_on[-1].id if going_on else "")
 
-    def check(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
+    def check(self, scope: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Look at all nodes of a cluster, and tell which are not as they should be.
 
         Raises:
             Rejected: ResourceNotFound, ActionConflict.
         """
         with self._db.read() as tx:
-            cluster = self.get(tx, asking, identity)
+            cluster = self.get(tx, scope, identity)
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, cluster.id)
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.CHECK)
             now = self._db.now_of(tx)
             action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             return StartedAction(
-                cluster.id, _begin(tx, asking, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs)
+                cluster.id, _begin(tx, scope, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs)
             )
 
     def set_metadata(
-        self, asking: RequestScope, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+        self, scope: RequestScope, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> Mapping[str, Any]:
         """Change the metadata of a cluster, whatever goes on with it, and return them.
 
@@ -380,7 +380,7 @@ class ClusterService:
             Rejected: ResourceNotFound; what `change` raises.
         """
         with self._db.write() as tx:
-            cluster = self.get(tx, asking, identity)
+            cluster = self.get(tx, scope, identity)
             locked = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id)))
             before = typed.rows(ClusterRow, locked).one()
             metadata = dict(change(before.metadata))
@@ -460,7 +460,7 @@ def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:
 
 def _begin(
     tx: Connection,
-    asking: RequestScope,
+    scope: RequestScope,
     action: ClusterAction,
     cluster_id: str,
     timeout: int,
@@ -468,9 +468,9 @@ def _begin(
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """Store an action that has begun a revision of the stack of a cluster; return its id."""
-    name = asking.action_name or states.action_name(action, cluster_id)
+    name = scope.action_name or states.action_name(action, cluster_id)
     new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
-    return actions.add(tx, new, asking.owner, now)
+    return actions.add(tx, new, scope.owner, now)
 
 
 def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:

@@ -38,9 +38,9 @@ _node = schema.node
 class Clusters(Protocol):
     """The operations of the service for clusters that hooks use."""
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ClusterRow: ...
+    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ClusterRow: ...
 
-    def change(self, asking: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
+    def change(self, scope: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
 
 
 def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
@@ -80,11 +80,11 @@ class LifecycleHooks:
         self._db = db
         self._clusters = clusters
 
-    def complete(self, asking: RequestScope, identity: str, token: str) -> StartedAction:
+    def complete(self, scope: RequestScope, identity: str, token: str) -> StartedAction:
         """Release a node whose hook is complete; an action that does not wait stays unchanged.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             identity: Id or name of the cluster.
             token: The `lifecycle_action_token` of the message.
 
@@ -92,8 +92,8 @@ class LifecycleHooks:
             Rejected: ResourceNotFound: there is no such cluster or action.
         """
         with self._db.write() as tx:
-            cluster = self._clusters.get(tx, asking, identity)
-            row = listing.get(tx, ActionRow, asking.reach, token, schema.action.c.cluster_id == cluster.id)
+            cluster = self._clusters.get(tx, scope, identity)
+            row = listing.get(tx, ActionRow, scope.reach, token, schema.action.c.cluster_id == cluster.id)
             if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
                 waiting_actions.make_ready(tx, row, self._db.now_of(tx))
         return StartedAction(cluster.id, row.id)

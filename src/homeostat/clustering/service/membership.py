@@ -19,13 +19,13 @@ from homeostat.store.sql import typed
 _node = schema.node
 
 
-def add_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> ClusterChange:
+def add_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> ClusterChange:
     """Return the plan to let nodes without a cluster be those of one.
 
     Raises:
         Rejected: BadRequest: a node is not there, has a cluster or another type of profile, or there are too many.
     """
-    joining = _orphans_named(tx, cluster, asking, names)
+    joining = _orphans_named(tx, cluster, scope, names)
     desired = _members(tx, cluster) + len(joining)
     _check_size(cluster, desired)
     inputs = {"nodes": [row.id for row in joining]}
@@ -33,13 +33,13 @@ def add_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: 
     return ClusterChange(ClusterAction.ADD_NODES, name, inputs, {"desired_capacity": desired}, joining=joining)
 
 
-def replace_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
+def replace_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
     """Return the plan to let nodes of a cluster leave it, and others without one take their places.
 
     Raises:
         Rejected: BadRequest: a node is not there, or not where it should be.
     """
-    old, new = _named(tx, asking, list(pairs)), _named(tx, asking, list(pairs.values()))
+    old, new = _named(tx, scope, list(pairs)), _named(tx, scope, list(pairs.values()))
     there = {one: other for one, other in pairs.items() if old[one] is not None and new[other] is not None}
     joining = _joining(tx, cluster, {each: new[each] for each in there.values()})
     strangers = [each for each in there if _row(old[each]).cluster_id != cluster.id]
@@ -61,13 +61,13 @@ def replace_nodes(tx: Connection, cluster: ClusterRow, asking: RequestScope, pai
     return ClusterChange(ClusterAction.REPLACE_NODES, name, inputs, {}, joining=chosen, released=leaving)
 
 
-def members_named(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> list[NodeRow]:
+def members_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes of a cluster, in the order of their names.
 
     Raises:
         Rejected: BadRequest.
     """
-    found = _named(tx, asking, names)
+    found = _named(tx, scope, names)
     _refuse(
         ("Nodes not found: {}.", [name for name, row in found.items() if row is None]),
         (
@@ -78,13 +78,13 @@ def members_named(tx: Connection, cluster: ClusterRow, asking: RequestScope, nam
     return _each_once({name: _row(row) for name, row in found.items()})
 
 
-def _orphans_named(tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str]) -> list[NodeRow]:
+def _orphans_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes without a cluster that may join one, in the order of their names.
 
     Raises:
         Rejected: BadRequest.
     """
-    found = _joining(tx, cluster, _named(tx, asking, names))
+    found = _joining(tx, cluster, _named(tx, scope, names))
     _refuse(
         (
             "Profile type of nodes {} does not match that of the cluster.",
@@ -124,13 +124,13 @@ def _joining(tx: Connection, cluster: ClusterRow, found: Mapping[str, NodeRow | 
     )
 
 
-def _named(tx: Connection, asking: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
+def _named(tx: Connection, scope: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
     """Return nodes by what the user calls them; None for those that are not there, or of which there are several."""
     conditions = (_node.c.leaving.is_(False), living.is_living_node())
     found: dict[str, NodeRow | None] = {}
     for name in names:
         try:
-            found[name] = listing.find(tx, NodeRow, asking.reach, name, *conditions)
+            found[name] = listing.find(tx, NodeRow, scope.reach, name, *conditions)
         except Rejected:
             found[name] = None
     return found

@@ -33,7 +33,7 @@ from homeostat.model.world import Resource
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.pipeline.request import CheckTypes
-from homeostat.services.pipeline.storing import Also
+from homeostat.services.pipeline.storing import AfterStore
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -126,12 +126,12 @@ class Mover:
         self._stacks = stack_service
 
     def prepare(
-        self, asking: RequestScope, cluster: ClusterRow, plan: ClusterChange, form: str, check_types: CheckTypes | None
+        self, scope: RequestScope, cluster: ClusterRow, plan: ClusterChange, form: str, check_types: CheckTypes | None
     ) -> Moving:
         """Return what a plan moves, and check the stacks that the nodes get which leave.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             cluster: Row of the cluster, which has its nodes already.
             plan: The plan.
             form: Format of the names of the nodes of the cluster.
@@ -153,21 +153,21 @@ class Mover:
             ids = {each.row.profile_id for each in released}
             chosen = select(profile.c.id, profile.c.spec).where(profile.c.id.in_(ids))
             specs = {row.id: check_profile(row.spec) for row in tx.execute(chosen)}
-        homes = [(each, self._home(asking, each, specs[each.row.profile_id], check_types)) for each in released]
+        homes = [(each, self._home(scope, each, specs[each.row.profile_id], check_types)) for each in released]
         return Moving(cluster.id, of.group_id, cluster.next_index - 1, joining, homes)
 
-    def _home(self, asking: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
+    def _home(self, scope: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
         """Return the stack of its own that a node gets which leaves its cluster."""
         row, identity = member.row, self._stacks.entropy.stack_id()
         own = own_node(0, {**row._asdict(), **member.columns}, spec)
         text = stack_text(ClusterFacts(identity, "", "", spec, 1, own=(own,)))
         name = f"node-{row.id[:8]}-{identity[:8]}"
         minutes = TIMEOUT_S // 60
-        new = NewStack(identity, row.project, name, asking.caller.user, timeout_mins=minutes, exceptions=LEFT_ALONE)
+        new = NewStack(identity, row.project, name, scope.caller.user, timeout_mins=minutes, exceptions=LEFT_ALONE)
         return self._stacks.prepare(new, request_of(text, TIMEOUT_S, check_types))
 
     @contextmanager
-    def entrusted(self, asking: RequestScope, moving: Moving) -> Iterator[Also]:
+    def entrusted(self, scope: RequestScope, moving: Moving) -> Iterator[AfterStore]:
         """Hold the trusts that the stacks of nodes that leave need; gives what makes the trusts theirs.
 
         Raises:
@@ -176,7 +176,7 @@ class Mover:
         """
         with ExitStack() as held:
             new = [home.new for _, home in moving.released]
-            accepts = [held.enter_context(self._stacks.entrusted(each.id, each.project, asking.caller)) for each in new]
+            accepts = [held.enter_context(self._stacks.entrusted(each.id, each.project, scope.caller)) for each in new]
 
             def accept(tx: Connection) -> None:
                 for each in accepts:
@@ -184,7 +184,7 @@ class Mover:
 
             yield accept
 
-    def move(self, tx: Connection, asking: RequestScope, moving: Moving) -> None:
+    def move(self, tx: Connection, scope: RequestScope, moving: Moving) -> None:
         """Move the nodes. The new revision of the cluster's stack is stored already, and everything is locked.
 
         Raises:
@@ -204,7 +204,7 @@ class Mover:
         number = action_begin.revise(self._db, tx, group, Action.UPDATE, desired, now, timeout_s, touched=touched)
         for member, home in moving.released:
             place = Place(group.id, member.shard, str(member.row.number), cluster.id, number)
-            self._release(tx, asking, member, place, home, now)
+            self._release(tx, scope, member, place, home, now)
         for name, member in zip(map(str, count(moving.first)), moving.joining, strict=False):
             place = Place(group.id, shard_of(name, desired.shards), name, cluster.id, number)
             self._join(tx, member, place, now)
@@ -220,10 +220,10 @@ class Mover:
         locks.check_unlocked(_stack(tx, member.row.stack_id))
 
     def _release(
-        self, tx: Connection, asking: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
+        self, tx: Connection, scope: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
     ) -> None:
         """Give a node a stack of its own, with a group whose only member it is."""
-        place, _ = add_home(self._db, self._stacks, tx, home, asking.caller, now)
+        place, _ = add_home(self._db, self._stacks, tx, home, scope.caller, now)
         moves.move(tx, member.key, before, place, now)
         self._place(tx, member, {"cluster_id": None, "stack_id": home.new.id, "number": 0}, now)
 

@@ -62,12 +62,12 @@ class MessageReceivers:
         self._stacks = stack_service
 
     def create(
-        self, asking: RequestScope, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
+        self, scope: RequestScope, name: str, columns: Mapping[str, Any], base: str, check_types: CheckTypes | None
     ) -> ReceiverRow:
         """Store a receiver, and the stack of its queue and subscription; return its row.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Its name.
             columns: actor and params.
             base: URL of the API, as messaging reaches it.
@@ -82,7 +82,7 @@ class MessageReceivers:
         queue = f"senlin-receiver-{identity}"
         values = {
             "id": identity,
-            **asking.owner,
+            **scope.owner,
             "name": name,
             "type": "message",
             "cluster_id": None,
@@ -92,7 +92,7 @@ class MessageReceivers:
         }
 
         def also(tx: Connection) -> None:
-            of_messages = (_receiver.c.project == asking.project, _receiver.c.type == "message")
+            of_messages = (_receiver.c.project == scope.project, _receiver.c.type == "message")
             there = tx.execute(select(func.count()).where(*of_messages)).scalar_one()
             if there >= MESSAGE_RECEIVERS_MAX:
                 message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
@@ -105,11 +105,11 @@ class MessageReceivers:
         )
         try:
             self._stacks.create(
-                asking.project,
-                asking.caller.user,
+                scope.project,
+                scope.caller.user,
                 f"receiver-{identity}",
                 request,
-                by=asking.caller,
+                by=scope.caller,
                 stack_id=stack_id,
                 also=also,
             )
@@ -121,10 +121,10 @@ class MessageReceivers:
         with self._db.read() as tx:
             return typed.rows(ReceiverRow, tx.execute(select(_receiver).where(_receiver.c.id == identity))).one()
 
-    def delete_stack(self, asking: RequestScope, row: ReceiverRow, also: Any) -> None:
+    def delete_stack(self, scope: RequestScope, row: ReceiverRow, also: Any) -> None:
         """Delete the stack of a receiver, and store `also` with that, or alone where the stack is gone already."""
         try:
-            self._stacks.delete(row.channel[STACK], asking.caller, also=also)
+            self._stacks.delete(row.channel[STACK], scope.caller, also=also)
         except Rejected as error:
             if error.fault != stack_not_found("").fault:
                 raise

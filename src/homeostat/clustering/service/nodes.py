@@ -39,19 +39,19 @@ class NodeService:
         self._stacks = stack_service
         self._clusters = clusters
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> NodeRow:
+    def get(self, tx: Connection, scope: RequestScope, identity: str) -> NodeRow:
         """Return a node by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, NodeRow, asking.reach, identity, living.is_living_node())
+        return listing.get(tx, NodeRow, scope.reach, identity, living.is_living_node())
 
     # -- making ------------------------------------------------------------------------------------------------------
 
     def create(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         name: str,
         profile: ProfileRow,
         cluster: ClusterRow | None,
@@ -64,7 +64,7 @@ class NodeService:
         """Make a node; in a cluster it gets the name that follows from its index, unless it is to be `named`.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Its name.
             profile: Row of its profile.
             cluster: Row of its cluster; None for a node without one.
@@ -78,13 +78,13 @@ class NodeService:
             Transient: A cloud does not answer.
         """
         if cluster is None:
-            return self._create_alone(asking, name, profile, given, check_types, also)
+            return self._create_alone(scope, name, profile, given, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
         def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
             return self._joining(tx, row, profile, given, own)
 
-        return self._clusters.change(asking, cluster.id, planner, check_types, also)
+        return self._clusters.change(scope, cluster.id, planner, check_types, also)
 
     def _joining(
         self,
@@ -110,7 +110,7 @@ class NodeService:
 
     def _create_alone(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         name: str,
         profile: ProfileRow,
         given: Mapping[str, Any],
@@ -123,7 +123,7 @@ class NodeService:
         now = self._db.agreed_now()
         row = {
             "id": identity,
-            **asking.owner,
+            **scope.owner,
             "name": name,
             "cluster_id": None,
             "stack_id": stack_id,
@@ -139,20 +139,20 @@ class NodeService:
         }
 
         def also(tx: Connection) -> None:
-            living.forget_gone(tx, asking.project)
-            tx.execute(insert(_node).values(**with_size(tx, asking.project, row)))
+            living.forget_gone(tx, scope.project)
+            tx.execute(insert(_node).values(**with_size(tx, scope.project, row)))
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=LEFT_ALONE))
-            begun.append(_add(tx, asking, NodeAction.CREATE, row, now))
+            begun.append(_add(tx, scope, NodeAction.CREATE, row, now))
             with_it(tx, identity)
 
         request = request_of_node(check_profile(profile.spec), row, check_types)
         stack_name = f"node-{identity[:8]}"
         self._stacks.create(
-            asking.project,
-            asking.caller.user,
+            scope.project,
+            scope.caller.user,
             stack_name,
             request,
-            by=asking.caller,
+            by=scope.caller,
             stack_id=stack_id,
             also=also,
         )
@@ -162,7 +162,7 @@ class NodeService:
 
     def update(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         given: Mapping[str, Any],
         profile: ProfileRow | None,
@@ -175,20 +175,20 @@ class NodeService:
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
-            cluster_id = self.get(tx, asking, identity).cluster_id
+            cluster_id = self.get(tx, scope, identity).cluster_id
         if cluster_id is not None:
 
             def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
-                row = self.get(tx, asking, identity)
+                row = self.get(tx, scope, identity)
                 return _change(row, self._changes(tx, row, given, profile))
 
-            return self._clusters.change(asking, cluster_id, planner, check_types)
+            return self._clusters.change(scope, cluster_id, planner, check_types)
         while True:
             with self._db.read() as tx:
-                row = self.get(tx, asking, identity)
+                row = self.get(tx, scope, identity)
                 changes = self._changes(tx, row, given, profile)
             try:
-                return self._update_alone(asking, row, changes, check_types)
+                return self._update_alone(scope, row, changes, check_types)
             except Outdated:
                 continue
 
@@ -207,7 +207,7 @@ class NodeService:
         return changes | ({"own": True} if "name" in changes else {})
 
     def _update_alone(
-        self, asking: RequestScope, row: NodeRow, changes: Mapping[str, Any], check_types: CheckTypes | None
+        self, scope: RequestScope, row: NodeRow, changes: Mapping[str, Any], check_types: CheckTypes | None
     ) -> StartedAction:
         begun: list[str] = []
 
@@ -222,7 +222,7 @@ class NodeService:
             tx.execute(update(_node).where(_node.c.id == row.id).values(**sized, updated_at=now))
             inputs = {name: value for name, value in changes.items() if name != "own"}
             stack_id = None if _is_at_once(changes) else row.stack_id
-            begun.append(_add(tx, asking, NodeAction.UPDATE, row._asdict(), now, inputs, stack_id))
+            begun.append(_add(tx, scope, NodeAction.UPDATE, row._asdict(), now, inputs, stack_id))
 
         if _is_at_once(changes):
             with self._db.write() as tx:
@@ -233,14 +233,14 @@ class NodeService:
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
         request = request_of_node(check_profile(wanted), {**row._asdict(), **changes}, check_types)
-        self._stacks.update(row.stack_id, request, by=asking.caller, also=also)
+        self._stacks.update(row.stack_id, request, by=scope.caller, also=also)
         return StartedAction(row.id, begun[-1])
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 
     def delete(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         identity: str,
         *,
         force: bool,
@@ -253,7 +253,7 @@ class NodeService:
             Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced; ActionConflict.
         """
         with self._db.read() as tx:
-            row = self.get(tx, asking, identity)
+            row = self.get(tx, scope, identity)
             going_on = actions.going_on(tx, [row.id])
         for each in going_on:
             start = states.node_at_start(each.action)
@@ -261,7 +261,7 @@ class NodeService:
                 raise Rejected("ActionInProgress", f"The node '{identity}' is in status {start[0]}.")
         if row.cluster_id is not None:
             return self._clusters.change(
-                asking, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also
+                scope, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also
             )
         begun: list[str] = []
 
@@ -269,10 +269,10 @@ class NodeService:
             now = self._db.now_of(tx)
             tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
             actions.settled(tx, row.id)
-            begun.append(_add(tx, asking, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
+            begun.append(_add(tx, scope, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
             also(tx, row.id)
 
-        self._stacks.delete(row.stack_id, asking.caller, also=store)
+        self._stacks.delete(row.stack_id, scope.caller, also=store)
         return StartedAction(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
 
 
@@ -305,7 +305,7 @@ def _is_at_once(changes: Mapping[str, Any]) -> bool:
 
 def _add(
     tx: Connection,
-    asking: RequestScope,
+    scope: RequestScope,
     action: NodeAction,
     row: Mapping[str, Any],
     now: float,
@@ -316,4 +316,4 @@ def _add(
     name = states.action_name(action, row["id"])
     stack = row["stack_id"] if stack_id == "" else stack_id
     new = NewAction(action, name, row["id"], None, inputs or {}, TIMEOUT_S, stack)
-    return actions.add(tx, new, asking.owner, now)
+    return actions.add(tx, new, scope.owner, now)

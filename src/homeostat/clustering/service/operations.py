@@ -50,44 +50,44 @@ class OperationService:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def operate_node(self, asking: RequestScope, identity: str, operation: str, parameters: Any) -> StartedAction:
+    def operate_node(self, scope: RequestScope, identity: str, operation: str, parameters: Any) -> StartedAction:
         """Perform an operation on a node.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest: there is no such operation; StackLocked; ActionConflict.
         """
         with self._db.write() as tx:
-            row = self._nodes.get(tx, asking, identity)
+            row = self._nodes.get(tx, scope, identity)
             ask = operation_of(_profile(tx, row.profile_id), operation, parameters)
             inputs = {"operation": operation, "params": parameters or {}}
-            return self._ask_node(tx, asking, row, NodeAction.OPERATION, ask, inputs)
+            return self._ask_node(tx, scope, row, NodeAction.OPERATION, ask, inputs)
 
-    def check_node(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
+    def check_node(self, scope: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Have a node looked at.
 
         Raises:
             Rejected: ResourceNotFound, StackLocked, ActionConflict.
         """
         with self._db.write() as tx:
-            row = self._nodes.get(tx, asking, identity)
-            return self._ask_node(tx, asking, row, NodeAction.CHECK, CHECKED, inputs)
+            row = self._nodes.get(tx, scope, identity)
+            return self._ask_node(tx, scope, row, NodeAction.CHECK, CHECKED, inputs)
 
-    def recover_node(self, asking: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
+    def recover_node(self, scope: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
         """Have a node recovered.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest; StackLocked; ActionConflict.
         """
         with self._db.write() as tx:
-            row = self._nodes.get(tx, asking, identity)
+            row = self._nodes.get(tx, scope, identity)
             whole, data = _by_policy(tx, row.cluster_id, inputs)
             ask = recovery_of(_profile(tx, row.profile_id), whole)
-            return self._ask_node(tx, asking, row, NodeAction.RECOVER, ask, inputs, data)
+            return self._ask_node(tx, scope, row, NodeAction.RECOVER, ask, inputs, data)
 
     def _ask_node(
         self,
         tx: Connection,
-        asking: RequestScope,
+        scope: RequestScope,
         row: NodeRow,
         action: NodeAction,
         ask: Ask,
@@ -106,18 +106,18 @@ class OperationService:
         operation = ask.operation if action == NodeAction.OPERATION else ""
         name = states.action_name(action, row.id, operation)
         return self._ask(
-            tx, asking, [row], ask, NewAction(action, name, row.id, row.cluster_id, shown(inputs), timeout), data
+            tx, scope, [row], ask, NewAction(action, name, row.id, row.cluster_id, shown(inputs), timeout), data
         )
 
     # -- clusters ----------------------------------------------------------------------------------------------------
 
     def operate_cluster(
-        self, asking: RequestScope, identity: str, operation: str, given: Mapping[str, Any], statuses: StatusesOf
+        self, scope: RequestScope, identity: str, operation: str, given: Mapping[str, Any], statuses: StatusesOf
     ) -> StartedAction:
         """Perform an operation on the nodes of a cluster that fit some filters.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             identity: The cluster.
             operation: The operation.
             given: `{params, filters}`; parameters may also stand beside these, as openstacksdk sends them.
@@ -128,7 +128,7 @@ class OperationService:
                 ActionConflict.
         """
         with self._db.write() as tx:
-            cluster = self._clusters.get(tx, asking, identity)
+            cluster = self._clusters.get(tx, scope, identity)
             parameters, filters = _split(given)
             ask = operation_of(_profile(tx, cluster.profile_id), operation, parameters)
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.OPERATION)
@@ -136,10 +136,10 @@ class OperationService:
             if not nodes:
                 raise Rejected("BadRequest", "No node (matching the filter) could be found.")
             inputs = {"operation": operation, "params": parameters, "filters": dict(filters)}
-            return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.OPERATION, ask, inputs)
+            return self._ask_cluster(tx, scope, cluster, nodes, ClusterAction.OPERATION, ask, inputs)
 
     def recover_cluster(
-        self, asking: RequestScope, identity: str, inputs: Mapping[str, Any], statuses: StatusesOf
+        self, scope: RequestScope, identity: str, inputs: Mapping[str, Any], statuses: StatusesOf
     ) -> StartedAction:
         """Have the nodes of a cluster recovered that are not well.
 
@@ -150,7 +150,7 @@ class OperationService:
             Rejected: ResourceNotFound; BadRequest; StackLocked; ActionConflict.
         """
         with self._db.write() as tx:
-            cluster = self._clusters.get(tx, asking, identity)
+            cluster = self._clusters.get(tx, scope, identity)
             whole, data = _by_policy(tx, cluster.id, inputs)
             ask = recovery_of(_profile(tx, cluster.profile_id), whole, of_cluster=True)
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.RECOVER)
@@ -158,12 +158,12 @@ class OperationService:
             if not ask.if_unwell:
                 found = statuses(tx, nodes)
                 nodes = [each for each in nodes if found[each.id] != NodeStatus.ACTIVE]
-            return self._ask_cluster(tx, asking, cluster, nodes, ClusterAction.RECOVER, ask, inputs, data)
+            return self._ask_cluster(tx, scope, cluster, nodes, ClusterAction.RECOVER, ask, inputs, data)
 
     def _ask_cluster(
         self,
         tx: Connection,
-        asking: RequestScope,
+        scope: RequestScope,
         cluster: ClusterRow,
         nodes: Sequence[NodeRow],
         action: ClusterAction,
@@ -172,14 +172,14 @@ class OperationService:
         data: Mapping[str, Any] = {},
     ) -> StartedAction:
         operation = ask.operation if action == ClusterAction.OPERATION else ""
-        name = asking.action_name or states.action_name(action, cluster.id, operation)
+        name = scope.action_name or states.action_name(action, cluster.id, operation)
         new = NewAction(action, name, cluster.id, cluster.id, shown(inputs), cluster.timeout)
-        return self._ask(tx, asking, nodes, ask, new, data)
+        return self._ask(tx, scope, nodes, ask, new, data)
 
     def _ask(
         self,
         tx: Connection,
-        asking: RequestScope,
+        scope: RequestScope,
         nodes: Sequence[NodeRow],
         ask: Ask,
         new: NewAction,
@@ -193,14 +193,14 @@ class OperationService:
         # Stacks are locked from the root down.
         stack = locks.changeable(self._db, tx, root)
         identity = str(uuid.uuid4())
-        asked = self._requests.place(tx, nodes, ask, identity, asking.caller.user, new.timeout)
+        asked = self._requests.place(tx, nodes, ask, identity, scope.caller.user, new.timeout)
         now = self._db.now_of(tx)
         data = {**shows, **asked.data()}
         if ask.check_capacity and asked.failures:
             action_begin.converge(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
             data = dict(shows)
         whole = replace(new, stack_id=root, id=identity, data=data)
-        return StartedAction(new.target, actions.add(tx, whole, asking.owner, now))
+        return StartedAction(new.target, actions.add(tx, whole, scope.owner, now))
 
 
 def shown(given: Any) -> Any:

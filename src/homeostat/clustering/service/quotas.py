@@ -18,15 +18,15 @@ CLUSTERS_MAX = 100
 """Clusters of one project."""
 
 
-def check_room(tx: Connection, asking: RequestScope) -> None:
+def check_room(tx: Connection, scope: RequestScope) -> None:
     """Check that a project may have one more cluster. Admins may always.
 
     Raises:
         Rejected: OverQuota.
     """
-    conditions = (schema.cluster.c.project == asking.project, living.is_living_cluster())
+    conditions = (schema.cluster.c.project == scope.project, living.is_living_cluster())
     there = tx.execute(select(func.count()).select_from(schema.cluster).where(*conditions)).scalar_one()
-    if there >= CLUSTERS_MAX and not asking.caller.is_admin:
+    if there >= CLUSTERS_MAX and not scope.caller.is_admin:
         message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
         raise Rejected("OverQuota", message)
 

@@ -37,7 +37,7 @@ class ReceiverService:
 
     def create(
         self,
-        asking: RequestScope,
+        scope: RequestScope,
         name: str,
         cluster: str,
         action: str,
@@ -48,7 +48,7 @@ class ReceiverService:
         """Store a receiver, and return its row.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Its name.
             cluster: The cluster, as the user calls it.
             action: What it begins.
@@ -61,7 +61,7 @@ class ReceiverService:
         """
         with self._db.write() as tx:
             with referring(f"The referenced cluster '{cluster}'"):
-                row = self._clusters.get(tx, asking, cluster)
+                row = self._clusters.get(tx, scope, cluster)
             there = select(func.count()).where(_receiver.c.cluster_id == row.id)
             if tx.execute(there).scalar_one() >= RECEIVERS_MAX:
                 message = f"Quota exceeded: a cluster has at most {RECEIVERS_MAX} receivers: delete some first"
@@ -70,7 +70,7 @@ class ReceiverService:
             identity = str(uuid.uuid4())
             values = {
                 "id": identity,
-                **asking.owner,
+                **scope.owner,
                 "name": name,
                 "type": "webhook",
                 "cluster_id": row.id,
@@ -84,25 +84,25 @@ class ReceiverService:
             also(tx, identity)
             return self._row(tx, identity)
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> ReceiverRow:
+    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ReceiverRow:
         """Return a receiver by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        return listing.get(tx, ReceiverRow, asking.reach, identity, living.is_living_receiver())
+        return listing.get(tx, ReceiverRow, scope.reach, identity, living.is_living_receiver())
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[ReceiverRow]:
         return listing.page(tx, ReceiverRow, wanted, living.is_living_receiver())
 
-    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> ReceiverRow:
+    def update(self, scope: RequestScope, identity: str, changes: Mapping[str, Any]) -> ReceiverRow:
         """Change a receiver, and return its row.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest where nothing would change.
         """
         with self._db.write() as tx:
-            row = self.get(tx, asking, identity)
+            row = self.get(tx, scope, identity)
             changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
@@ -117,21 +117,21 @@ class ReceiverService:
             tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
+    def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
         """Delete a receiver, and store `also` with that.
 
         Raises:
             Rejected: ResourceNotFound.
         """
         with self._db.read() as tx:
-            row = self.get(tx, asking, identity)
+            row = self.get(tx, scope, identity)
 
         def remove(tx: Connection) -> None:
             tx.execute(delete(_receiver).where(_receiver.c.id == row.id))
             also(tx, row.id)
 
         if row.type == "message":
-            self.messages.delete_stack(asking, row, remove)
+            self.messages.delete_stack(scope, row, remove)
             return
         with self._db.write() as tx:
             remove(tx)

@@ -97,14 +97,14 @@ class Clustering:
             raise invalid_spec(problem, "properties", *path)
         return checked
 
-    def profile(self, asking: RequestScope, identity: str) -> ProfileRow:
+    def profile(self, scope: RequestScope, identity: str) -> ProfileRow:
         """Return the row of a profile that a request refers to.
 
         Raises:
             Rejected: BadRequest.
         """
         with self._db.read() as tx, referring(f"The specified profile '{identity}'"):
-            return self.profiles.get(tx, asking, identity)
+            return self.profiles.get(tx, scope, identity)
 
     def profile_names(self, tx: Connection, ids: Collection[str]) -> dict[str, str]:
         """Return the names of profiles, by id."""

@@ -80,14 +80,14 @@ class Sizing:
         return replace(plan, cooled=tuple(ids))
 
     def del_nodes(
-        self, tx: Connection, cluster: ClusterRow, asking: RequestScope, names: Sequence[str], given: Mapping[str, Any]
+        self, tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], given: Mapping[str, Any]
     ) -> ClusterChange:
         """Return the plan to take nodes that are named out of a cluster: to delete them, or to keep them without one.
 
         Raises:
             Rejected: BadRequest.
         """
-        leaving = membership.members_named(tx, cluster, asking, names)
+        leaving = membership.members_named(tx, cluster, scope, names)
         rule = placement.deletion_rule(attached_policies.of_cluster(tx, cluster.id))
         destroy = rule.destroy if rule is not None else given.get("destroy_after_deletion", False)
         there = len(facts_of(tx, cluster))

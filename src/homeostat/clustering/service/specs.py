@@ -56,11 +56,11 @@ class SpecService(Generic[R]):
         """What one is called in messages."""
         return self._table.name
 
-    def create(self, asking: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any) -> R:
+    def create(self, scope: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any) -> R:
         """Store a spec, and return its row.
 
         Args:
-            asking: Who asks.
+            scope: Who asks.
             name: Its name.
             spec: As the user sends it.
             also: What is stored with it.
@@ -70,33 +70,33 @@ class SpecService(Generic[R]):
             Rejected: InvalidSpec, ESchema or ResourceNotFound; OverQuota.
             Transient: A cloud does not answer.
         """
-        checked = self.checked(asking, name, spec)
+        checked = self.checked(scope, name, spec)
         with self._db.write() as tx:
-            identity = self.add(tx, asking, name, checked, **columns)
+            identity = self.add(tx, scope, name, checked, **columns)
             also(tx, identity)
             return self._row(tx, identity)
 
-    def checked(self, asking: RequestScope, name: str, spec: Any) -> Spec:
+    def checked(self, scope: RequestScope, name: str, spec: Any) -> Spec:
         """Check a spec. Raises like `create`, but for quotas."""
-        return self._check(name, spec, asking.project)
+        return self._check(name, spec, scope.project)
 
-    def add(self, tx: Connection, asking: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
+    def add(self, tx: Connection, scope: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
         """Store a checked spec, and return its id.
 
         Raises:
             Rejected: OverQuota.
         """
-        there = select(func.count()).where(self._table.c.project == asking.project)
-        if tx.execute(there).scalar_one() >= SPECS_MAX and not asking.caller.is_admin:
+        there = select(func.count()).where(self._table.c.project == scope.project)
+        if tx.execute(there).scalar_one() >= SPECS_MAX and not scope.caller.is_admin:
             message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
             raise Rejected("OverQuota", message)
         cells = {"spec": checked.sent, **columns}
         size = json_size(cells)
-        self._check_room(tx, asking, size)
+        self._check_room(tx, scope, size)
         identity = str(uuid.uuid4())
         values = {
             "id": identity,
-            **asking.owner,
+            **scope.owner,
             "name": name,
             "type": checked.full_name,
             **cells,
@@ -105,50 +105,50 @@ class SpecService(Generic[R]):
         tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
         return identity
 
-    def _check_room(self, tx: Connection, asking: RequestScope, added: int, instead: int = 0) -> None:
+    def _check_room(self, tx: Connection, scope: RequestScope, added: int, instead: int = 0) -> None:
         """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
-        size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == asking.project)
+        size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == scope.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
-    def get(self, tx: Connection, asking: RequestScope, identity: str) -> R:
+    def get(self, tx: Connection, scope: RequestScope, identity: str) -> R:
         """Return one by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
         """
-        row: R = listing.get(tx, self._kind, asking.reach, identity)
+        row: R = listing.get(tx, self._kind, scope.reach, identity)
         return row
 
     def page(self, tx: Connection, wanted: listing.Page) -> list[R]:
         return listing.page(tx, self._kind, wanted)
 
-    def update(self, asking: RequestScope, identity: str, changes: Mapping[str, Any]) -> R:
+    def update(self, scope: RequestScope, identity: str, changes: Mapping[str, Any]) -> R:
         """Change the name, or other columns, and return the row.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest where nothing would change.
         """
         with self._db.write() as tx:
-            row = self.get(tx, asking, identity)
+            row = self.get(tx, scope, identity)
             changed = {name: value for name, value in changes.items() if getattr(row, name) != value}
             if not changed:
                 raise Rejected("BadRequest", "No property needs an update.")
             replaced = {name: getattr(row, name) for name in changed}
-            self._check_room(tx, asking, json_size(changed), json_size(replaced))
+            self._check_room(tx, scope, json_size(changed), json_size(replaced))
             chosen = update(self._table).where(self._table.c.id == row.id)
             whole = {name: changed.get(name, getattr(row, name)) for name in WEIGHED if name in self._table.c}
             tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=self._db.now_of(tx)))
             return self._row(tx, row.id)
 
-    def delete(self, asking: RequestScope, identity: str, also: InTransaction = no_op) -> None:
+    def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
         """Delete one that nothing uses, and store `also` with that.
 
         Raises:
             Rejected: ResourceNotFound, ResourceInUse.
         """
         with self._db.write() as tx:
-            row = self.get(tx, asking, identity)
+            row = self.get(tx, scope, identity)
             living.forget_gone(tx, row.project)
             used = any(tx.execute(select(exists().where(column == row.id))).scalar_one() for column in self._used_by)
             named = row.id if self._table is schema.profile else identity

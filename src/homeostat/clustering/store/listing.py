@@ -124,15 +124,15 @@ def find(tx: Connection, kind: type[E], project: str | None, identity: str, *whe
         Rejected: MultipleChoices.
     """
     table = TABLES[kind]
-    scope = [*where] if project is None else [table.c.project == project, *where]
+    conditions = [*where] if project is None else [table.c.project == project, *where]
     if _UUID.match(identity):
-        by_id = typed.rows(kind, tx.execute(select(table).where(table.c.id == identity.lower(), *scope))).first()
-        return by_id or _one(tx, kind, identity, table.c.name == identity, *scope)
-    by_name = _one(tx, kind, identity, table.c.name == identity, *scope)
+        by_id = typed.rows(kind, tx.execute(select(table).where(table.c.id == identity.lower(), *conditions))).first()
+        return by_id or _one(tx, kind, identity, table.c.name == identity, *conditions)
+    by_name = _one(tx, kind, identity, table.c.name == identity, *conditions)
     if by_name is not None or not re.fullmatch(r"[0-9a-fA-F-]{1,36}", identity):
         return by_name
     beginning = func.substr(table.c.id, 1, len(identity)) == identity.lower()
-    return _one(tx, kind, identity, beginning, *scope)
+    return _one(tx, kind, identity, beginning, *conditions)
 
 
 def get(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:

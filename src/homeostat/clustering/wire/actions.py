@@ -61,7 +61,7 @@ def list_actions(request: Request, context: Context) -> Response:
 @ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
 def show_action(context: Context, action_id: str) -> Response:
     with context.db.read() as tx:
-        row = listing.get(tx, ActionRow, context.asking.reach, action_id)
+        row = listing.get(tx, ActionRow, context.scope.reach, action_id)
         shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
     return context.json({"action": shown})
 
@@ -83,5 +83,5 @@ def update_action(request: Request, context: Context, action_id: str, body: Body
     if given["status"] != ActionStatus.CANCELLED:
         raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}.", "there is CANCELLED")
     force = flag_of(request.query_params.get("force"), "force")
-    context.clusters.actions.cancel(context.asking, action_id, force=force)
+    context.clusters.actions.cancel(context.scope, action_id, force=force)
     return Response(status_code=202)

@@ -37,7 +37,7 @@ LIST = ListRules(
 def list_cluster_policies(request: Request, context: Context, cluster_id: str) -> Response:
     wanted = read_query(context, request, LIST)
     with context.db.read() as tx:
-        cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
+        cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
         rows = bindings.of_cluster(tx, cluster.id)
         made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
     rows = [row for row in rows if all(getattr(row, name) in values for name, values in wanted.only.items())]
@@ -54,8 +54,8 @@ def list_cluster_policies(request: Request, context: Context, cluster_id: str) -
 )
 def show_cluster_policy(context: Context, cluster_id: str, policy_id: str) -> Response:
     with context.db.read() as tx:
-        cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
-        policy = context.clusters.policies.get(tx, context.asking, policy_id)
+        cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
+        policy = context.clusters.policies.get(tx, context.scope, policy_id)
         row = next((each for each in bindings.of_cluster(tx, cluster.id) if each.policy_id == policy.id), None)
         made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
     if row is None:

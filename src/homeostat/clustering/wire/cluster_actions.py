@@ -65,57 +65,55 @@ def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any
     ignored = ["destroy_after_deletion"] if context.version < (1, 4) else []
     given = bodies.read({"nodes": [], **data}, DEL_NODES, ignored)
     sizing = context.clusters.sizing
-    return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.asking, given["nodes"], given))
+    return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.scope, given["nodes"], given))
 
 
 def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read({"nodes": [], **data}, ADD_NODES)
-    return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.asking, given["nodes"]))
+    return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.scope, given["nodes"]))
 
 
 def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 3))
     given = bodies.read({"nodes": {}, **data}, REPLACE_NODES)
-    return _changed(
-        context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.asking, given["nodes"])
-    )
+    return _changed(context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.scope, given["nodes"]))
 
 
 def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    return context.clusters.clusters.check(context.asking, identity, data)
+    return context.clusters.clusters.check(context.scope, identity, data)
 
 
 def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    return context.clusters.operations.recover_cluster(context.asking, identity, data, statuses_of)
+    return context.clusters.operations.recover_cluster(context.scope, identity, data, statuses_of)
 
 
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, POLICY)
     enabled, check = given.get("enabled", True), context.check_types
-    return context.clusters.bindings.attach(context.asking, identity, given["policy_id"], check, enabled=enabled)
+    return context.clusters.bindings.attach(context.scope, identity, given["policy_id"], check, enabled=enabled)
 
 
 def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, DETACHED)
-    return context.clusters.bindings.detach(context.asking, identity, given["policy_id"], context.check_types)
+    return context.clusters.bindings.detach(context.scope, identity, given["policy_id"], context.check_types)
 
 
 def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     given = bodies.read(data, POLICY)
     enabled, check = given.get("enabled"), context.check_types
-    return context.clusters.bindings.switch(context.asking, identity, given["policy_id"], check, enabled=enabled)
+    return context.clusters.bindings.switch(context.scope, identity, given["policy_id"], check, enabled=enabled)
 
 
 def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 9))
     given = bodies.read({"lifecycle_action_token": None, **data}, COMPLETED)
-    return context.clusters.hook_waits.complete(context.asking, identity, given["lifecycle_action_token"])
+    return context.clusters.hook_waits.complete(context.scope, identity, given["lifecycle_action_token"])
 
 
 def _changed(
     context: ClusteringContext, identity: str, planner: Callable[[Connection, ClusterRow], ClusterChange]
 ) -> StartedAction:
-    return context.clusters.clusters.change(context.asking, identity, planner, context.check_types)
+    return context.clusters.clusters.change(context.scope, identity, planner, context.check_types)
 
 
 ACTIONS: Mapping[str, Begin] = {

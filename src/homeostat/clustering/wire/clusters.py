@@ -86,11 +86,11 @@ def list_clusters(request: Request, context: Context) -> Response:
 )
 def create_cluster(context: Context, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "cluster"), NEW)
-    profile = context.clusters.profile(context.asking, given["profile_id"])
+    profile = context.clusters.profile(context.scope, given["profile_id"])
     size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
     wanted = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
     begun = context.clusters.clusters.create(
-        context.asking,
+        context.scope,
         given["name"],
         profile,
         wanted,
@@ -104,7 +104,7 @@ def create_cluster(context: Context, body: Body) -> Response:
 
 def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     with context.db.read() as tx:
-        (found,) = shown(context, tx, [context.clusters.clusters.get(tx, context.asking, identity)])
+        (found,) = shown(context, tx, [context.clusters.clusters.get(tx, context.scope, identity)])
     return found
 
 
@@ -128,9 +128,9 @@ def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     before = _one(context, cluster_id)
     if before["status"] == "ERROR":
         raise Rejected("FeatureNotSupported", "Updating a cluster in error state is not supported.")
-    profile = service.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
+    profile = service.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
     begun = service.clusters.change(
-        context.asking,
+        context.scope,
         before["id"],
         lambda tx, row: service.sizing.batches(tx, row, service.clusters.update(tx, row, given, profile)),
         context.check_types,
@@ -147,5 +147,5 @@ def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
 )
 def delete_cluster(context: Context, cluster_id: str, force: Force) -> Response:
     """Delete a cluster. `force`, in the query or in the body, does so whatever goes on in it."""
-    begun = context.clusters.clusters.delete(context.asking, cluster_id, force=force)
+    begun = context.clusters.clusters.delete(context.scope, cluster_id, force=force)
     return context.json(None, 202, begun.action)

@@ -60,7 +60,7 @@ class ClusteringContext:
         return self.service.clustering
 
     @property
-    def asking(self) -> RequestScope:
+    def scope(self) -> RequestScope:
         return RequestScope(self.caller, self.project, self.action_name)
 
     @property

@@ -73,7 +73,7 @@ def _query(page: Page) -> EventQuery:
 def show_event(context: Context, event: str) -> Response:
     seq = _seq(event)
     with context.db.read() as tx:
-        rows = events.listed(tx, EventQuery(context.asking.reach, seq=seq)) if seq is not None else []
+        rows = events.listed(tx, EventQuery(context.scope.reach, seq=seq)) if seq is not None else []
     if not rows or _shown(rows[0])["id"] != event.lower():
         raise Rejected("ResourceNotFound", f"The event '{event}' could not be found.")
     return context.json({"event": _shown(rows[0])})

@@ -24,7 +24,7 @@ GIVEN = {"metadata": Field(bodies.mapping, required=True)}
 @ROUTER.get(PATH, dependencies=[may("clusters:get")], summary="Show the metadata of a cluster", responses=ONE)
 def show_metadata(context: Context, cluster_id: str) -> Response:
     with context.db.read() as tx:
-        cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
+        cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
     return context.json({"metadata": cluster.metadata})
 
 
@@ -56,7 +56,7 @@ def replace_metadata(context: Context, cluster_id: str, body: Body) -> Response:
 @ROUTER.get(f"{PATH}/{{key}}", dependencies=[may("clusters:get")], summary="Show a key of the metadata", responses=ONE)
 def show_metadata_key(context: Context, cluster_id: str, key: str) -> Response:
     with context.db.read() as tx:
-        cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
+        cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
     return context.json({"meta": {key: _present(cluster.metadata, key)[key]}})
 
 
@@ -99,4 +99,4 @@ def _changed(context: ClusteringContext, cluster_id: str, change: Callable[[Meta
     def checked(before: Metadata) -> Metadata:
         return bodies.metadata(change(before), "metadata")
 
-    return context.json({"metadata": context.clusters.clusters.set_metadata(context.asking, cluster_id, checked)})
+    return context.json({"metadata": context.clusters.clusters.set_metadata(context.scope, cluster_id, checked)})

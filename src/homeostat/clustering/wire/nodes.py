@@ -89,7 +89,7 @@ def list_nodes(request: Request, context: Context) -> Response:
     statuses, names = only.pop("status", None), only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names:
-            cluster = listing.find(tx, ClusterRow, context.asking.reach, names[0], living.is_living_cluster())
+            cluster = listing.find(tx, ClusterRow, context.scope.reach, names[0], living.is_living_cluster())
             if cluster is None:
                 raise Rejected("BadRequest", f"Cannot find the given cluster: {names[0]}.")
             only["cluster_id"] = [cluster.id]
@@ -107,7 +107,7 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
     """Show a node; with `show_details=true` also what was last seen of its server or stack."""
     details = flag_of(request.query_params.get("show_details"), "show_details")
     with context.db.read() as tx:
-        row = context.clusters.nodes.get(tx, context.asking, node_id)
+        row = context.clusters.nodes.get(tx, context.scope, node_id)
         (found,) = shown(context, tx, [row])
         if details:
             found["details"] = node_views.details(tx, [row]).get(row.id, {})
@@ -125,18 +125,18 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
 def create_node(context: Context, body: Body) -> Response:
     """Make a node, in a cluster or without one. In a cluster its name follows from its index."""
     given = bodies.read(bodies.unwrapped(body, "node"), NEW)
-    profile = context.clusters.profile(context.asking, given["profile_id"])
+    profile = context.clusters.profile(context.scope, given["profile_id"])
     cluster = None
     if given.get("cluster_id"):
         with context.db.read() as tx, referring(f"The specified cluster '{given['cluster_id']}'"):
-            cluster = context.clusters.clusters.get(tx, context.asking, given["cluster_id"])
-    begun = context.clusters.nodes.create(context.asking, given["name"], profile, cluster, given, context.check_types)
+            cluster = context.clusters.clusters.get(tx, context.scope, given["cluster_id"])
+    begun = context.clusters.nodes.create(context.scope, given["name"], profile, cluster, given, context.check_types)
     return context.json({"node": _one(context, begun.target)}, 202, begun.action)
 
 
 def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     with context.db.read() as tx:
-        (found,) = shown(context, tx, [context.clusters.nodes.get(tx, context.asking, identity)])
+        (found,) = shown(context, tx, [context.clusters.nodes.get(tx, context.scope, identity)])
     return found
 
 
@@ -153,10 +153,10 @@ def adopt_node(context: Context, body: Body) -> Response:
     Of the server only its name and its metadata change.
     """
     given = bodies.read(body, ADOPTED)
-    profile = context.clusters.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
+    profile = context.clusters.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
     if profile is not None and (profile.type != given["type"] or given.get("overrides")):
         raise Rejected("BadRequest", f"A profile_id goes without overrides, and is of the type {given['type']}.")
-    identity = context.clusters.adopter.adopt(context.asking, given, context.check_types, profile)
+    identity = context.clusters.adopter.adopt(context.scope, given, context.check_types, profile)
     return context.json({"node": _one(context, identity)})
 
 
@@ -170,7 +170,7 @@ def adopt_node(context: Context, body: Body) -> Response:
 def preview_node(context: Context, body: Body) -> Response:
     """Show the profile that the node would have; nothing is stored, and the server is only looked at."""
     given = bodies.read(body, PREVIEWED)
-    return context.json({"node_profile": {"node_preview": context.clusters.adopter.preview(context.asking, given)}})
+    return context.json({"node_profile": {"node_preview": context.clusters.adopter.preview(context.scope, given)}})
 
 
 @ROUTER.patch(
@@ -185,8 +185,8 @@ def update_node(context: Context, node_id: str, body: Body) -> Response:
     ignored = ["tainted"] if context.version < WITH_TAINT else []
     given = bodies.read(bodies.unwrapped(body, "node", changing=True), CHANGED, ignored)
     before = _one(context, node_id)
-    profile = context.clusters.profile(context.asking, given["profile_id"]) if "profile_id" in given else None
-    begun = context.clusters.nodes.update(context.asking, before["id"], given, profile, context.check_types)
+    profile = context.clusters.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
+    begun = context.clusters.nodes.update(context.scope, before["id"], given, profile, context.check_types)
     return context.json({"node": before}, 202, begun.action)
 
 
@@ -199,7 +199,7 @@ def update_node(context: Context, node_id: str, body: Body) -> Response:
 )
 def delete_node(context: Context, node_id: str, force: Force) -> Response:
     """Delete a node. `force` does so whatever goes on with it."""
-    begun = context.clusters.nodes.delete(context.asking, node_id, force=force, check_types=context.check_types)
+    begun = context.clusters.nodes.delete(context.scope, node_id, force=force, check_types=context.check_types)
     return context.json(None, 202, begun.action)
 
 
@@ -213,7 +213,7 @@ def collect_attributes(context: Context, cluster_id: str, path: str) -> Response
     """Collect what a JSON path leads to in each node, such as `$.details.addresses`; nodes without it are left out."""
     wanted = attribute_path(path)
     with context.db.read() as tx:
-        cluster = context.clusters.clusters.get(tx, context.asking, cluster_id)
+        cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
         return context.json({"cluster_attributes": Items(_collected(context, tx, cluster.id, wanted))})
 
 

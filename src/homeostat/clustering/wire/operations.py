@@ -20,11 +20,11 @@ NodeBegin = Callable[[ClusteringContext, str, Mapping[str, Any]], StartedAction]
 
 
 def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    return context.clusters.operations.check_node(context.asking, identity, data)
+    return context.clusters.operations.check_node(context.scope, identity, data)
 
 
 def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    return context.clusters.operations.recover_node(context.asking, identity, data)
+    return context.clusters.operations.recover_node(context.scope, identity, data)
 
 
 NODE_ACTIONS: Mapping[str, NodeBegin] = {"check": _check, "recover": _recover}
@@ -82,7 +82,7 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
 def operate_node(context: Context, node_id: str, body: Body) -> Response:
     """Begin the operation that the only key of the body names, as in `{"reboot": {"type": "HARD"}}`."""
     name, parameters = single(body, "operation", ".")
-    begun = context.clusters.operations.operate_node(context.asking, node_id, name, parameters)
+    begun = context.clusters.operations.operate_node(context.scope, node_id, name, parameters)
     return context.json({"action": begun.action}, 202, begun.action)
 
 
@@ -102,5 +102,5 @@ def operate_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     name, data = single(body, "operation")
     if data is not None and not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
-    begun = context.clusters.operations.operate_cluster(context.asking, cluster_id, name, data or {}, statuses_of)
+    begun = context.clusters.operations.operate_cluster(context.scope, cluster_id, name, data or {}, statuses_of)
     return context.json({"action": begun.action}, 202, begun.action)

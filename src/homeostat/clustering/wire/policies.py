@@ -49,7 +49,7 @@ def list_policies(request: Request, context: Context) -> Response:
 def create_policy(context: Context, body: Body) -> Response:
     """Make a policy. The answer has `warnings` where something was understood that should be written differently."""
     given = bodies.read(bodies.unwrapped(body, "policy"), NEW)
-    row = context.clusters.policies.create(context.asking, given["name"], given["spec"])
+    row = context.clusters.policies.create(context.scope, given["name"], given["spec"])
     return context.json({"policy": {**views.policy(row), **views.warnings(stored_policy(row.spec))}}, 201)
 
 
@@ -63,14 +63,14 @@ def create_policy(context: Context, body: Body) -> Response:
 def validate_policy(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "policy"), VALIDATED)
     checked = context.clusters.check_policy("validated_policy", given["spec"], context.project)
-    shown = views.validated(checked, "validated_policy", context.asking.owner, data={})
+    shown = views.validated(checked, "validated_policy", context.scope.owner, data={})
     return context.json({"policy": {**shown, **views.warnings(checked)}})
 
 
 @ROUTER.get("/policies/{policy_id}", dependencies=[may("policies:get")], summary="Show a policy", responses=ONE)
 def show_policy(context: Context, policy_id: str) -> Response:
     with context.db.read() as tx:
-        row = context.clusters.policies.get(tx, context.asking, policy_id)
+        row = context.clusters.policies.get(tx, context.scope, policy_id)
     return context.json({"policy": views.policy(row)})
 
 
@@ -83,7 +83,7 @@ def show_policy(context: Context, policy_id: str) -> Response:
 )
 def update_policy(context: Context, policy_id: str, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "policy", changing=True), CHANGED)
-    row = context.clusters.policies.update(context.asking, policy_id, given)
+    row = context.clusters.policies.update(context.scope, policy_id, given)
     return context.json({"policy": views.policy(row)})
 
 
@@ -95,5 +95,5 @@ def update_policy(context: Context, policy_id: str, body: Body) -> Response:
     responses=answers(None, code=204),
 )
 def delete_policy(context: Context, policy_id: str) -> Response:
-    context.clusters.policies.delete(context.asking, policy_id)
+    context.clusters.policies.delete(context.scope, policy_id)
     return nothing()

@@ -49,7 +49,7 @@ def list_profiles(request: Request, context: Context) -> Response:
 def create_profile(context: Context, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile"), NEW)
     metadata = given.get("metadata", {})
-    row = context.clusters.profiles.create(context.asking, given["name"], given["spec"], metadata=metadata)
+    row = context.clusters.profiles.create(context.scope, given["name"], given["spec"], metadata=metadata)
     return context.json({"profile": views.profile(row)}, 201)
 
 
@@ -63,13 +63,13 @@ def create_profile(context: Context, body: Body) -> Response:
 def validate_profile(context: Context, body: HarmlessBody) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile"), VALIDATED)
     checked = context.clusters.check_profile("", given["spec"], context.project)
-    return context.json({"profile": views.validated(checked, "validated_profile", context.asking.owner, metadata={})})
+    return context.json({"profile": views.validated(checked, "validated_profile", context.scope.owner, metadata={})})
 
 
 @ROUTER.get("/profiles/{profile_id}", dependencies=[may("profiles:get")], summary="Show a profile", responses=ONE)
 def show_profile(context: Context, profile_id: str) -> Response:
     with context.db.read() as tx:
-        row = context.clusters.profiles.get(tx, context.asking, profile_id)
+        row = context.clusters.profiles.get(tx, context.scope, profile_id)
     return context.json({"profile": views.profile(row)})
 
 
@@ -82,7 +82,7 @@ def show_profile(context: Context, profile_id: str) -> Response:
 )
 def update_profile(context: Context, profile_id: str, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "profile", changing=True), CHANGED)
-    row = context.clusters.profiles.update(context.asking, profile_id, given)
+    row = context.clusters.profiles.update(context.scope, profile_id, given)
     return context.json({"profile": views.profile(row)})
 
 
@@ -94,5 +94,5 @@ def update_profile(context: Context, profile_id: str, body: Body) -> Response:
     responses=answers(None, code=204),
 )
 def delete_profile(context: Context, profile_id: str) -> Response:
-    context.clusters.profiles.delete(context.asking, profile_id)
+    context.clusters.profiles.delete(context.scope, profile_id)
     return nothing()

@@ -113,7 +113,7 @@ def create_receiver(context: Context, body: Body) -> Response:
     if given["type"] == "message":
         columns = {name: given.get(name, {}) for name in ("actor", "params")}
         messages = context.clusters.receivers.messages
-        row = messages.create(context.asking, given["name"], columns, context.base, context.check_types)
+        row = messages.create(context.scope, given["name"], columns, context.base, context.check_types)
         return context.json({"receiver": _shown(context, row)}, 201)
     for name, what in (("cluster_id", "Cluster identity"), ("action", "Action name")):
         if name not in given:
@@ -121,7 +121,7 @@ def create_receiver(context: Context, body: Body) -> Response:
     if given["action"] == ClusterAction.CREATE:
         raise wrong(f"Action name cannot be any of ['{ClusterAction.CREATE}'].")
     row = context.clusters.receivers.create(
-        context.asking,
+        context.scope,
         given["name"],
         given["cluster_id"],
         given["action"],
@@ -144,10 +144,10 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
     A message that cannot be carried out is noted in the log, and is done.
     """
     with context.db.read() as tx:
-        row = context.clusters.receivers.get(tx, context.asking, receiver_id)
+        row = context.clusters.receivers.get(tx, context.scope, receiver_id)
     if row.type != "message":
         raise wrong("Notifying non-message receiver is not allowed.")
-    is_owner = context.asking.owner["user"] == row.user
+    is_owner = context.scope.owner["user"] == row.user
     if not (is_owner or context.caller.is_admin or context.caller.is_anybody):
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
     asked = asked_in(body)
@@ -167,7 +167,7 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
 @ROUTER.get("/receivers/{receiver_id}", dependencies=[may("receivers:get")], summary="Show a receiver", responses=ONE)
 def show_receiver(context: Context, receiver_id: str) -> Response:
     with context.db.read() as tx:
-        row = context.clusters.receivers.get(tx, context.asking, receiver_id)
+        row = context.clusters.receivers.get(tx, context.scope, receiver_id)
     return context.json({"receiver": _shown(context, row)})
 
 
@@ -180,7 +180,7 @@ def show_receiver(context: Context, receiver_id: str) -> Response:
 )
 def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
     given = bodies.read(bodies.unwrapped(body, "receiver", changing=True), CHANGED)
-    row = context.clusters.receivers.update(context.asking, receiver_id, given)
+    row = context.clusters.receivers.update(context.scope, receiver_id, given)
     return context.json({"receiver": _shown(context, row)})
 
 
@@ -192,7 +192,7 @@ def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
     responses=answers(None, code=204),
 )
 def delete_receiver(context: Context, receiver_id: str) -> Response:
-    context.clusters.receivers.delete(context.asking, receiver_id)
+    context.clusters.receivers.delete(context.scope, receiver_id)
     return nothing()
 
 

@@ -20,11 +20,11 @@ from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired, encode
 from homeostat.transfer import adoption
 
-Also = Callable[[Connection], None]
+AfterStore = Callable[[Connection], None]
 """Stores something in the transaction that stores a revision. What it raises undoes both."""
 
 
-def nothing_more(tx: Connection) -> None:
+def nothing_after(tx: Connection) -> None:
     """Store nothing besides the revision."""
 
 
@@ -44,7 +44,7 @@ class RevisionStore:
         *,
         timeout_s: float,
         stacks_max: int | None,
-        also: Also = nothing_more,
+        also: AfterStore = nothing_after,
     ) -> None:
         """Store a new stack with its first revision.
 
@@ -85,8 +85,8 @@ class RevisionStore:
         timeout_s: float,
         look_first: bool,
         policies: Mapping[str, str] | None,
-        also: Also = nothing_more,
-        first: Also = nothing_more,
+        also: AfterStore = nothing_after,
+        first: AfterStore = nothing_after,
     ) -> int | None:
         """Store a new revision of a stack.
 

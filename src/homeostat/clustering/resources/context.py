@@ -15,7 +15,7 @@ from homeostat.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class ThingContext:
+class ResourceContext:
     """What the things of templates are made and changed with.
 
     Attributes:
@@ -34,7 +34,7 @@ class ThingContext:
     depth_max: int
     timeout_s: float
 
-    def asking(self, by: Requester) -> RequestScope:
+    def scope(self, by: Requester) -> RequestScope:
         """Return who asks: the owner of the stack, with the rights that each user of the project has."""
         caller = Caller(user=by.user, project=by.project, user_id=by.user_id or None)
         return RequestScope(caller, by.project)
@@ -43,11 +43,11 @@ class ThingContext:
         """Return who looks at the things of a project."""
         return RequestScope(Caller(project=project), project)
 
-    def check_types(self, asking: RequestScope) -> CheckTypes | None:
+    def check_types(self, scope: RequestScope) -> CheckTypes | None:
         """Return what refuses types that not every user of the project may use: roles are known of requests alone."""
         if self.policy is None:
             return None
-        return partial(self.policy.check_types, caller=asking.caller, project=asking.project)
+        return partial(self.policy.check_types, caller=scope.caller, project=scope.project)
 
     def check_depth(self, by: Requester) -> None:
         """Check that one more stack may be nested in the stack of a resource.
