@@ -23,9 +23,9 @@ def health(arguments: Namespace) -> int:
         if arguments.act == APPROVE:
             return _approve(client, stack, arguments)
         found, hosts = client.health(stack), client.declared_hosts(stack)
-        ill = [each for each in found if each["finding"] != Finding.HEALTHY]
-        waits = {_place(each): _waits(client, each) for each in ill[: arguments.limit]}
-    counts = (len(found) - len(ill), len(found))
+        unhealthy = [each for each in found if each["finding"] != Finding.HEALTHY]
+        waits = {_place(each): _waits(client, each) for each in unhealthy[: arguments.limit]}
+    counts = (len(found) - len(unhealthy), len(found))
     if arguments.resource is not None:
         found = [each for each in found if arguments.resource in (each["resource_name"], _place(each))]
         if not found:
@@ -40,14 +40,14 @@ def health(arguments: Namespace) -> int:
 
 
 def _approve(client: Client, stack: Wire, arguments: Namespace) -> int:
-    ill = client.health(stack, Finding.UNHEALTHY.value)
-    chosen = [each for each in ill if arguments.resource in (each["resource_name"], _place(each))]
+    unhealthy = client.health(stack, Finding.UNHEALTHY.value)
+    chosen = [each for each in unhealthy if arguments.resource in (each["resource_name"], _place(each))]
     if arguments.all:
-        chosen = ill
+        chosen = unhealthy
     elif arguments.resource is None:
-        raise Usage(f"name the RESOURCE whose recovery you approve, or --all; unhealthy are: {_named(ill)}")
+        raise Usage(f"name the RESOURCE whose recovery you approve, or --all; unhealthy are: {_named(unhealthy)}")
     if not chosen:
-        raise Problem(f"nothing to approve in {stack['stack_name']}; unhealthy are: {_named(ill)}")
+        raise Problem(f"nothing to approve in {stack['stack_name']}; unhealthy are: {_named(unhealthy)}")
     for each in chosen:
         client.approve_recovery({"stack_name": each["stack_name"], "id": each["stack_id"]}, each["resource_name"])
         if not arguments.json:
@@ -80,10 +80,10 @@ def _print(
     if not found:
         out.print(Text(f"no health policy holds for anything in {stack['stack_name']}"))
         return
-    ill = [each for each in found if each["finding"] != Finding.HEALTHY]
+    unhealthy = [each for each in found if each["finding"] != Finding.HEALTHY]
     verb = "is" if counts[0] == 1 else "are"
     out.print(Text(f"{stack['stack_name']}: {counts[0]} of {counts[1]} members {verb} healthy"))
-    shown = found if arguments.all or arguments.resource is not None else ill
+    shown = found if arguments.all or arguments.resource is not None else unhealthy
     if not shown:
         return
     table = Table("member", "finding", "status", "why", box=None, pad_edge=False)

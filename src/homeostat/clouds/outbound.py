@@ -313,7 +313,7 @@ class Outbound:
                 if not isinstance(found, str):
                     return Answered(*found)
                 at = str(httpx.URL(at).join(found))
-            return Answered(0, f"it redirects more than {REDIRECTS_MAX} times", Kind.ILL)
+            return Answered(0, f"it redirects more than {REDIRECTS_MAX} times", Kind.UNHEALTHY)
         except (*FAILURES, Rejected) as error:
             took_s, waited_s = self._monotonic() - began, self._time.waited_s
             kind = kind_of(error, timeout_s, took_s, waited_s)
@@ -441,7 +441,7 @@ def _target(answer: httpcore.Response) -> str | None:
         return None
     target = _headers(answer).get(b"location")
     if not target:
-        raise Refused("it redirects to nowhere", Kind.ILL)
+        raise Refused("it redirects to nowhere", Kind.UNHEALTHY)
     return target
 
 

@@ -337,8 +337,8 @@ def _urgency(thing: WatchedThing, look: Observation) -> Priority:
     """
     if thing.busy:
         return Priority.USER
-    ill = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
-    return Priority.HEAL if ill else Priority.DRIFT
+    unhealthy = not look.present or look.properties.get("status") != (thing.seen or {}).get("status")
+    return Priority.HEAL if unhealthy else Priority.DRIFT
 
 
 def _blind(unseen: Iterable[Unseen]) -> dict[Shard, str]:

@@ -31,8 +31,8 @@ class Kind(Word):
     nobody. The others say something about this service, or about the way, and nothing about the node.
     """
 
-    WELL = auto()
-    ILL = auto()
+    HEALTHY = "well"
+    UNHEALTHY = "ill"
     """It says so itself: a status, an error code, a text that is not the healthy one."""
     GONE = auto()
     """Who keeps it has answered that it does not exist."""

@@ -105,8 +105,8 @@ class NodeHealth:
     @property
     def is_host_down(self) -> bool:
         """Whether it was found unhealthy since its host is down, and for nothing else."""
-        ill = [each for each in self.detected if each.finding is Finding.UNHEALTHY]
-        return bool(ill) and all(each.beat for each in ill)
+        unhealthy = [each for each in self.detected if each.finding is Finding.UNHEALTHY]
+        return bool(unhealthy) and all(each.beat for each in unhealthy)
 
     @property
     def is_doubted(self) -> bool:

@@ -167,18 +167,18 @@ REQUESTED = frozenset(Action(name) for name, each in STACK_ACTIONS.items() if ea
 CANCELLABLE = _those(cancellable=True)
 """Actions that a user can cancel; a deletion, for one, goes on."""
 
-ILL: State = (Action.CHECK, Status.FAILED)
-WELL: State = (Action.CHECK, Status.COMPLETE)
+CHECK_FAILED: State = (Action.CHECK, Status.FAILED)
+CHECK_COMPLETE: State = (Action.CHECK, Status.COMPLETE)
 AT_REST: Mapping[State, frozenset[State]] = {
     **{
-        (action, Status.COMPLETE): frozenset({ILL})
+        (action, Status.COMPLETE): frozenset({CHECK_FAILED})
         for action in _EXISTING
         if action not in STACK_ACTIONS or not STACK_ACTIONS[action].mark
     },
-    **{(action, Status.FAILED): frozenset({WELL}) for action in (Action.CHECK, Action.UPDATE, Action.RESUME)},
+    **{(action, Status.FAILED): frozenset({CHECK_COMPLETE}) for action in (Action.CHECK, Action.UPDATE, Action.RESUME)},
     (Action.DELETE, Status.FAILED): frozenset({GONE}),
     (Action.UNLOCK, Status.COMPLETE): frozenset(
-        {ILL, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
+        {CHECK_FAILED, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
     ),
 }
 """State of a stack at rest -> states that it may change to without a request.

@@ -21,23 +21,23 @@ from homeostat.planner.policies import detection, verdicts
 from homeostat.planner.policies.detection import Member
 
 WELL, ILL, UNKNOWN = Finding.HEALTHY, Finding.UNHEALTHY, Finding.UNKNOWN
-KEPT = {Kind.WELL: WELL, Kind.ILL: ILL, Kind.GONE: ILL}
+KEPT = {Kind.HEALTHY: WELL, Kind.UNHEALTHY: ILL, Kind.GONE: ILL}
 EXPECTED: Mapping[Detector, Mapping[Kind, Finding]] = {
     Detector.EVENTS: KEPT,
     Detector.STATUS: KEPT,
     Detector.HYPERVISOR: KEPT,
-    Detector.BALANCER: {Kind.WELL: WELL, Kind.ILL: ILL},
+    Detector.BALANCER: {Kind.HEALTHY: WELL, Kind.UNHEALTHY: ILL},
     Detector.URL: {
-        Kind.WELL: WELL,
-        Kind.ILL: ILL,
+        Kind.HEALTHY: WELL,
+        Kind.UNHEALTHY: ILL,
         Kind.REFUSED: ILL,
         Kind.BROKEN_OFF: ILL,
         Kind.INVALID_CERTIFICATE: ILL,
         Kind.SILENT: ILL,
     },
-    Detector.PLACE: {Kind.WELL: WELL, Kind.ILL: ILL},
-    Detector.REPORTER: {Kind.ILL: ILL},
-    Detector.CREATION: {Kind.ILL: ILL},
+    Detector.PLACE: {Kind.HEALTHY: WELL, Kind.UNHEALTHY: ILL},
+    Detector.REPORTER: {Kind.UNHEALTHY: ILL},
+    Detector.CREATION: {Kind.UNHEALTHY: ILL},
 }
 
 
@@ -49,7 +49,7 @@ def test_every_answer_of_every_detector(detector: Detector, kind: Kind) -> None:
 def test_no_node_is_ill_for_what_this_service_is_not_able_to_do() -> None:
     assert {verdicts.verdict(*each) for each in itertools.product(Detector, OWN_INABILITIES)} == {UNKNOWN}
     assert {each.value for each in DetectionType} <= {each.value for each in Detector}
-    assert verdicts.verdict("OF_A_LATER_VERSION", Kind.ILL) is UNKNOWN
+    assert verdicts.verdict("OF_A_LATER_VERSION", Kind.UNHEALTHY) is UNKNOWN
 
 
 # -- the system --------------------------------------------------------------------------------------------------------
@@ -99,7 +99,10 @@ def other_errors() -> Iterator[tuple[Exception, Finding]]:
     yield from ((tls_error("WRONG_VERSION_NUMBER"), ILL), (ssl.SSLEOFError(8, "eof"), ILL))
     yield from ((socket.gaierror(each, "x"), UNKNOWN) for each in (socket.EAI_AGAIN, socket.EAI_NONAME))
     yield from ((Refused("not public"), UNKNOWN), (Refused("no name", Kind.UNRESOLVED), UNKNOWN))
-    yield from ((Refused("redirects to nowhere", Kind.ILL), ILL), (Rejected("DownloadLimitExceeded", "x"), UNKNOWN))
+    yield from (
+        (Refused("redirects to nowhere", Kind.UNHEALTHY), ILL),
+        (Rejected("DownloadLimitExceeded", "x"), UNKNOWN),
+    )
     yield from ((httpcore.RemoteProtocolError("garbage"), ILL), (httpcore.LocalProtocolError("ours"), UNKNOWN))
     yield from ((httpcore.UnsupportedProtocol("x"), UNKNOWN), (ValueError("nobody thought of it"), UNKNOWN))
 

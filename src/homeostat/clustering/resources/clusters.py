@@ -91,8 +91,8 @@ class Clusters:
         failed = of is not None and of.stack.status == Status.FAILED
         status = ClusterStatus.ERROR if failed else shown["status"]
         reason = of.stack.reason if failed and of is not None else shown["status_reason"]
-        ill = status != ClusterStatus.WARNING
-        return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if ill else {})}
+        unhealthy = status != ClusterStatus.WARNING
+        return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if unhealthy else {})}
 
     # -- making ------------------------------------------------------------------------------------------------------
 
@@ -248,8 +248,8 @@ class Clusters:
         with self._context.db.read() as tx:
             row = self._service.get(tx, scope, id)
             busy = actions.going_on_in(tx, row.id)
-            ill = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
-        if not ill:
+            unhealthy = not busy and self.look(tx, row.project, [row])[row.id].get("failures")
+        if not unhealthy:
             return
         name = states.action_name(ClusterAction.RECOVER, row.id)
         with self._context.db.write() as tx:

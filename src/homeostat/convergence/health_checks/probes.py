@@ -62,7 +62,7 @@ def judged(detection: Detection, answer: Answer) -> Look:
     kind, evidence = _heard(detection, answer)
     excused = kind in verdicts.UNCONNECTED and not detection.no_answer_is_unhealthy
     if excused:
-        return verdicts.look(DetectionType.URL, Kind.WELL, f"{evidence}, which is no fault by its policy")
+        return verdicts.look(DetectionType.URL, Kind.HEALTHY, f"{evidence}, which is no fault by its policy")
     return verdicts.look(DetectionType.URL, kind, evidence)
 
 
@@ -75,12 +75,12 @@ def _heard(detection: Detection, answer: Answer) -> tuple[Kind, str]:
     if answer.status in NOT_PERMITTED:
         return Kind.NOT_PERMITTED, f"{evidence}: this service may not ask it, which says nothing about its health"
     if answer.status >= 400:
-        return Kind.ILL, evidence
+        return Kind.UNHEALTHY, evidence
     try:
         fits = patterns.compiled(detection.response).search(answer.text, timeout=patterns.MATCH_S)
     except TimeoutError:
         return Kind.OWN_TIME, "poll_url_healthy_response takes too long to be searched for in its answer"
-    return (Kind.WELL, evidence) if fits else (Kind.ILL, f"{evidence} without what a healthy one says")
+    return (Kind.HEALTHY, evidence) if fits else (Kind.UNHEALTHY, f"{evidence} without what a healthy one says")
 
 
 def says_nothing(evidence: str) -> bool:

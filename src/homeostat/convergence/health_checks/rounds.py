@@ -173,7 +173,9 @@ class HealthRounds:
                 elif each.type is DetectionType.BALANCER:
                     current.looks[key][number] = _made(row) or _balanced(current, row)
                 elif not row.handle and row.status == Status.FAILED:  # else its URL is asked, see `_ask`
-                    current.looks[key][number] = verdicts.look(Detector.CREATION, Kind.ILL, row.reason, certain=True)
+                    current.looks[key][number] = verdicts.look(
+                        Detector.CREATION, Kind.UNHEALTHY, row.reason, certain=True
+                    )
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -334,7 +336,9 @@ def _balanced(current: Round, row: WatchedMember) -> Look:
         return detection.by_balancer(None)
     # The place of a predecessor says nothing of this one, which gets its own once it is well.
     if place.created_at < row.created_at:
-        return verdicts.look(DetectionType.BALANCER, Kind.WELL, "it is on its way into the pool of its load balancer")
+        return verdicts.look(
+            DetectionType.BALANCER, Kind.HEALTHY, "it is on its way into the pool of its load balancer"
+        )
     return detection.by_balancer(_seen(place, current.unseen.get(place.key, "")))
 
 
@@ -381,5 +385,5 @@ def _made(row: WatchedMember) -> Look | None:
     if row.handle:
         return None
     if row.status == Status.FAILED:
-        return verdicts.look(Detector.CREATION, Kind.ILL, row.reason)
+        return verdicts.look(Detector.CREATION, Kind.UNHEALTHY, row.reason)
     return verdicts.look(Detector.CREATION, Kind.BUSY, "it is being made")

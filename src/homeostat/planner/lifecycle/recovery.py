@@ -82,8 +82,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         # What was found before the last act on it may have been mended by that.
         old = max(node.since, health.looked_at) < row.updated_at
         # Several looks in a row have to be well until it is healthy; the newest one was.
-        ill = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
-        mends = bool(ill) and all(each.successes > 0 for each in ill)
+        failing = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
+        mends = bool(failing) and all(each.successes > 0 for each in failing)
         return None if old or mends or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
     return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)

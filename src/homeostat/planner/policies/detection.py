@@ -31,9 +31,9 @@ _HEARD = {**_POLLED, "paused": "unpause"}
 operation that brings the server back, "" where none does."""
 
 _BALANCED = {
-    "error": (Kind.ILL, "in ERROR: it does not pass the health monitor"),
-    "online": (Kind.WELL, "online"),
-    "degraded": (Kind.WELL, "degraded"),
+    "error": (Kind.UNHEALTHY, "in ERROR: it does not pass the health monitor"),
+    "online": (Kind.HEALTHY, "online"),
+    "degraded": (Kind.HEALTHY, "degraded"),
     "no_monitor": (Kind.NOT_COVERED, "not checked: the pool has no health monitor"),
     "offline": (Kind.NOT_COVERED, "offline: it, or the load balancer, is switched off"),
     "draining": (Kind.BUSY, "draining"),
@@ -79,16 +79,16 @@ def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str
     if member.kind != "server":
         if member.condition is None:
             return Kind.UNCLEAR, evidence, ""
-        return Kind.WELL if member.condition else Kind.ILL, evidence, ""
+        return Kind.HEALTHY if member.condition else Kind.UNHEALTHY, evidence, ""
     if status in SERVER.statuses.busy:  # unreachable among them: the cloud cannot ask its host
         return Kind.BUSY, evidence, ""
     words = _HEARD if detection is DetectionType.EVENTS else _POLLED
     if status in words:
         fault = str(seen.properties.get("fault") or "")
-        return Kind.ILL, f"{evidence}: {fault}" if fault else evidence, words[status]
+        return Kind.UNHEALTHY, f"{evidence}: {fault}" if fault else evidence, words[status]
     if status in _HEARD:
         evidence = f"{evidence}, which counts only when the cloud tells of it ({DetectionType.EVENTS})"
-    return Kind.WELL if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
+    return Kind.HEALTHY if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
 
 
 def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
@@ -101,7 +101,7 @@ def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
     """
     if not inside or seen.finding is Finding.UNKNOWN:
         return seen
-    return verdicts.look(detection, Kind.ILL, inside, CONVERGE)
+    return verdicts.look(detection, Kind.UNHEALTHY, inside, CONVERGE)
 
 
 def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:
@@ -116,7 +116,7 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
     look = verdicts.look(DetectionType.HYPERVISOR, kind, evidence)
     if kind in (Kind.BLIND, Kind.OUT_OF_SIGHT):
         return replace(look, anew=True)
-    if hypervisor is None or kind is not Kind.ILL or hypervisor.properties.get("state") != hosts.DOWN:
+    if hypervisor is None or kind is not Kind.UNHEALTHY or hypervisor.properties.get("state") != hosts.DOWN:
         return look
     forced = bool(hypervisor.properties.get("forced_down"))
     return replace(look, beat=hosts.beat_of(hypervisor.properties.get("updated_at"), forced_down=forced))
@@ -137,8 +137,8 @@ def _host_of(member: Member, hypervisor: Observation | None, detection: Detectio
     if state == hosts.DOWN:
         return _silent(hypervisor)
     if status == "disabled" and detection.disabled_is_down:
-        return Kind.ILL, f"its host {hypervisor.handle} is disabled"
-    return Kind.WELL if state == "up" else Kind.UNCLEAR, f"its host is {state or 'in no known state'}"
+        return Kind.UNHEALTHY, f"its host {hypervisor.handle} is disabled"
+    return Kind.HEALTHY if state == "up" else Kind.UNCLEAR, f"its host is {state or 'in no known state'}"
 
 
 def _silent(hypervisor: Observation) -> tuple[Kind, str]:
@@ -149,8 +149,8 @@ def _silent(hypervisor: Observation) -> tuple[Kind, str]:
     heard = hosts.beat_text(shown.get("updated_at"))
     since = f", heard of last at {heard}" if heard else ""
     if shown.get("forced_down"):
-        return Kind.ILL, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"
-    return Kind.ILL, f"its host {name} is down{since}"
+        return Kind.UNHEALTHY, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"
+    return Kind.UNHEALTHY, f"its host {name} is down{since}"
 
 
 def by_balancer(place: Observation | None) -> Look:
@@ -210,10 +210,10 @@ def found(
 
 def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
     """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
-    ill = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
-    still = [each for each in ill if each.successes == 0]
+    unhealthy = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
+    still = [each for each in unhealthy if each.successes == 0]
     events = any(each.type == DetectionType.EVENTS for each in still)
-    return len(still) < len(ill) and not events and not policy.is_unhealthy(len(still))
+    return len(still) < len(unhealthy) and not events and not policy.is_unhealthy(len(still))
 
 
 def _counted(look: Look, one: Detected) -> Detected:

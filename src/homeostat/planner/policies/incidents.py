@@ -71,17 +71,17 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
     for place, rows in sorted(places.items(), key=lambda each: -len(each[1])):
         if not well.isdisjoint(row.name for row in rows):
             continue
-        ill = [row for row in rows if _finding(health, row) is Finding.UNHEALTHY]
-        if not ill:
+        unhealthy = [row for row in rows if _finding(health, row) is Finding.UNHEALTHY]
+        if not unhealthy:
             continue
-        since = min(health.nodes[row.key].since for row in ill)
-        host_down = all(health.nodes[row.key].is_host_down for row in ill) and place[0] == HOST
+        since = min(health.nodes[row.key].since for row in unhealthy)
+        host_down = all(health.nodes[row.key].is_host_down for row in unhealthy) and place[0] == HOST
         tried = _tried(health, since, place[1] if host_down else "")
         # Those of a host that is down leave it with their recovery.
-        left = tried.keys() - {row.name for row in ill} if host_down else frozenset()
-        if len(ill) + len(left) < (FEW_OF_A_HOST if host_down else FEW):
+        left = tried.keys() - {row.name for row in unhealthy} if host_down else frozenset()
+        if len(unhealthy) + len(left) < (FEW_OF_A_HOST if host_down else FEW):
             continue
-        keys, helped = frozenset(row.key for row in ill), not well.isdisjoint(tried)
+        keys, helped = frozenset(row.key for row in unhealthy), not well.isdisjoint(tried)
         one = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
         found |= dict.fromkeys(keys, one)
     return found

@@ -33,7 +33,7 @@ def with_report(node: NodeHealth, marks: Marks | None, now: float) -> NodeHealth
     mark = report_of(marks, now)
     if mark is None or is_answered(marks):
         return node
-    finding = verdict(Detector.REPORTER, Kind.ILL)
+    finding = verdict(Detector.REPORTER, Kind.UNHEALTHY)
     said = told(mark)[:EVIDENCE_MAX]
     one = Detected(Detector.REPORTER.value, finding, mark.since, said)
     return replace(node, finding=finding, since=mark.since, reason=said, detected=(*node.detected, one))

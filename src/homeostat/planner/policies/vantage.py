@@ -57,10 +57,10 @@ def _together(
     whole, needed = sum(weights.values()), policy.vantage_quorum
     if weights[Finding.UNHEALTHY] >= needed:
         text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(said[Finding.UNHEALTHY])}"
-        return verdicts.look(Detector.PLACE, Kind.ILL, text, certain=True)
+        return verdicts.look(Detector.PLACE, Kind.UNHEALTHY, text, certain=True)
     if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
         failed = said[Finding.UNHEALTHY]
-        return verdicts.look(Detector.PLACE, Kind.WELL, f"fails only from {_listed(failed)}" if failed else "")
+        return verdicts.look(Detector.PLACE, Kind.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
     return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(said[Finding.UNKNOWN])}")
 
 

@@ -10,7 +10,7 @@ from homeostat.model.answers import Detector, Kind
 from homeostat.model.node_health import Finding, Look
 
 _WELL, _UNWELL = Finding.HEALTHY, Finding.UNHEALTHY
-_KEPT = {Kind.WELL: _WELL, Kind.ILL: _UNWELL, Kind.GONE: _UNWELL}
+_KEPT = {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, Kind.GONE: _UNWELL}
 UNCONNECTED = (Kind.REFUSED, Kind.BROKEN_OFF, Kind.INVALID_CERTIFICATE, Kind.SILENT)
 """Answers of URLs that are none; `poll_url_conn_error_as_unhealthy` says whether they count."""
 BELIEVED: Mapping[str, Mapping[Kind, Finding]] = {
@@ -18,12 +18,12 @@ BELIEVED: Mapping[str, Mapping[Kind, Finding]] = {
     Detector.EVENTS: _KEPT,
     Detector.HYPERVISOR: _KEPT,
     # That it has no place in a pool says nothing about the node.
-    Detector.BALANCER: {Kind.WELL: _WELL, Kind.ILL: _UNWELL},
+    Detector.BALANCER: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
     # Silence counts here alone: it is for the policy to say whether it does, and a whole group is doubted for it.
-    Detector.URL: {Kind.WELL: _WELL, Kind.ILL: _UNWELL, **dict.fromkeys(UNCONNECTED, _UNWELL)},
-    Detector.PLACE: {Kind.WELL: _WELL, Kind.ILL: _UNWELL},
-    Detector.REPORTER: {Kind.ILL: _UNWELL},
-    Detector.CREATION: {Kind.ILL: _UNWELL},
+    Detector.URL: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, **dict.fromkeys(UNCONNECTED, _UNWELL)},
+    Detector.PLACE: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
+    Detector.REPORTER: {Kind.UNHEALTHY: _UNWELL},
+    Detector.CREATION: {Kind.UNHEALTHY: _UNWELL},
 }
 """Detector -> kind of its answer -> what that says of the node."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, exists, or_, select
 
-from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, WELL, stack_may
+from homeostat.model.stack_actions import CHECK_COMPLETE, NON_CHANGING_ACTIONS, stack_may
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -47,7 +47,7 @@ def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
         return False
     if failures:
         return bool(stack.status == Status.COMPLETE)
-    return at_rest and stack_may((stack.action, stack.status), WELL)
+    return at_rest and stack_may((stack.action, stack.status), CHECK_COMPLETE)
 
 
 def correct(
