@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.databases import missing
+from tests.history import is_shallow
 
 ROOT = Path(__file__).parents[2]
 RELEASES = "packaging/releases.toml"
@@ -88,5 +89,7 @@ def test_each_release_is_a_commit_of_this_history(row: dict[str, Any]) -> None:
     try:
         git(ROOT, "merge-base", "--is-ancestor", row["commit"], "HEAD")
     except subprocess.CalledProcessError:
+        if is_shallow(ROOT):
+            pytest.skip("this clone lacks older commits")
         missing(f"this clone lacks the commit of {row['version']}: git fetch --unshallow")
     assert f'version = "{row["version"]}"' in git(ROOT, "show", f"{row['commit']}:pyproject.toml")
