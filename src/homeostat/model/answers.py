@@ -9,13 +9,8 @@ from homeostat.model.status import Word
 
 
 class Detector(Word):
-    """Who says something about a node. Those that a policy names have the words of `DetectionType`."""
+    """Who says something about a node, besides the detections that a policy names (`DetectionType`)."""
 
-    EVENTS = "LIFECYCLE_EVENTS"
-    STATUS = "NODE_STATUS_POLLING"
-    URL = "NODE_STATUS_POLL_URL"
-    HYPERVISOR = "HYPERVISOR_STATUS_POLLING"
-    BALANCER = "LB_STATUS_POLLING"
     PLACE = auto()
     """All places of workers together, of which each has asked a URL."""
     REPORTER = auto()

@@ -163,8 +163,8 @@ class HealthRounds:
                 continue
             member = _member(row, current.unseen.get(key, ""))
             for number, each in enumerate(policy.detections):
-                if each.type in (DetectionType.STATUS, DetectionType.EVENTS):
-                    said = _made(row) or detection.by_status(member, each.type)
+                if each.type in detection.BY_OBSERVATION:
+                    said = _made(row) or detection.BY_OBSERVATION[each.type](member)
                     current.looks[key][number] = detection.with_inside(said, each.type, current.inside.get(key, ""))
                 elif each.type is DetectionType.HYPERVISOR:
                     host = str((row.object or {}).get("host") or "")

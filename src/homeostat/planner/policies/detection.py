@@ -5,8 +5,9 @@ unknown, never unhealthy. After a member was made, changed or recovered, polling
 One that becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from homeostat.kinds.compute import SERVER
 from homeostat.model import hosts
@@ -89,6 +90,13 @@ def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str
     if status in _HEARD:
         evidence = f"{evidence}, which counts only when the cloud tells of it ({DetectionType.EVENTS})"
     return Kind.HEALTHY if status in SERVER.statuses.words else Kind.UNCLEAR, evidence, ""
+
+
+BY_OBSERVATION: Mapping[DetectionType, Callable[[Member], Look]] = {
+    DetectionType.STATUS: partial(by_status, detection=DetectionType.STATUS),
+    DetectionType.EVENTS: partial(by_status, detection=DetectionType.EVENTS),
+}
+"""Detection -> what it says by what the cloud shows of a member, without another request."""
 
 
 def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:

@@ -7,6 +7,7 @@ do says nothing about the node, and neither does an answer of a kind that nobody
 from collections.abc import Mapping
 
 from homeostat.model.answers import Detector, Kind
+from homeostat.model.health_policy import DetectionType
 from homeostat.model.node_health import Finding, Look
 
 _WELL, _UNWELL = Finding.HEALTHY, Finding.UNHEALTHY
@@ -14,18 +15,18 @@ _KEPT = {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, Kind.GONE: _UNWELL}
 UNCONNECTED = (Kind.REFUSED, Kind.BROKEN_OFF, Kind.INVALID_CERTIFICATE, Kind.SILENT)
 """Answers of URLs that are none; `poll_url_conn_error_as_unhealthy` says whether they count."""
 BELIEVED: Mapping[str, Mapping[Kind, Finding]] = {
-    Detector.STATUS: _KEPT,
-    Detector.EVENTS: _KEPT,
-    Detector.HYPERVISOR: _KEPT,
+    DetectionType.STATUS: _KEPT,
+    DetectionType.EVENTS: _KEPT,
+    DetectionType.HYPERVISOR: _KEPT,
     # That it has no place in a pool says nothing about the node.
-    Detector.BALANCER: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
+    DetectionType.BALANCER: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
     # Silence counts here alone: it is for the policy to say whether it does, and a whole group is doubted for it.
-    Detector.URL: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, **dict.fromkeys(UNCONNECTED, _UNWELL)},
+    DetectionType.URL: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, **dict.fromkeys(UNCONNECTED, _UNWELL)},
     Detector.PLACE: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
     Detector.REPORTER: {Kind.UNHEALTHY: _UNWELL},
     Detector.CREATION: {Kind.UNHEALTHY: _UNWELL},
 }
-"""Detector -> kind of its answer -> what that says of the node."""
+"""Detection or detector -> kind of its answer -> what that says of the node."""
 
 
 def verdict(detector: str, kind: Kind) -> Finding:
