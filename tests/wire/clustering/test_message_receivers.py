@@ -62,6 +62,8 @@ def test_it_goes_with_its_queue(api: Any, senlin: httpx.Client, service: Running
     assert [each.id for each in api.receivers(type="message")] == [receiver["id"]]
     assert api.update_receiver(receiver["id"], name="s").name == "s"
     assert senlin.post(f"/receivers/{receiver['id']}/notify", headers={"X-Project-Id": "x"}).status_code == 404
+    triggered = senlin.post(f"/webhooks/{receiver['id']}/trigger?V=2", json={})
+    assert (triggered.status_code, "its queue" in triggered.text) == (400, True), triggered.text
     api.delete_receiver(receiver["id"])
     assert httpx.post(address, json={}).status_code == 404
     queue = receiver["channel"]["queue_name"]

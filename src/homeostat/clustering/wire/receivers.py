@@ -226,6 +226,8 @@ def trigger(
     """
     if form not in ("1", "2"):
         raise wrong("The version of the address is missing: use the alarm_url of the receiver as it is (V=2).")
+    if receiver.action is None or receiver.cluster_id is None:
+        raise wrong("A receiver of type message has no such address: send its messages to its queue.")
     version = version_of(request)
     given: Any = (body or {}).get("params") or {} if form == "1" and version < PLAIN else body or {}
     if not isinstance(given, Mapping):
@@ -234,8 +236,7 @@ def trigger(
     caller = Caller(user=owner, project=project, user_id=owner, domain=receiver.domain)
     service, name = request.app.state.service, webhook_action_name(receiver.id)
     context = ClusteringContext(service, caller, project, base_of(request), version, name)
-    # Receivers whose addresses are used have an action and a cluster; others have a queue.
-    action = BEGUN[ClusterAction(receiver.action or "")]
+    action = BEGUN[ClusterAction(receiver.action)]
     inputs = {key: value for key, value in {**receiver.params, **given}.items() if key in FIELDS[action]}
-    begun = ACTIONS[action](context, receiver.cluster_id or "", inputs)
+    begun = ACTIONS[action](context, receiver.cluster_id, inputs)
     return context.json({"action": begun.action}, 202, begun.action)
