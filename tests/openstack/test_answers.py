@@ -201,18 +201,20 @@ def held_port(scene: Scene) -> Became:
         return found
 
 
+def full_subnet_pool(scene: Scene) -> Became:
+    pool = {"name": name(), "prefixes": ["10.62.0.0/24"], "default_prefixlen": 24}
+    with (
+        scene.thing("OS::Neutron::SubnetPool", "subnetpool", **pool) as id,
+        scene.thing("OS::Neutron::Net", "network") as network,
+    ):
+        return create(scene.user, "subnet", network_id=network, ip_version=4, subnetpool_id=id, prefixlen=16)
+
+
 def contradiction(scene: Scene) -> Became:
     pools = [{"start": "10.61.0.2", "end": "10.61.0.9"}]
+    addresses = {"cidr": "10.61.0.0/24", "gateway_ip": "10.61.0.5", "allocation_pools": pools}
     with scene.network() as (network, _):
-        return create(
-            scene.user,
-            "subnet",
-            network_id=network,
-            ip_version=4,
-            cidr="10.61.0.0/24",
-            gateway_ip="10.61.0.5",
-            allocation_pools=pools,
-        )
+        return create(scene.user, "subnet", network_id=network, ip_version=4, **addresses)
 
 
 @contextlib.contextmanager
@@ -411,6 +413,7 @@ CASES = (
     Case("busy volume", busy_volume, Transient),
     Case("no router", no_router, Transient),
     Case("no address", no_address, Transient),
+    Case("full subnet pool", full_subnet_pool, Terminal),
     Case("held port", held_port, Transient),
     Case("contradiction", contradiction, Terminal),
     Case("full balancer", balancer_with_children, Transient),
