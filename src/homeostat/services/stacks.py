@@ -32,11 +32,11 @@ from homeostat.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.services.pipeline.requirements import Nested
 from homeostat.services.pipeline.stages import Pipeline
 from homeostat.services.pipeline.storing import (
-    AfterStore,
     RevisionStore,
+    TransactionStep,
     check_not_abandoned,
     check_room,
-    nothing_after,
+    no_step,
 )
 from homeostat.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
 from homeostat.services.quotas import Quotas
@@ -147,7 +147,7 @@ class StackService:
         by: Caller | None = None,
         *,
         stack_id: str | None = None,
-        also: AfterStore = nothing_after,
+        also: TransactionStep = no_step,
     ) -> str:
         """Store a new stack and wake the engine.
 
@@ -221,8 +221,8 @@ class StackService:
         *,
         patch: bool = False,
         by: Caller | None = None,
-        also: AfterStore = nothing_after,
-        first: AfterStore = nothing_after,
+        also: TransactionStep = no_step,
+        first: TransactionStep = no_step,
     ) -> int:
         """Store a new revision and return its number.
 
@@ -246,8 +246,8 @@ class StackService:
         *,
         patch: bool,
         by: Caller | None,
-        also: AfterStore,
-        first: AfterStore,
+        also: TransactionStep,
+        first: TransactionStep,
     ) -> int | None:
         """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
         with self._db.read() as tx:
@@ -280,8 +280,8 @@ class StackService:
         *,
         patch: bool,
         by: Caller | None,
-        also: AfterStore,
-        first: AfterStore,
+        also: TransactionStep,
+        first: TransactionStep,
     ) -> int | None:
         """Try to store what a template of a group's own stack says of its members; returns as `_try_update`."""
         with self._db.read() as tx:
@@ -315,7 +315,7 @@ class StackService:
             first=fits,
         )
 
-    def _begin_again(self, stack_id: str, also: AfterStore, first: AfterStore) -> int:
+    def _begin_again(self, stack_id: str, also: TransactionStep, first: TransactionStep) -> int:
         """Begin an update of the stack of a group or chain that changes nothing: what failed or is marked is mended.
 
         Raises:
@@ -410,7 +410,7 @@ class StackService:
         timeout_s = stacks.timeout_of(minutes, self.quotas.timeout_s)
         return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client, timeout_s)
 
-    def delete(self, stack_id: str, by: Caller | None = None, *, also: AfterStore = nothing_after) -> None:
+    def delete(self, stack_id: str, by: Caller | None = None, *, also: TransactionStep = no_step) -> None:
         """Store that the stack should not exist (CV12), and `also` in the same transaction.
 
         Raises:

@@ -17,21 +17,13 @@ from homeostat.clustering.resources.records import Fields, RecordWriter, Request
 from homeostat.clustering.resources.specs import Policies, Profiles
 from homeostat.clustering.service.services import Clustering
 from homeostat.clustering.store import listing, living
-from homeostat.clustering.store.tokens import TABLES
+from homeostat.clustering.store.tokens import KINDS
 from homeostat.clustering.wire.context import PREFIX
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
 from homeostat.services.stacks import StackService
 from homeostat.store.database import Database
-from homeostat.store.schema.rows import ClusterRow, NodeRow, PolicyRow, ProfileRow, ReceiverRow
 
-KINDS: Mapping[str, type[listing.Entry]] = {
-    PROFILE: ProfileRow,
-    POLICY: PolicyRow,
-    CLUSTER: ClusterRow,
-    NODE: NodeRow,
-    RECEIVER: ReceiverRow,
-}
 CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "cluster_policy_type": POLICY_TYPES}
 
 
@@ -85,7 +77,7 @@ class ClusteringResources:
 
     def look(self, kind: str, project: str, ids: Sequence[str]) -> Mapping[str, Fields]:
         """Return the objects of those of these things that exist, by id."""
-        table = TABLES[kind]
+        table = listing.TABLES[KINDS[kind]]
         conditions = (table.c.id.in_(ids), table.c.project == project, *self._living.get(kind, ()))
         with self._db.read() as tx:
             return self._sorts[kind].look(tx, project, tx.execute(select(table).where(*conditions)).all())

@@ -79,7 +79,7 @@ class Clusters:
             found[id] = self._object({**each, "policies": policies}, stacks.get(id))
         return found
 
-    def _object(self, shown: Mapping[str, Any], of: living.StackOf | None) -> Fields:
+    def _object(self, shown: Mapping[str, Any], of: living.RootStack | None) -> Fields:
         """Return a cluster as templates see it: one whose last action has failed is in error.
 
         One in error has `failures`, for which the next update of its stack tries it again.
@@ -88,9 +88,9 @@ class Clusters:
         found = {name: value for name, value in shown.items() if name not in left_out}
         if shown["status"] not in UNHEALTHY:
             return {**found, "status": str(shown["status"]).lower()}
-        failed = of is not None and of.stack.status == Status.FAILED
+        failed = of is not None and of.status == Status.FAILED
         status = ClusterStatus.ERROR if failed else shown["status"]
-        reason = of.stack.reason if failed and of is not None else shown["status_reason"]
+        reason = of.reason if failed and of is not None else shown["status_reason"]
         unhealthy = status != ClusterStatus.WARNING
         return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if unhealthy else {})}
 

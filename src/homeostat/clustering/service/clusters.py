@@ -28,7 +28,7 @@ from homeostat.clustering.store import actions, bindings, listing, living, waiti
 from homeostat.clustering.store.actions import NewAction
 from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.request import CheckTypes
-from homeostat.services.pipeline.storing import AfterStore, nothing_after
+from homeostat.services.pipeline.storing import TransactionStep, no_step
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -226,8 +226,8 @@ class ClusterService:
             return StartedAction(target, begun[-1])
         request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
-            accept: AfterStore = nothing_after
-            lock: AfterStore = nothing_after
+            accept: TransactionStep = no_step
+            lock: TransactionStep = no_step
             if plan.moves:
                 moving = self._mover.prepare(scope, cluster, plan, facts.form, check_types)
                 accept, lock = held.enter_context(self._mover.entrusted(scope, moving)), moving.lock

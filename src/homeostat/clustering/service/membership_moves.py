@@ -33,7 +33,7 @@ from homeostat.model.world import Resource
 from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.pipeline.request import CheckTypes
-from homeostat.services.pipeline.storing import AfterStore
+from homeostat.services.pipeline.storing import TransactionStep
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -167,7 +167,7 @@ class Mover:
         return self._stacks.prepare(new, request_of(text, TIMEOUT_S, check_types))
 
     @contextmanager
-    def entrusted(self, scope: RequestScope, moving: Moving) -> Iterator[AfterStore]:
+    def entrusted(self, scope: RequestScope, moving: Moving) -> Iterator[TransactionStep]:
         """Hold the trusts that the stacks of nodes that leave need; gives what makes the trusts theirs.
 
         Raises:

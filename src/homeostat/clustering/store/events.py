@@ -44,23 +44,8 @@ class EventQuery:
     seq: int | None = None
 
 
-class ClusterEvent(NamedTuple):
-    """An event of a stack, with the cluster whose stack it is."""
-
-    seq: int
-    stack_id: str
-    at: float
-    action: str
-    status: str
-    reason: str
-    id: str
-    name: str
-    project: str
-    user: str | None
-
-
-class NodeEvent(NamedTuple):
-    """An event of a resource, with the node that it stands for."""
+class FoundEvent(NamedTuple):
+    """An event of a stack, with the cluster whose stack it is, or of a resource, with the node that it stands for."""
 
     seq: int
     stack_id: str
@@ -80,9 +65,9 @@ def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
     wanted = query.only.get("otype")
     found = []
     if wanted is None or "CLUSTER" in wanted:
-        found += [_of_cluster(row) for row in typed.rows(ClusterEvent, tx.execute(_clusters(query)))]
+        found += [_of_cluster(row) for row in typed.rows(FoundEvent, tx.execute(_clusters(query)))]
     if wanted is None or "NODE" in wanted:
-        found += [_of_node(row) for row in typed.rows(NodeEvent, tx.execute(_nodes(query)))]
+        found += [_of_node(row) for row in typed.rows(FoundEvent, tx.execute(_nodes(query)))]
     found.sort(key=lambda each: each["seq"], reverse=query.newest_first)
     return found[: query.limit]
 
@@ -92,7 +77,7 @@ def _columns() -> tuple[Any, ...]:
 
 
 def _clusters(query: EventQuery) -> Any:
-    owner = (_cluster.c.id, _cluster.c.name, _cluster.c.project, _cluster.c.user)
+    owner = (_cluster.c.id, _cluster.c.name, _cluster.c.project, _cluster.c.user, _cluster.c.id.label("cluster_id"))
     condition = and_(_event.c.stack_id == _cluster.c.id, _event.c.type == STACK, _event.c.handle == _event.c.stack_id)
     return _limited(
         select(*_columns(), *owner).join(_cluster, condition), query, _cluster, _cluster.c.id, _cluster.c.id
@@ -126,15 +111,15 @@ def _limited(chosen: Any, query: EventQuery, table: Any, oid: Any, cluster_id: A
     return chosen.where(*where).order_by(order).limit(query.limit)
 
 
-def _of_cluster(row: ClusterEvent) -> dict[str, Any]:
-    return {**_common(row), "otype": "CLUSTER", "cluster_id": row.id, "action": f"CLUSTER_{row.action}"}
+def _of_cluster(row: FoundEvent) -> dict[str, Any]:
+    return {**_common(row), "otype": "CLUSTER", "cluster_id": row.cluster_id, "action": f"CLUSTER_{row.action}"}
 
 
-def _of_node(row: NodeEvent) -> dict[str, Any]:
+def _of_node(row: FoundEvent) -> dict[str, Any]:
     return {**_common(row), "otype": "NODE", "cluster_id": row.cluster_id, "action": _node_action(row)}
 
 
-def _node_action(row: NodeEvent) -> str:
+def _node_action(row: FoundEvent) -> str:
     """Return the action of an event of a node; for an operation, which has none in Senlin, its name."""
     about = aim_of(row.reason)
     if about is None:
@@ -143,7 +128,7 @@ def _node_action(row: NodeEvent) -> str:
     return operation if aim is Aim.OPERATION else f"NODE_{operation.upper()}"
 
 
-def _common(row: ClusterEvent | NodeEvent) -> dict[str, Any]:
+def _common(row: FoundEvent) -> dict[str, Any]:
     return {
         "seq": row.seq,
         "stack_id": row.stack_id,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, exists, or_, select
@@ -58,21 +57,12 @@ def forget_gone(tx: Connection, project: str) -> None:
     delete_found(tx, _cluster, _cluster.c.project == project, ~is_living_cluster())
 
 
-@dataclass(frozen=True, slots=True)
-class StackOf:
-    """What the stacks of a cluster, or of a node without one, say.
+class RootStack(NamedTuple):
+    """The root stack of a cluster, or of a node without one.
 
     Attributes:
-        stack: Row of the root stack.
         group_id: Id of the stack with the nodes; None while it is yet to be made.
     """
-
-    stack: "RootStack"
-    group_id: str | None
-
-
-class RootStack(NamedTuple):
-    """A root stack, and the stack with its nodes."""
 
     id: str
     action: str
@@ -98,19 +88,20 @@ class NodeResource(NamedTuple):
 
 
 SHOWN = [_resource.c[name] for name in NodeResource._fields]
+"""Columns of the resource of a node; not its properties, which would have to be decrypted for nothing."""
 
 
-def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, StackOf]:
+def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, RootStack]:
     """Return the stacks of these root stacks, by id."""
     inside = _stack.alias("inside")
     condition = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
     columns = (_stack.c.id, _stack.c.action, _stack.c.status, _stack.c.reason, inside.c.id.label("group_id"))
     chosen = select(*columns).join(inside, condition, isouter=True)
     found = typed.rows(RootStack, tx.execute(chosen.where(_stack.c.id.in_(ids))))
-    return {row.id: StackOf(row, row.group_id) for row in found}
+    return {row.id: row for row in found}
 
 
-def active_nodes(tx: Connection, stacks: Mapping[str, StackOf]) -> dict[str, int]:
+def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, int]:
     """Return how many nodes of each cluster are as they should be, by the id of the cluster."""
     groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
     well = and_(
@@ -170,7 +161,6 @@ def places_of(
 def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[NodeResource]:
     """Return the rows of the resources of nodes: those that stand for them now come last."""
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
-    # Not the properties, which would have to be decrypted for nothing.
     chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
     if len(numbers) <= 500:
         chosen = chosen.where(_resource.c.name.in_([str(number) for number in numbers]))

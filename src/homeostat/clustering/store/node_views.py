@@ -142,17 +142,17 @@ REASONS = {
 
 
 def _node_status(
-    row: NodeRow, of: living.StackOf | None, resource: living.NodeResource | None, going_on: ActionRow | None
+    row: NodeRow, of: living.RootStack | None, resource: living.NodeResource | None, going_on: ActionRow | None
 ) -> tuple[str, str]:
     """Return the status of a node and its reason, from the resource that stands for it."""
-    if row.leaving or (of is not None and of.stack.action == Action.DELETE):
+    if row.leaving or (of is not None and of.action == Action.DELETE):
         failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
         return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
     if resource is not None and resource.action == Action.INIT and (resource.marks or NO_MARKS).healing:
         return "RECOVERING", REASONS["RECOVERING"]
     if resource is None or resource.action == Action.INIT:
-        stuck = of is not None and of.stack.status == Status.FAILED
-        return ("ERROR", of.stack.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
+        stuck = of is not None and of.status == Status.FAILED
+        return ("ERROR", of.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
     marks = resource.marks or NO_MARKS
     asked = _asked(row, resource, going_on)
     if asked is not None:

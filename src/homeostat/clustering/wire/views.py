@@ -104,13 +104,12 @@ def clusters(
 
 
 def _cluster_status(
-    row: ClusterRow, of: living.StackOf | None, going_on: ActionRow | None, active: int, last: str
+    row: ClusterRow, stack: living.RootStack | None, going_on: ActionRow | None, active: int, last: str
 ) -> Wire:
     """Return status and reason of a cluster; `last` is the action after which it was evaluated, "" for none."""
     start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
     if start is not None:
         return {"status": start[0], "status_reason": start[1]}
-    stack = of.stack if of is not None else None
     if stack is None or stack.status == Status.IN_PROGRESS:
         word = ClusterStatus.DELETING if stack is None or stack.action == Action.DELETE else ClusterStatus.UPDATING
         return {"status": word, "status_reason": stack.reason if stack is not None else ""}

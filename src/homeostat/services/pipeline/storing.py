@@ -20,11 +20,11 @@ from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired, encode
 from homeostat.transfer import adoption
 
-AfterStore = Callable[[Connection], None]
+TransactionStep = Callable[[Connection], None]
 """Stores something in the transaction that stores a revision. What it raises undoes both."""
 
 
-def nothing_after(tx: Connection) -> None:
+def no_step(tx: Connection) -> None:
     """Store nothing besides the revision."""
 
 
@@ -44,7 +44,7 @@ class RevisionStore:
         *,
         timeout_s: float,
         stacks_max: int | None,
-        also: AfterStore = nothing_after,
+        also: TransactionStep = no_step,
     ) -> None:
         """Store a new stack with its first revision.
 
@@ -85,8 +85,8 @@ class RevisionStore:
         timeout_s: float,
         look_first: bool,
         policies: Mapping[str, str] | None,
-        also: AfterStore = nothing_after,
-        first: AfterStore = nothing_after,
+        also: TransactionStep = no_step,
+        first: TransactionStep = no_step,
     ) -> int | None:
         """Store a new revision of a stack.
 

@@ -197,11 +197,11 @@ def _begin_alike(
     """Begin the deletion of stacks by a revision of this number, as `action_begin.revise` does it for one."""
     ids = [each.id for each in rows]
     revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
-    nothing_after = dict.fromkeys(("rollback_to", "look_from", "step_at"))
+    no_step = dict.fromkeys(("rollback_to", "look_from", "step_at"))
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS}
     times = {"deadline": deadline, "updated_at": now}
     said = {"reason": f"Stack {Action.DELETE} started", "size": 0}
-    stack_state.change_all(tx, rows, {**begun, **times, **said, **nothing_after, **action_begin.UNHELD})
+    stack_state.change_all(tx, rows, {**begun, **times, **said, **no_step, **action_begin.UNHELD})
     shards.wake_anew(tx, ids, now, shards.USER, number)
     started = (
         (each.id, stack_state.stack_event(each.id, each.name, Action.DELETE, Status.IN_PROGRESS)) for each in rows
@@ -223,9 +223,9 @@ def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS, "updated_at": now}
     stack_state.change_all(tx, rows, begun)
     begun_rows = typed.rows(StackRow, tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids)))).all()
-    nothing_after = dict.fromkeys(("deadline", "step_at", "rollback_to", "look_from"))
+    no_step = dict.fromkeys(("deadline", "step_at", "rollback_to", "look_from"))
     ended = {"status": Status.COMPLETE, "reason": ENDED, "complete_revision": number, "deleted_at": now}
-    stack_state.change_all(tx, begun_rows, {**ended, **nothing_after})
+    stack_state.change_all(tx, begun_rows, {**ended, **no_step})
     shards.settle_all(tx, ids, number)
 
 
