@@ -69,8 +69,8 @@ def reports(database: Database) -> dict[str, tuple[float | None, float | None, s
 
 def store(database: Database, member: str, at: float, *, failed: bool = False, said: str = "") -> None:
     with database.write() as tx:
-        if not member_reports.repeat(tx, KEY, member, at, failed=failed, said=said):
-            member_reports.add(database, tx, KEY, member, at, failed=failed, said=said)
+        if not member_reports.repeat(tx, KEY, member, at, failed=failed, reason=said):
+            member_reports.add(database, tx, KEY, member, at, failed=failed, reason=said)
 
 
 def tally(database: Database, stack_id: str, **asked: Any) -> Tally:
@@ -92,7 +92,7 @@ def test_reports_are_kept_by_member(database: Database, group: str) -> None:
     store(database, "server-1", NOW + 1, failed=True, said="no")
     store(database, "server-1", NOW + 2)
     with database.write() as tx:  # two first reports at once
-        member_reports.add(database, tx, KEY, "server-1", NOW + 3, failed=True, said="no\0more")
+        member_reports.add(database, tx, KEY, "server-1", NOW + 3, failed=True, reason="no\0more")
     assert reports(database) == {"server-1": (NOW + 2, NOW + 3, "no\ufffdmore")}
 
 

@@ -131,9 +131,9 @@ class MemberReports:
             raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
         before = member_reports.of_member(tx, key, said.member) if said.failed else None
         failed_before: float | None = None if before is None else before.failed_at
-        if not member_reports.repeat(tx, key, said.member, now, failed=said.failed, said=said.said):
+        if not member_reports.repeat(tx, key, said.member, now, failed=said.failed, reason=said.said):
             self._make_room(tx, key, int(group.size or 0))
-            member_reports.add(self._db, tx, key, said.member, now, failed=said.failed, said=said.said)
+            member_reports.add(self._db, tx, key, said.member, now, failed=said.failed, reason=said.said)
         if said.failed and failed_before is None:
             self._note(tx, key, said, now)
         return failed_before

@@ -1,14 +1,14 @@
-"""Rolling updates: once a batch of a group is at rest, the next revision is stored, here and nowhere else (ADR 0014).
+"""Rolling updates: store the next revision of a group once a batch is at rest, here and nowhere else (ADR 0014).
 
 The pause between two batches is a column with a due time (`stack.step_at`), not a timer. The next batch follows from
-the newest revision alone (`planner.policies.rolling_update`), so after a crash the next worker goes on where the group
-stands.
+the newest revision alone (`planner.policies.rolling_update`), so after a crash the next worker continues at the present
+state of the group.
 
-Where members have to report, that column is the end of their time. What they have reported is decided about whenever
-the group is at rest (`planner.policies.member_reports`). A report wakes it; nothing asks again and again (ADR 0065).
+If members have to report, `step_at` is the end of their time. `planner.policies.member_reports` decides by the reports
+whenever the group is at rest. A report wakes the group; nothing polls (ADR 0065).
 
-Members that are away make a batch smaller, or have it wait (ADR 0067). Nothing is asked again and again meanwhile: each
-member that comes back has its shard brought to rest, and that pass tries the batch anew.
+Unavailable members make a batch smaller, or have it wait (ADR 0067). Nothing polls meanwhile, either: a member that
+comes back has its shard brought to rest, and that pass tries the batch again.
 """
 
 from collections.abc import Mapping
@@ -38,20 +38,19 @@ from homeostat.store.stacks.revisions import Desired
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What follows a batch of a group that is at rest.
+    """The end of a batch, and the next batch of a group at rest.
 
     Attributes:
-        group: The revision of the group.
-        pause_s: Seconds to wait before the next one; where members have to report, those that they have.
-        desired: Content of the next revision, already encoded for the database; None where this was the last one, or
-            where that one waits for members that are away.
-        touched: Shards that it changes, see `action_begin.begin_batch`.
-        tally: What members have reported; None where they need not.
-        refusal: Reason of the failure of the action, should these reports lead to it. It quotes them: hide what users
-            must not see in it.
-        number: The shard whose pass prepared it.
-        unrest: How much of the group beside that shard was not at rest then; None where that does not matter.
-        waits: For whom the next revision waits.
+        group: The present revision of the group.
+        pause_s: Seconds before the next batch; if members have to report, the seconds for reports.
+        desired: Content of the next revision, encoded for the database; None after the last batch, or while the next
+            batch waits for unavailable members.
+        touched: Shards that the next revision changes, see `action_begin.begin_batch`.
+        tally: The reports of members; None if they need not report.
+        refusal: Reason of the action's failure, if these reports lead to failure. The reason quotes reports: redact it.
+        number: The shard whose pass prepared the batch.
+        unrest: How much of the group outside this shard was not at rest then; None if irrelevant.
+        waits: The members that the next revision waits for.
     """
 
     group: GroupDefinition
@@ -66,7 +65,7 @@ class Batch:
 
 
 UNREAD = Tally(-1)
-"""In the place of what members have reported, where other shards of their group have yet to come to rest."""
+"""Stands for unread reports while sibling shards of the group are not at rest yet."""
 
 
 def next_batch(
@@ -76,14 +75,14 @@ def next_batch(
     number: int = NO_SHARD,
     own_absences: Mapping[str, Absence] = rolling_update.NOBODY,
 ) -> Batch | None:
-    """Return what follows the newest revision of a stack; None where nothing does, or it is no group.
+    """Prepare the next batch of a stack; None without a series of batches.
 
     Args:
         db: The database.
         tx: A consistent read.
         stack: The stack.
-        number: The shard of it that has come to rest.
-        own_absences: Its members that are away.
+        number: The shard that has come to rest.
+        own_absences: Unavailable members of this shard.
     """
     if stack.parent_id is None or stack.action in NON_CHANGING_ACTIONS:
         return None
@@ -109,8 +108,8 @@ def next_batch(
     following = rolling_update.next_revision(going, away, now)
     if following is None:
         return replace(batch, waits=rolling_update.waits(group, away))
-    # The whole series is one act of the parent, so each batch carries its intent on. `again` copies the environment
-    # and the files from the revision before instead of storing them once more.
+    # The whole series is a single act of the parent, so each batch keeps the parent's intent. `copied_from` refers to
+    # the environment and the files of the revision before, which need not be stored again.
     after = replace(group_desired(following), intent=standing.intent, copied_from=stack.revision)
     touched = touched_by(group, following)
     return replace(batch, desired=revisions.encode(db, after), touched=touched)
@@ -119,7 +118,7 @@ def next_batch(
 def asked_of(group: GroupDefinition) -> Reports | None:
     """Return the reports that members have to send once this revision of a group is at rest.
 
-    Those of a group that is being made do so once all are there.
+    Members of a new group report once all of them exist.
     """
     asked = reports_of(group)
     return asked if asked is not None and (asked.count is None or rolling_update.is_over(group)) else None
@@ -138,7 +137,7 @@ def settle(
 ) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, or begin the next batch of its series.
 
-    Does nothing while other shards of the stack are not at rest.
+    Does nothing while sibling shards of the stack are not at rest.
 
     Args:
         db: The database.
@@ -146,14 +145,14 @@ def settle(
         stack_id: The stack.
         number: Revision at which the shard is at rest.
         now: The time.
-        batch: The next batch, if there is one.
-        taken: Description of a stack of which a snapshot was taken; None where it has not been read yet.
-        heals: Whether something was left alone that is to be healed once the action has ended.
+        batch: The next batch, if any.
+        taken: Description of a stack after its snapshot; None before it was read.
+        heals: Whether something was left alone that has to be healed after the action.
 
     Returns:
-        When the shard has to be visited again: at the end of the pause before the next batch; at the deadline where the
-        batch waits for members that are away; `now` where it has to be prepared anew, or where the description of a
-        snapshot has still to be read. None where nothing is left to do.
+        When the shard has to be visited again: at the end of the pause before the next batch; at the deadline if the
+        batch waits for unavailable members; `now` if the batch has to be prepared again, or the description of a
+        snapshot has still to be read. None if nothing is left to do.
     """
     # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
     row, unrest = action_end.lock_settled_beside(db, tx, stack_id, number, NO_SHARD if batch is None else batch.number)
@@ -171,16 +170,17 @@ def settle(
 
 def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: Unrest, now: float) -> float | None:
     """Begin the next batch of a series, or have it wait for members that are away; return as `settle`."""
-    # A pass that heals more has locked the stack as well: what shows here is what the batch has to be within.
+    # A pass that heals more members has locked the stack as well, so the counts here are final: a batch prepared for
+    # less unrest would exceed the limit.
     if batch.unrest is not None and (unrest.own > batch.unrest.own or unrest.inside > batch.unrest.inside):
         return now
     if batch.desired is None:
         if action_begin.hold_batch(tx, row, batch.waits, now) and leaves_alone(batch.group):
-            # Members that the update keeps from being healed are healed now: it waits for them.
+            # The batch waits for members whose healing the update prevents: heal them now.
             shards.wake(tx, row.id, now, shards.HEAL)
         return None if row.deadline is None else float(row.deadline)
     if batch.tally is not None:
-        # What was reported says nothing about later batches.
+        # These reports do not count for later batches.
         member_reports.drop(tx, str(row.parent_key), now)
     action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
     return None
@@ -191,9 +191,9 @@ def _last(
 ) -> float | None:
     """End the action of a group after its last batch."""
     if batch.tally is not None:
-        # What is still to be said is too late.
+        # Later reports are too late.
         member_reports.drop(tx, str(row.parent_key))
-    # What broke meanwhile was left alone, or has waited for the members that had to report.
+    # Members that broke meanwhile were left alone, or waited for the members that had to report.
     waited = batch.tally is not None and rolling_update.limit(batch.group).binds
     return _finish(db, tx, row, now, taken, heals=heals or waited or leaves_alone(batch.group))
 
@@ -201,7 +201,7 @@ def _last(
 def _finish(
     db: Database, tx: Connection, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False
 ) -> float | None:
-    """End the action of a stack; `heals` says whether what broke meanwhile has still to be healed."""
+    """End the action of a stack; `heals` wakes it for members that broke meanwhile."""
     whole = snapshot_end.is_whole(row)
     if whole and taken is None:
         return now
@@ -215,14 +215,14 @@ def _finish(
 
 @dataclass(frozen=True, slots=True)
 class _Stays:
-    """The batch is not followed by anything yet: the shard is visited again then; None for never."""
+    """The next batch may not begin yet: visit the shard again at this time; None for never."""
 
     at: float | None
 
 
 def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays | None:
-    """Have the next batch wait for the end of the pause before it; None where it is over, or no batch follows."""
-    # Stored when the batch came to rest; a pass that comes by during the pause must not begin it anew.
+    """Have the next batch wait for the end of the pause; None if the pause is over, or no batch follows."""
+    # Stored when the batch came to rest: a pass during the pause must not restart the pause.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
     if step_at <= now or (batch.desired is None and not batch.waits):
         return None
@@ -231,11 +231,11 @@ def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays |
 
 
 def _reported(db: Database, tx: Connection, row: StackRow, batch: Batch, tally: Tally, now: float) -> _Stays | None:
-    """Decide about a batch whose members have to report; None where it may be followed by what comes next."""
+    """Decide about a batch whose members have to report; None if the next step may follow."""
     series, asked = batch.group.series, reports_of(batch.group)
     assert series is not None, "a batch is one of a series"
     assert asked is not None, "reports were counted"
-    # What comes next was prepared for what had been reported by then.
+    # The next batch was prepared for an older tally.
     if member_reports.tally(tx, row, series, asked, batch_shards(batch.group, asked)) != tally:
         return _Stays(now)
     due_at = now + batch.pause_s if row.step_at is None else float(row.step_at)

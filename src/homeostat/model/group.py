@@ -1,7 +1,7 @@
-"""The desired state of a group's stack: which members it has, and which definition each of them has. Pure.
+"""The desired state of a group's stack: its members, and the definition of each member. Pure.
 
-Members are named by numbers. Everything is said of ranges of numbers: a group may have very many members. The stored
-form is a map (`GroupDefinition.encoded`), which the store reads and writes; all other code has this class.
+Members are named by numbers, and described by ranges of numbers: a group may have very many members. The stored form is
+a map (`GroupDefinition.encoded`), which only the store reads and writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,18 +26,18 @@ class RangedDefinition:
         return cls(stored["resource_def"], ranges(stored["numbers"]))
 
     def encoded(self) -> dict[str, Any]:
-        return {"resource_def": self.resource_def, "numbers": [list(each) for each in self.numbers]}
+        return {"resource_def": self.resource_def, "numbers": _plain(self.numbers)}
 
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """A resource that each member with some numbers has beside it in the stack, and that depends on the member.
+    """A companion resource: each member of some ranges has one in the group's stack, which depends on the member.
 
     Attributes:
-        name: Its name is that of the member, a dash and this.
-        numbers: The members that have it.
+        name: Second part of the resource's name: the member's name, a dash, `name`.
+        numbers: The members with this companion.
         member: The property that takes the member's reference.
-        resource_def: Its definition, without that property.
+        resource_def: The definition, without the property `member`.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Companion:
         return cls(stored["name"], ranges(stored["numbers"]), stored["member"], stored["resource_def"])
 
     def encoded(self) -> dict[str, Any]:
-        own = {"name": self.name, "numbers": [list(each) for each in self.numbers], "member": self.member}
+        own = {"name": self.name, "numbers": _plain(self.numbers), "member": self.member}
         return {**own, "resource_def": self.resource_def}
 
 
@@ -61,12 +61,12 @@ class Reports:
     Attributes:
         timeout: Seconds to wait once the batch is at rest.
         percent: Share of the members of the whole update that have to report success.
-        count: In a creation, how many members have to report; None in an update, in which those of the batch have to.
-        total: Members that are asked in all.
-        succeeded: Members of earlier batches that reported success.
-        lost: Members of earlier batches that did not.
+        count: In a creation, how many members have to report; None in an update: all members of the batch.
+        total: Members of all batches that have to report.
+        succeeded: Members of earlier batches with a report of success.
+        lost: Members of earlier batches without a report of success.
         number: Number of the batch.
-        since: Time at which the batch began; earlier reports say nothing about it.
+        since: Time at which the batch began; earlier reports do not count.
     """
 
     timeout: float
@@ -93,11 +93,11 @@ class Series:
     Attributes:
         target: Number of members after the last batch.
         max_batch_size: Most members in a batch.
-        min_in_service: Members to leave alone in each batch, if there are so many.
+        min_in_service: Members to leave alone in each batch, if the group has so many.
         pause_time: Seconds between two batches.
-        max_unavailable: Most members that may be away, as a number or percentage; "" for no limit.
+        max_unavailable: Most members that may be unavailable, as a number or percentage; "" for no limit.
         suspended: Names of processes that stand still meanwhile, see `resources.instance_signals`.
-        batch: Members of the batch under way, if it is kept track of.
+        batch: Members of the batch under way, if the series records batches.
         reports: Reports that the members have to send, if any.
         unheard: Members that had not reported when the update began, with the time since when their reports count.
     """
@@ -128,30 +128,30 @@ class Series:
         )
 
     def encoded(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        stored: dict[str, Any] = {
             name: getattr(self, name) for name in ("target", "max_batch_size", "min_in_service", "pause_time")
         }
         if self.max_unavailable:
-            found["max_unavailable"] = self.max_unavailable
+            stored["max_unavailable"] = self.max_unavailable
         if self.suspended:
-            found["suspended"] = list(self.suspended)
+            stored["suspended"] = list(self.suspended)
         if self.batch is not None:
-            found["batch"] = [list(each) for each in self.batch]
+            stored["batch"] = _plain(self.batch)
         if self.reports is not None:
-            found["reports"] = self.reports.encoded()
+            stored["reports"] = self.reports.encoded()
         if self.unheard:
-            found["unheard"] = [list(each) for each in self.unheard]
-        return found
+            stored["unheard"] = [list(member) for member in self.unheard]
+        return stored
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The definitions that members go back to if a rollout fails, see `planner.policies.staged_group`.
+    """The definitions that members return to if a rollout fails, see `planner.policies.staged_group`.
 
     Attributes:
         since: Number of the revision that brought the new definition.
-        resource_def: Definition of all members before it.
-        earlier: Definitions of members that had another one.
+        resource_def: Definition of all members before.
+        earlier: Definitions of the members that differed from `resource_def`.
     """
 
     since: int
@@ -163,13 +163,13 @@ class Staged:
         return cls(stored["since"], stored["resource_def"], _parts(stored.get("earlier")))
 
     def encoded(self) -> dict[str, Any]:
-        found = {"since": self.since, "resource_def": self.resource_def}
-        return {**found, "earlier": [each.encoded() for each in self.earlier]} if self.earlier else found
+        stored = {"since": self.since, "resource_def": self.resource_def}
+        return {**stored, "earlier": [part.encoded() for part in self.earlier]} if self.earlier else stored
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """How members that are nodes of a cluster are named, see `clustering.names`."""
+    """The naming of members that are nodes of a cluster, see `clustering.names`."""
 
     seed: str
     format: str
@@ -188,7 +188,7 @@ class GroupDefinition:
         earlier: Former definitions of members that a series of batches, or a rollout, has not reached yet.
         series: The series of batches under way.
         staged: The rollout of a definition under way.
-        own: Definitions of single members in the place of `resource_def`.
+        own: Definitions of single members, instead of `resource_def`.
         nodes: Names of the nodes, if members are nodes of a cluster.
         companions: Companion resources of members, in the same stack.
         left: Names in `skip` of members that left for a mark, and that the template has not named since.
@@ -220,25 +220,25 @@ class GroupDefinition:
             None if staged is None else Staged.decoded(staged),
             _parts(stored.get("own")),
             None if nodes is None else NodeNames(nodes["seed"], nodes["format"]),
-            tuple(Companion.decoded(each) for each in stored.get("beside") or ()),
+            tuple(Companion.decoded(companion) for companion in stored.get("beside") or ()),
             tuple(stored.get("left") or ()),
         )
 
     def encoded(self) -> dict[str, Any]:
         """Return the map to be stored."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in ("resource_def", "index_var", "count")}
-        found["skip"] = list(self.skip)
+        stored: dict[str, Any] = {name: getattr(self, name) for name in ("resource_def", "index_var", "count")}
+        stored["skip"] = list(self.skip)
         for name, parts in (("earlier", self.earlier), ("own", self.own)):
             if parts:
-                found[name] = [each.encoded() for each in parts]
-        for name, part in (("rollout", self.series), ("staged", self.staged)):
-            if part is not None:
-                found[name] = part.encoded()
+                stored[name] = [part.encoded() for part in parts]
+        for name, change in (("rollout", self.series), ("staged", self.staged)):
+            if change is not None:
+                stored[name] = change.encoded()
         if self.nodes is not None:
-            found["nodes"] = {"seed": self.nodes.seed, "format": self.nodes.format}
+            stored["nodes"] = {"seed": self.nodes.seed, "format": self.nodes.format}
         if self.companions:
-            found["beside"] = [each.encoded() for each in self.companions]
-        return {**found, "left": list(self.left)} if self.left else found
+            stored["beside"] = [companion.encoded() for companion in self.companions]
+        return {**stored, "left": list(self.left)} if self.left else stored
 
     def with_series(self, series: Series | None) -> "GroupDefinition":
         return replace(self, series=series)
@@ -250,7 +250,7 @@ def reports_of(group: GroupDefinition | None) -> Reports | None:
 
 
 def batch_of(group: GroupDefinition | None) -> tuple[Range, ...]:
-    """Return the members of the batch under way, if it is kept track of."""
+    """Return the members of the batch under way, if the series records batches."""
     return () if group is None or group.series is None else group.series.batch or ()
 
 
@@ -258,5 +258,9 @@ def ranges(stored: Iterable[Sequence[int]]) -> tuple[Range, ...]:
     return tuple((low, high) for low, high in stored)
 
 
+def _plain(numbers: Iterable[Range]) -> list[list[int]]:
+    return [[low, high] for low, high in numbers]
+
+
 def _parts(stored: Iterable[Mapping[str, Any]] | None) -> tuple[RangedDefinition, ...]:
-    return tuple(RangedDefinition.decoded(each) for each in stored or ())
+    return tuple(RangedDefinition.decoded(part) for part in stored or ())

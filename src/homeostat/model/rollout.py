@@ -1,4 +1,4 @@
-"""Rollouts to the members of a group: settings, state, and what is known of the members (RU1 to RU8).
+"""Rollouts to the members of a group: settings, state, and reports (RU1 to RU8).
 
 A rollout gives members new metadata, a new definition (ADR 0068), or both.
 """
@@ -14,9 +14,9 @@ IMMEDIATE, ROLLING, CANARY = "immediate", "rolling", "canary"
 PATTERNS = (IMMEDIATE, ROLLING, CANARY)
 CANARY_STEPS = ("1", "1%", "5%", "20%", "100%")
 WAITED_FOR_MAX = 31
-"""Wait conditions that members of a group signal to in a rollout: each has a bit of a number of 32 bits."""
+"""Wait conditions to which members of a group signal in a rollout: each has a bit of a number of 32 bits."""
 PROGRESS_S = 600.0
-"""Seconds in which the members of a step have to report, where neither a wait condition nor the template says more."""
+"""Seconds in which the members of a step have to report, unless a wait condition or the template says more."""
 
 
 class RolloutState(StrEnum):
@@ -24,11 +24,11 @@ class RolloutState(StrEnum):
 
     Attributes:
         RUNNING: Members get the new metadata, step by step.
-        PAUSED: A user has stopped it; members keep what they have.
+        PAUSED: Stopped by a user; members keep the metadata they have.
         HELD: A gate said no, and the rollout waits for a person.
         SUCCEEDED: All members have the new metadata, and have reported.
         ROLLED_BACK: All members have the old metadata again.
-        ABORTED: It has ended where it was: some members have the new metadata, the others the old.
+        ABORTED: Ended in the middle: some members have the new metadata, some the old.
     """
 
     RUNNING = "running"
@@ -44,7 +44,7 @@ class RolloutState(StrEnum):
 
 
 class Steering(StrEnum):
-    """What users do with a rollout; the order is that in which it is offered."""
+    """A command of users to a rollout, in the order of the manual."""
 
     APPROVE = "approve"
     RESUME = "resume"
@@ -78,7 +78,7 @@ _STATES = {
 
 
 class OnFailure(StrEnum):
-    """What a rollout does when a gate says no."""
+    """The reaction of a rollout to a gate that says no."""
 
     ROLLBACK = "rollback"
     HOLD = "hold"
@@ -90,8 +90,8 @@ class MemberOrder(StrEnum):
 
     Attributes:
         NUMBER: By the numbers of the members.
-        RANDOM: As a seed has it.
-        ZONE: All members of one availability zone before those of the next one, and by their numbers within it.
+        RANDOM: Drawn by a seed.
+        ZONE: One availability zone after the next, and by number within a zone.
     """
 
     NUMBER = "number"
@@ -100,7 +100,7 @@ class MemberOrder(StrEnum):
 
 
 class AppliesTo(StrEnum):
-    """What members get step by step; the rest of a change reaches all of them at once.
+    """The part of a change that members get step by step; the rest reaches all members at once.
 
     Attributes:
         METADATA: New metadata of the group.
@@ -118,8 +118,8 @@ class WaitGate:
     """A wait condition that depends on the group: each member of a step has to signal to it.
 
     Attributes:
-        condition: Its name. One that is new is made after the rollout.
-        handle: Id of the record of its handle, which takes the signals.
+        condition: Name of the wait condition. A new condition is made after the rollout.
+        handle: Id of the record of the handle for the signals.
         timeout_s: Seconds for the members of a step.
         count: Successes that the condition itself waits for.
     """
@@ -136,21 +136,21 @@ class RolloutSettings:
 
     Attributes:
         pattern: One of `PATTERNS` but `immediate`.
-        steps: Members that have the new metadata after each step: numbers, or shares such as `5%`. Empty to go on one
-            by one.
+        steps: Members with the new metadata after each step: numbers, or shares such as `5%`. Empty for member by
+            member.
         bake_s: Seconds to wait after the members of a step have reported.
-        progress_s: Seconds in which they have to report; None for the time of the wait conditions, else `PROGRESS_S`.
-        success_share: Share of the members of a step that has to report success by the end of its time.
+        progress_s: Seconds in which members have to report; None for the time of the wait conditions, or `PROGRESS_S`.
+        success_share: Share of the members of a step that has to report success in time.
         failures_max: Members in all that may fail.
-        failures_max_per_step: Members of one step that may fail; None for `failures_max`.
-        on_failure: What follows when a gate says no.
-        approval: Whether a person has to approve each step before the next one begins.
+        failures_max_per_step: Members of a step that may fail; None for `failures_max`.
+        on_failure: One of `OnFailure`.
+        approval: Whether a person has to approve each step before the next step begins.
         order: Order of the members.
         seed: Seed of the order `random`.
         gates: Wait conditions that depend on the group.
-        alarms: Ids of the records of handles to which alarms are sent: one that fires stops the rollout.
+        alarms: Ids of the records of handles to which alarms are sent: an alarm stops the rollout.
         checks: URLs that have to answer with a success once the members of a step have reported.
-        gates_pending: Whether handles that members are to signal to are still being made: it goes on after that.
+        gates_pending: Whether handles to which members signal are still being made: the rollout waits for them.
         applies_to: One of `AppliesTo`.
     """
 
@@ -173,7 +173,7 @@ class RolloutSettings:
 
     @property
     def time_s(self) -> float | None:
-        """Seconds for the members of a step; None where nothing is waited for."""
+        """Seconds for the members of a step; None without gates and checks."""
         if not self.gates and not self.checks:
             return None
         return self.progress_s or min((gate.timeout_s for gate in self.gates), default=PROGRESS_S)
@@ -184,19 +184,19 @@ class RolloutSettings:
         return self.failures_max if self.failures_max_per_step is None else self.failures_max_per_step
 
     def target(self, active: int, total: int) -> int:
-        """Return how many of `total` members have the new metadata after the step that follows on `active` ones."""
+        """Return how many of `total` members have the new metadata after the next step; `active` have it now."""
         if not self.steps:
             return min(active + 1, total)
         wanted = (step_size(step, total) for step in self.steps)
         return min(next((size for size in wanted if size > active), total), total)
 
     def targets(self, active: int, total: int, most: int) -> list[int]:
-        """Return the targets of the steps that follow on `active` members: so many steps at most."""
-        found: list[int] = []
-        while active < total and len(found) < most:
+        """Return the targets of the next steps, `most` of them, if `active` members have the new metadata now."""
+        targets: list[int] = []
+        while active < total and len(targets) < most:
             active = self.target(active, total)
-            found.append(active)
-        return found
+            targets.append(active)
+        return targets
 
 
 def step_size(step: str, total: int) -> int:
@@ -212,13 +212,13 @@ def step_size(step: str, total: int) -> int:
 
 
 def having(count: int, one: str, more: str) -> str:
-    """Return how many members have something, with the verb for one of them and that for several."""
+    """Return the number of members with the verb for a single member, or for several."""
     return f"1 member {one}" if count == 1 else f"{count} members {more}"
 
 
 def load(stored: Mapping[str, Any]) -> RolloutSettings:
     """Return settings from plain data."""
-    gates = tuple(WaitGate(**each) for each in stored.get("gates", ()))
+    gates = tuple(WaitGate(**gate) for gate in stored.get("gates", ()))
     lists = {name: tuple(stored.get(name, ())) for name in ("steps", "alarms", "checks")}
     return RolloutSettings(**{**stored, **lists, "gates": gates})
 
@@ -233,14 +233,14 @@ def dump(settings: RolloutSettings) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What the members of the current step have reported, and all before them.
+    """Reports of the members of the current step, and of all steps.
 
     Attributes:
-        waiting: Members of the step that have not reported.
+        waiting: Members of the step without a report.
         succeeded: Members of the step that succeeded.
         failed: Members of the step that failed.
         failed_in_all: Members of all steps that failed.
-        said: What failed members said, a few of them: instance id -> reason.
+        said: Reasons of some failed members: instance id -> reason.
     """
 
     waiting: int = 0
@@ -266,24 +266,24 @@ class Rollout:
         name: Name of the group.
         members: Id of the child stack with the members.
         state: One of `RolloutState`.
-        settings: How it proceeds.
+        settings: How the rollout proceeds.
         step: Number of the step; 0 before the first.
         total: Number of members when the step began.
-        active: Number of members that have the new metadata.
-        target: Number of members that have it once the step has given it to all its members.
+        active: Number of members with the new metadata.
+        target: Number of members with the new metadata at the end of the step.
         started_at: When the rollout began.
         step_at: When the step began.
-        reported_at: When its members had all reported; None before.
+        reported_at: When all members of the step had reported; None before.
         approved: Number of the last step that a person approved.
-        forgiven: Failures that a person has accepted by resuming a rollout that was held.
-        alarm: What an alarm has said since it began, or was resumed last, for which it stops; "" for none.
-        due_at: When time alone moves it on; None if it never does.
-        reason: Why it is in this state, for users.
+        forgiven: Failures that a person has accepted by resuming a held rollout.
+        alarm: Message of an alarm since the rollout began, or was resumed: the rollout stops for it; "" for none.
+        due_at: When time alone moves the rollout; None for never.
+        reason: Why the rollout is in this state, for users.
         place: How many shards of the child stack are done, in the order of the rollout, or how many pairs of a zone and
             a shard.
-        first: Members that come before all others: those that had other new metadata before.
-        zones: Availability zones with the shards that have members in them, in the order in which they are reached;
-            None unless members are reached by zone.
+        first: Members that come first: they had newer metadata, too, from a rollout before.
+        zones: Availability zones with the shards that have members in them, in the order of the rollout; None for
+            another order.
         subject: Revision of the child stack that brought the new definition; None for a rollout of metadata alone.
         giving: Revision of the child stack by which the members of the step get the new definition; None once they
             have it.
@@ -316,20 +316,20 @@ class Rollout:
 
     @property
     def what(self) -> str:
-        """What members get, for users."""
+        """The subject of the rollout, for users."""
         if self.subject is None:
             return "metadata"
         return "definition and metadata" if self.settings.applies_to == AppliesTo.BOTH else "definition"
 
     @property
     def unbegun(self) -> bool:
-        """Whether it waits for the handles that its members are to signal to."""
+        """Whether the rollout waits for the handles to which its members signal."""
         return self.settings.gates_pending and not RolloutState(self.state).ended
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutBegin:
-    """A rollout begins, in the place of the one before, if any: all members have the old metadata."""
+    """A rollout begins, and replaces the previous rollout, if any: all members have the old metadata."""
 
     rollout: Rollout
 
@@ -340,7 +340,7 @@ class RolloutEnd:
 
     Attributes:
         key: Key of the row of the group.
-        keeps_members: Whether members keep the new metadata that they have.
+        keeps_members: Whether members keep the new metadata they have.
     """
 
     key: str
@@ -349,11 +349,11 @@ class RolloutEnd:
 
 @dataclass(frozen=True, slots=True)
 class RolloutRevised:
-    """A rollout goes on in another way: as a newer revision has it, or with the successors of its handles.
+    """A rollout has new settings: of a newer revision, or with the successors of its handles.
 
     Attributes:
         key: Key of the row of the group.
-        settings: How it proceeds from now on.
+        settings: The new settings.
     """
 
     key: str

@@ -1,8 +1,8 @@
-"""Rollouts: what members of a group get step by step, new metadata or a new definition (RU1 to RU8, ADR 0068).
+"""Rollouts: new metadata, or a new definition, for the members of a group, step by step (RU1 to RU8, ADR 0068).
 
-- `engine`: rollouts that are due, the URLs that they ask, and users' commands
-- `moves`: the next move of one rollout, stored: a step, a wait, or the end
-- `member_change`: what a step and an end mean for the members; `metadata`, `definitions`: the two kinds of it
+- `engine`: due rollouts, requests to their URLs, and users' commands
+- `moves`: store the next move of a rollout: a step, a wait, or the end
+- `member_change`: the port to the members; `metadata`, `definitions`: its two implementations
 
-One pure decision, `planner.policies.rollout_move`, serves both kinds.
+Both share a single pure decision, `planner.policies.rollout_move`.
 """

@@ -1,4 +1,4 @@
-"""A new definition for members of a group: revisions of their stack, by which they get it step by step (ADR 0068).
+"""A new definition for members of a group, step by step, by revisions of their stack (ADR 0068).
 
 Each revision follows from the newest one (`planner.policies.staged_group`), and is stored with the row of the rollout.
 """
@@ -38,23 +38,23 @@ from homeostat.store.stacks import action_begin, revisions, rollout_members, rol
 from homeostat.store.stacks.rollout_reports import Gate, Report
 
 TIMEOUT_S = 3600.0
-"""Seconds in which the members of a step get their definition, where neither the rollout nor the stack says more."""
+"""Default seconds in which the members of a step get their definition."""
 ENDS: Mapping[str, Callable[[GroupDefinition], GroupDefinition]] = {
     RolloutState.SUCCEEDED: staged_group.finished,
     RolloutState.ROLLED_BACK: staged_group.taken_back,
     RolloutState.ABORTED: staged_group.stopped,
 }
-"""State of a rollout that has ended -> the group that it leads to."""
+"""End of a rollout -> the resulting group."""
 
 
 class MembersNotLocked(Exception):
-    """A revision of the stack with the members is needed, which has to be locked before the row of the rollout."""
+    """A revision is needed of the members' stack, which has to be locked before the row of the rollout."""
 
 
 def lock_members(db: Database, tx: Connection, key: str) -> bool:
-    """Lock the stack with the members of a group, and its shards, before anything else; return whether that was done.
+    """Lock the stack with the members of a group, and its shards, first of all; return False without such a stack.
 
-    A stack is locked before its shards, and those before the shards of the stacks around it (ADR 0057).
+    A stack is locked before its shards, and its shards before those of the parent stacks (ADR 0057).
     """
     rollout = rollouts.of_group(tx, key)
     if rollout is None or rollout.subject is None:
@@ -87,7 +87,7 @@ class Staged:
 
 
 def staged(tx: Connection, rollout: Rollout, *, locked: bool) -> Staged | None:
-    """Return the members of a rollout; None where their stack is about something else by now, or is being deleted."""
+    """Return the members of a rollout; None if their stack has a newer definition, or is being deleted."""
     stack = stacks.get(tx, rollout.members)
     if stack is None or stack.action == Action.DELETE:
         return None
@@ -104,7 +104,7 @@ class DefinitionChange:
     Attributes:
         db: The database.
         tx: The transaction.
-        members: The members; None if their stack is about something else by now.
+        members: The members; None if their stack has a newer definition by now.
         timeout_s: See `TIMEOUT_S`.
     """
 
@@ -118,13 +118,13 @@ class DefinitionChange:
         return self.members is not None
 
     def is_blocked_by(self, action: str) -> bool:
-        # It waits for its own revisions itself.
+        # The change awaits its own revisions in `progress`.
         return (action in NON_CHANGING_ACTIONS) == self.is_current
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def progress(self, rollout: Rollout, now: float) -> Progress:
-        if self.members is None:  # a newer revision of the group is on its way: the pass that sees it decides
+        if self.members is None:  # the next pass of the group decides about its newer revision
             return Changing(replace(rollout, due_at=now + POLL_S, step_at=now))
         stack = self.members.stack
         if stack.status == Status.IN_PROGRESS:
@@ -134,35 +134,34 @@ class DefinitionChange:
         if stack.status == Status.FAILED:
             return Failed(f"step {rollout.step}: {stack.reason}")
         self._note_given(self.members, rollout, now)
-        given = replace(rollout, giving=None, step_at=now)
-        return Changed(given, f"step {rollout.step}: {extent(given)}")
+        changed = replace(rollout, giving=None, step_at=now)
+        return Changed(changed, f"step {rollout.step}: {extent(changed)}")
 
     def _watched(self, members: Staged, rollout: Rollout, now: float) -> Changing | Failed:
-        """Return how far the members of a step are; an alarm, or one that fails, does not wait for the others."""
+        """Return the progress of a step; an alarm, or a failed member, does not wait for the rest of the step."""
         self._follow_time(members, rollout, now)
-        # Their time to report begins once they have it.
+        # The time for reports begins once the members have the definition.
         begun = replace(rollout, step_at=now)
-        there = self._renew(members, rollout, rollout.giving) if rollout.giving is not None else 0
+        count = self._renew(members, rollout, rollout.giving) if rollout.giving is not None else 0
         refused = rollout_move.refusal(begun, rollout_reports.report_of(self.tx, rollout), now)
         if refused:
             return Failed(refused)
         reason = "the members of the group are being changed"
         if rollout.step:
-            reason = f"step {rollout.step}: its members get the new definition, {there} of {rollout.active} so far"
+            reason = f"step {rollout.step}: its members get the new definition, {count} of {rollout.active} so far"
         poll_s = BUSY_S if members.stack.size <= CHUNK else POLL_S
         return Changing(replace(begun, due_at=now + poll_s, reason=reason))
 
     def _follow_time(self, members: Staged, rollout: Rollout, now: float) -> None:
-        """Have the members of a step get their definition in the time that the newest revision gives them.
-
-        It counts from the newest revision of their stack: an update in the middle of a step, which leaves their
-        definition as it is, would leave them without a deadline otherwise, as the group has none while it rolls out.
+        """Set the deadline by which the members of a step have their definition.
 
         Raises:
-            MembersNotLocked: The stack with the members is not locked, and another time holds than so far.
+            MembersNotLocked: The deadline changes, and the stack with the members is not locked.
         """
         if rollout.giving is None:
             return
+        # Counted from the newest revision: an update in the middle of a step that leaves the definition unchanged would
+        # leave the members without a deadline, since a group has none during its rollout.
         stack, deadline = members.stack, members.changed_at + self._time_s(rollout)
         if deadline == stack.deadline:
             return
@@ -195,12 +194,12 @@ class DefinitionChange:
         number = self._revise(members, rollout, after, now)
         active = staged_group.given(after)
         target = max(rollout.target, active)
-        given = replace(rollout, giving=number, active=active, target=target, place=place, step_at=now)
-        reason = f"step {rollout.step}: {extent(given)} from now on"
-        return Changing(replace(given, reason=reason, due_at=now + BUSY_S), reason)
+        giving = replace(rollout, giving=number, active=active, target=target, place=place, step_at=now)
+        reason = f"step {rollout.step}: {extent(giving)} from now on"
+        return Changing(replace(giving, reason=reason, due_at=now + BUSY_S), reason)
 
-    def renew(self, rollout: Rollout, gone: list[str], now: float) -> None:
-        if gone:  # A canary that dies and is made again has to report all the same.
+    def renew(self, rollout: Rollout, lost: list[str], now: float) -> None:
+        if lost:  # A canary that dies and is made again has to report all the same.
             self._note_given(self._current(), rollout, now)
 
     def retry(self, rollout: Rollout, now: float) -> Rollout:
@@ -219,7 +218,7 @@ class DefinitionChange:
         return rollout.active
 
     def end(self, rollout: Rollout, now: float) -> None:
-        """Store the revision that the end of a rollout leads to.
+        """Store the revision of the end of a rollout.
 
         Raises:
             MembersNotLocked: The stack with the members is not locked.
@@ -236,7 +235,7 @@ class DefinitionChange:
             raise MembersNotLocked
         stack = members.stack
         intent = revisions.intent_of(self.tx, stack.id, stack.revision)
-        # To the group it is the same act; environment and files are copied from the revision before.
+        # Each step continues the act of the group, with its intent, environment and files.
         desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
         touched, within_s = touched_by(members.group, after), self._time_s(rollout)
         number = action_begin.revise(self.db, self.tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
@@ -253,7 +252,7 @@ class DefinitionChange:
         return stacks.timeout_of(stacks.timeout_mins_of(self.tx, parent), self.timeout_s)
 
     def _forget(self, rollout: Rollout, stack: StackRow) -> None:
-        """Delete the revisions of former steps, which nothing goes back to: there may be as many as members."""
+        """Delete the revisions of former steps, up to one for each member: the way back does not need them."""
         old = schema.revision
         steps = (old.c.number > rollout.subject, old.c.number < stack.revision)
         kept = old.c.number != (0 if stack.complete_revision is None else stack.complete_revision)
@@ -262,9 +261,9 @@ class DefinitionChange:
     # -- reports -----------------------------------------------------------------------------------------------------
 
     def _note_given(self, members: Staged, rollout: Rollout, now: float) -> None:
-        """Note which things the members have that are to have the new definition, and what these have reported.
+        """Record the things of members with the new definition, and their reports.
 
-        A member may report before its id is known here: that report is among the signals of the handle.
+        A member may report before its id is known here: this report is among the signals of the handle.
         """
         self._renew(members, rollout)
         gates = rollout.settings.gates
@@ -276,14 +275,14 @@ class DefinitionChange:
                     rollout_reports.store(self.tx, heard, [_report(signal.object)], now)
 
     def _renew(self, members: Staged, rollout: Rollout, since: int | None = None) -> int:
-        """Note which members are on their way to the new definition; return how many have it, or are."""
+        """Record the members with, or on their way to, the new definition; return their number."""
         group = members.group
-        unreached, given, of = Unreached(group), staged_group.given(group), reached_shards(group)
-        return rollout_members.renew(self.tx, rollout, lambda name: name not in unreached, of, given, since)
+        unreached, count, reached = Unreached(group), staged_group.given(group), reached_shards(group)
+        return rollout_members.renew(self.tx, rollout, lambda name: name not in unreached, reached, count, since)
 
 
 def _report(signal: Mapping[str, Any]) -> Report:
-    """Return what a signal in normal form reports."""
-    names = [str(each) for each in (signal.get("data"), signal.get("id")) if each not in (None, "")]
+    """Return the report of a signal in normal form."""
+    names = [str(name) for name in (signal.get("data"), signal.get("id")) if name not in (None, "")]
     status = SUCCESS if signal.get("status") == SUCCESS else FAILURE
     return Report(names, status, str(signal.get("reason") or ""))

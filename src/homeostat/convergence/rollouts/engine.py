@@ -1,7 +1,7 @@
-"""Rollouts that are due, the URLs that they ask, and users' commands (RU3 to RU8).
+"""Due rollouts, requests to their URLs, and users' commands (RU3 to RU8).
 
-A rollout is rows and due times; nothing runs in between. A report of a member, the time, or a user makes it go on: each
-locks its row, and stores its next move (`moves`). The row of the group waits for its end, see
+A rollout is rows and due times; nothing runs in between. A report of a member, the time, or a user moves the rollout:
+each locks its row, and stores its next move (`moves`). The row of the group waits for the end of the rollout, see
 `planner.lifecycle.rollouts`.
 """
 
@@ -29,20 +29,20 @@ from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks
 
 LOG = logging.getLogger(__name__)
 ROUND_MAX = 50
-"""Rollouts that one run of the periodic task makes go on."""
+"""Rollouts that one run of the periodic task advances."""
 USER = "a user"
-"""Who steers a rollout where the service does not know the names of users."""
+"""The user in events if the service does not know the names of users."""
 NO_ROLLOUT = "The group has no rollout in progress."
 
 
 DONE = object()
 T = TypeVar("T")
 Ask = Callable[[str], str]
-"""URL -> status code of its answer to GET, or why there is none; may take seconds, and raises nothing."""
+"""URL -> status code of its answer to GET, or the reason of its absence; may take seconds, and raises nothing."""
 
 
 class RolloutEngine(RolloutMoves):
-    """What makes the rollouts of one database go on."""
+    """Drives the rollouts of a database."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class RolloutEngine(RolloutMoves):
 
         Args:
             db: The database.
-            ask: Asks a URL that a user named; None to leave that to other processes.
-            turns: Threads in which URLs are asked; None to ask them in the caller's.
-            timeout_s: Seconds in which the members of a step get a new definition, where nothing else says so.
+            ask: Requests a URL of a user; None to leave these requests to other processes.
+            turns: Threads for these requests; None for the thread of the caller.
+            timeout_s: Default seconds in which the members of a step get a new definition.
         """
         super().__init__(db, timeout_s)
         self._ask = ask
@@ -66,7 +66,7 @@ class RolloutEngine(RolloutMoves):
         self._apart: set[str] = set()
 
     def round(self) -> int:
-        """Make rollouts go on that time moves on; return how many."""
+        """Advance the due rollouts; return their number."""
         with self._db.write() as tx:
             due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
             asking = rollouts.asking(tx, due) if self._ask is not None else {}
@@ -80,9 +80,9 @@ class RolloutEngine(RolloutMoves):
         return len(due)
 
     def _apart_from_others(self, turns: FairTurns, project: str, key: str) -> None:
-        """Make a rollout go on in another thread, since URLs that users name may take their time to answer.
+        """Advance a rollout in another thread, since users' URLs may answer slowly.
 
-        Each URL is a turn of its own, and one rollout asks one at a time.
+        Each URL is a separate turn, and a rollout requests its URLs one after another.
         """
         with self._asking:
             if key in self._apart:
@@ -103,7 +103,7 @@ class RolloutEngine(RolloutMoves):
         turns.add(project, turn)
 
     def _safely(self, act: Callable[[str], T], key: str) -> T | None:
-        """Make a rollout go on; one that cannot holds up no other, and is due again later: None."""
+        """Advance a rollout; return None after an error, which delays no other rollout: this one is due again later."""
         try:
             return act(key)
         except Exception:
@@ -111,11 +111,11 @@ class RolloutEngine(RolloutMoves):
             return None
 
     def advance(self, key: str) -> None:
-        """Make a rollout go on as far as it may by now without asking URLs; nothing where it does not run."""
+        """Advance a running rollout as far as possible without requests to URLs."""
         self._advance(key, UNASKED)
 
     def _ask_and_advance(self, key: str) -> Iterator[None]:
-        """Ask the URLs that a rollout has to be approved by, before anything is locked, and make it go on.
+        """Request the URLs of a rollout before anything is locked, and advance the rollout.
 
         Yields between two URLs.
         """
@@ -141,7 +141,7 @@ class RolloutEngine(RolloutMoves):
     def _advance(self, key: str, checks: Checked) -> None:
         try:
             self._move(key, checks)
-        except MembersNotLocked:  # mostly they need not be, and what they do themselves goes on beside a rollout
+        except MembersNotLocked:  # rarely: without the lock the members' own work proceeds during a rollout
             self._move(key, checks, locks=True)
 
     def _move(self, key: str, checks: Checked, *, locks: bool = False) -> None:
@@ -163,14 +163,14 @@ class RolloutEngine(RolloutMoves):
     # -- steering ----------------------------------------------------------------------------------------------------
 
     def pause(self, key: str, by: str = USER) -> Rollout:
-        """Stop a rollout where it is, until it is resumed.
+        """Pause a rollout until a user resumes it.
 
         Args:
             key: Key of the row of the group.
-            by: Who does it, for the event.
+            by: The user, for the event.
 
         Raises:
-            Rejected: NotFound where none is in progress; Conflict for one that does not run; StackLocked.
+            Rejected: NotFound without a rollout in progress; Conflict unless it is running; StackLocked.
         """
         with self._db.write() as tx:
             rollout, now = self._locked(tx, key, Steering.PAUSE)
@@ -178,12 +178,12 @@ class RolloutEngine(RolloutMoves):
             return self._steered(tx, paused, f"paused by {by}", now)
 
     def resume(self, key: str, by: str = USER) -> Rollout:
-        """Let a rollout that is paused or held go on.
+        """Resume a paused or held rollout.
 
-        What has failed so far is accepted, with any alarm, and the members of the step get their time once more.
+        Failures so far, and alarms, are accepted, and the time of the step starts again.
 
         Raises:
-            Rejected: NotFound; Conflict for one that is neither paused nor held; StackLocked; NotSupported for a
+            Rejected: NotFound; Conflict if the rollout is neither paused nor held; StackLocked; NotSupported for a
                 suspended stack.
         """
         with self._db.write() as tx:
@@ -194,16 +194,16 @@ class RolloutEngine(RolloutMoves):
             return self._steered(tx, going, f"resumed by {by}", now)
 
     def approve(self, key: str, by: str = USER, step: int | None = None) -> Rollout:
-        """Approve the step of a rollout, so that the next one may begin.
+        """Approve the step of a rollout, so that the next step may begin.
 
         Args:
             key: Key of the row of the group.
-            by: Who does it, for the event.
-            step: The step that is meant; None for the one that goes on.
+            by: The user, for the event.
+            step: The step to approve; None for the present step.
 
         Raises:
-            Rejected: NotFound; Conflict for one that does not run, that asks for no approval, or that is at another
-                step; StackLocked; NotSupported for a suspended stack.
+            Rejected: NotFound; Conflict if the rollout is not running, needs no approval, or is at another step;
+                StackLocked; NotSupported for a suspended stack.
         """
         with self._db.write() as tx:
             rollout, now = self._locked(tx, key, Steering.APPROVE)
@@ -227,7 +227,7 @@ class RolloutEngine(RolloutMoves):
             return self._end(tx, rollout, RolloutState.SUCCEEDED, promoted, now, change)
 
     def abort(self, key: str, by: str = USER) -> Rollout:
-        """End a rollout where it is.
+        """End a rollout in its present state.
 
         Raises:
             Rejected: NotFound; StackLocked.
@@ -255,10 +255,10 @@ class RolloutEngine(RolloutMoves):
         return steered
 
     def _locked_with_members(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float, MemberChange]:
-        """Return the rollout, the time, and the change of its members, with all of it locked.
+        """Lock the rollout, its group and its members; return the rollout, the time, and the change of its members.
 
         Raises:
-            Rejected: As `_locked`; Conflict where another definition has come that is not being rolled out yet.
+            Rejected: As `_locked`; Conflict if a newer definition waits for its rollout.
         """
         locked = definitions.lock_members(self._db, tx, key)
         rollout, now = self._locked(tx, key, steering)
@@ -269,9 +269,9 @@ class RolloutEngine(RolloutMoves):
         return rollout, now, change
 
     def _locked(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float]:
-        """Return the rollout with its row locked, after its stack and its shard, and the time."""
-        found = rollouts.of_group(tx, key)
-        stack = None if found is None else locks.changeable(self._db, tx, found.stack_id)
+        """Lock the stack of a rollout, its shard, and then the rollout; return the rollout and the time."""
+        unlocked = rollouts.of_group(tx, key)
+        stack = None if unlocked is None else locks.changeable(self._db, tx, unlocked.stack_id)
         rollout = rollouts.lock(self._db, tx, key)
         if stack is None or rollout is None or RolloutState(rollout.state).ended:
             raise Rejected("NotFound", NO_ROLLOUT)
@@ -280,7 +280,7 @@ class RolloutEngine(RolloutMoves):
             needed = " or ".join(steering.states)
             message = f"The rollout of {rollout.name} is {rollout.state}: to {verb} it, it has to be {needed}."
             raise Rejected("Conflict", message)
-        # Members that get a new definition cannot get the old one either while they are suspended.
+        # Suspended members cannot take any definition, neither the new nor the old.
         changes = rollout.subject is not None and steering is not Steering.PAUSE
         if stack.suspended and (steering.goes_forward or changes):
             message = f"To {verb} a rollout when its stack is suspended is not supported"

@@ -1,4 +1,4 @@
-"""What a rollout changes of its members: the port between the moves of a rollout and the two kinds of it."""
+"""The port between the moves of a rollout and its members: new metadata, or a new definition."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,9 +8,9 @@ from homeostat.model.rollout import Rollout, having
 CHUNK = 2000
 """Members that one transaction changes."""
 BUSY_S = 1.0
-"""Time until a rollout is tried again whose group is being changed, or whose stack is locked or suspended."""
+"""Time until the next try if the group is being changed, or the stack is locked or suspended."""
 POLL_S = 5.0
-"""Longest time between two looks at a rollout whose members are waited for: a process may die after a report."""
+"""Longest time between two looks at a rollout that waits for members: a process may die after a report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Changing:
 
     Attributes:
         rollout: The rollout, to be stored.
-        event: The text of an event about it; "" for none.
+        event: The text of an event; "" for none.
     """
 
     rollout: Rollout
@@ -28,7 +28,7 @@ class Changing:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """All members of a step have what is new; attributes as of `Changing`."""
+    """All members of a step have the change; attributes as of `Changing`."""
 
     rollout: Rollout
     event: str = ""
@@ -36,7 +36,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The members of a step cannot have what is new."""
+    """The members of a step cannot take the change."""
 
     reason: str
 
@@ -45,35 +45,35 @@ Progress = Changing | Changed | Failed
 
 
 class MemberChange(Protocol):
-    """The change of one rollout's members, in a transaction that has locked the row of the rollout."""
+    """The change of a rollout's members, in a transaction that has locked the row of the rollout."""
 
     @property
     def is_current(self) -> bool:
         """Whether the members can be changed: False once a newer revision of the group is about something else."""
 
     def is_blocked_by(self, action: str) -> bool:
-        """Return whether it has to wait for the end of an action of the stack of the members."""
+        """Return whether the change has to wait for the end of an action of the members' stack."""
 
     def progress(self, rollout: Rollout, now: float) -> Progress:
-        """Return how far the members of the step are."""
+        """Return the progress of the members of the step."""
 
     def give(self, rollout: Rollout, now: float) -> Changing | None:
-        """Give what is new to as many members as the target of the step says; None if no further member is there."""
+        """Give the change to members up to the target of the step; None if no further member exists."""
 
-    def renew(self, rollout: Rollout, gone: list[str], now: float) -> None:
-        """Follow members of the step that have gone."""
+    def renew(self, rollout: Rollout, lost: list[str], now: float) -> None:
+        """Replace lost members of the step by their successors."""
 
     def retry(self, rollout: Rollout, now: float) -> Rollout:
-        """Give what is new once more to members of the step that could not have it."""
+        """Give the change again to members of the step that failed to take it."""
 
     def count(self, rollout: Rollout) -> int:
-        """Return how many members have what is new; those that have gone since do not count."""
+        """Return how many present members have the change."""
 
     def take_back(self, rollout: Rollout) -> int:
-        """Prepare that members get the old again; return how many do."""
+        """Prepare the way back; return the number of members on it."""
 
     def end(self, rollout: Rollout, now: float) -> None:
-        """Give members what the end of their rollout leads to."""
+        """Give members the metadata or definition that the end of the rollout requires."""
 
 
 def extent(rollout: Rollout) -> str:
@@ -81,5 +81,5 @@ def extent(rollout: Rollout) -> str:
 
 
 def unchanged(rollout: Rollout) -> str:
-    """Return how the members are left if a rollout ends where it is."""
+    """Return, for users, how an abort leaves the members."""
     return f"{having(rollout.active, 'keeps', 'keep')} the new {rollout.what}, the others the old"

@@ -1,4 +1,4 @@
-"""New metadata for members of a group: rows that say which members read them (RU5)."""
+"""New metadata for members of a group: rows list the members that read them (RU5)."""
 
 from dataclasses import dataclass, replace
 
@@ -26,27 +26,27 @@ class MetadataChange:
         return self._activated(rollout, now)
 
     def give(self, rollout: Rollout, now: float) -> Changing | None:
-        given = self._activated(rollout, now)
-        return given if given.rollout.active > rollout.active else None
+        changing = self._activated(rollout, now)
+        return changing if changing.rollout.active > rollout.active else None
 
     def _activated(self, rollout: Rollout, now: float) -> Changing:
-        """Give the metadata to members of the step, so many at a time that others need not wait."""
+        """Give the metadata to a chunk of the members of the step: a short transaction delays no writer."""
         wanted = max(min(rollout.target - rollout.active, CHUNK), 0)
         members = stacks.get(self.tx, rollout.members)
         shards = 0 if members is None else int(members.shards)
-        found, place = rollout_members.activate(self.tx, rollout, shards, wanted)
-        active = rollout.active + len(found)
+        activated, place = rollout_members.activate(self.tx, rollout, shards, wanted)
+        active = rollout.active + len(activated)
         filled = replace(rollout, active=active, place=place, due_at=now)
-        if len(found) < wanted:
-            # Fewer than counted: some are being made, or have gone. They get the metadata of the group in the end.
+        if len(activated) < wanted:
+            # Missing members are being made, or were deleted: in the end the group gives its metadata to the new ones.
             filled = replace(filled, target=active, total=active)
         if active < filled.target:
             return Changing(filled)
         reason = f"step {rollout.step}: {extent(filled)}"
         return Changing(replace(filled, reason=reason), reason)
 
-    def renew(self, rollout: Rollout, gone: list[str], now: float) -> None:
-        rollout_members.drop(self.tx, rollout, gone)
+    def renew(self, rollout: Rollout, lost: list[str], now: float) -> None:
+        rollout_members.drop(self.tx, rollout, lost)
 
     def retry(self, rollout: Rollout, now: float) -> Rollout:
         return rollout
@@ -58,4 +58,4 @@ class MetadataChange:
         return rollouts.deactivate(self.tx, rollout.key)
 
     def end(self, rollout: Rollout, now: float) -> None:
-        """Nothing is left to do: the row of the group gets the metadata, or not (`planner.lifecycle.rollouts`)."""
+        """Do nothing: the row of the group gets the metadata, or not (`planner.lifecycle.rollouts`)."""

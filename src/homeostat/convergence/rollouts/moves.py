@@ -1,6 +1,6 @@
 """The next move of a rollout, stored in the transaction that has locked its row (RU3, RU4, RU6).
 
-`planner.policies.rollout_move` decides which it is.
+`planner.policies.rollout_move` decides about the move.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ class RolloutMoves:
 
     Args:
         db: The database.
-        timeout_s: Seconds in which the members of a step get a new definition, where nothing else says so.
+        timeout_s: Default seconds in which the members of a step get a new definition.
     """
 
     def __init__(self, db: Database, timeout_s: float) -> None:
@@ -50,7 +50,7 @@ class RolloutMoves:
         self._timeout_s = timeout_s
 
     def _change(self, tx: Connection, rollout: Rollout, *, locked: bool) -> MemberChange:
-        """Return the change of a rollout's members; `locked` says whether their stack and its shards are."""
+        """Return the change of a rollout's members; `locked` says whether their stack and its shards are locked."""
         if rollout.subject is None:
             return MetadataChange(tx)
         return DefinitionChange(self._db, tx, definitions.staged(tx, rollout, locked=locked), self._timeout_s)
@@ -59,9 +59,9 @@ class RolloutMoves:
         stack, members = stacks.get(tx, rollout.stack_id), stacks.get(tx, rollout.members)
         obstacle = _obstacle(stack, members, change)
         if obstacle or members is None:
-            # The members of the step get their time once more when the obstacle is gone.
+            # The time of the step starts again at the end of the obstacle.
             rollouts.save(tx, replace(rollout, due_at=now + BUSY_S, step_at=now, reason=obstacle))
-        elif rollout.unbegun:  # the pass that sees its handles begins it
+        elif rollout.unbegun:  # begun by the first pass that sees its handles
             rollouts.save(tx, replace(rollout, due_at=None))
         else:
             match change.progress(rollout, now):
@@ -76,7 +76,7 @@ class RolloutMoves:
                         self._step(tx, zoned, checks, int(members.size), change, now)
 
     def _zoned(self, tx: Connection, rollout: Rollout, members: StackRow, now: float) -> Rollout | None:
-        """Return a rollout that knows the zones of its members, where it needs them; None while it looks for them."""
+        """Return a rollout with the zones of its members, if needed; None while they are being collected."""
         if rollout.settings.order != MemberOrder.ZONE or rollout.step:
             return rollout
         rollout = rollout_members.find_zones(tx, rollout, int(members.shards))
@@ -88,20 +88,20 @@ class RolloutMoves:
     def _step(
         self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
     ) -> None:
-        """Make the next move of a rollout whose members, `total` by now, have what they get in its step."""
+        """Make the next move of a rollout once the members of its step, of `total` by now, have the change."""
         change.renew(rollout, rollout_members.gone(tx, rollout, CHUNK), now)
         rollout, move = self._next_move(tx, rollout, checks, total, change, now)
         match move:
             case Advance(target):
                 step = replace(rollout, step=rollout.step + 1, total=total, step_at=now, reported_at=None)
-                given = change.give(replace(step, target=target), now)
-                if given is None:
-                    # Others that are counted have no thing: they get the metadata of the group.
+                changing = change.give(replace(step, target=target), now)
+                if changing is None:
+                    # Further members exist as rows only: they will be created with the new metadata.
                     self._succeed(tx, rollout, now, change)
                 else:
-                    self._save(tx, given, now)
+                    self._save(tx, changing, now)
             case Repeat(target):
-                # In place of the members of the step, which are gone; its time goes on.
+                # The new members replace the lost members of the step, whose time continues.
                 again = replace(rollout, target=target)
                 waits = replace(again, due_at=now + BUSY_S, reason=f"step {rollout.step}: its members are gone")
                 self._save(tx, change.give(again, now) or Changing(waits), now)
@@ -117,13 +117,13 @@ class RolloutMoves:
     def _next_move(
         self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
     ) -> tuple[Rollout, Move]:
-        """Return what comes next, and the rollout with the members counted that have what is new."""
+        """Return the rollout with a fresh count of the changed members, and the next move."""
         report = rollout_reports.report_of(tx, rollout)
-        # What was asked for another step, or of other URLs, says nothing of this one.
+        # Answers to a former step, or of former URLs, do not count.
         current = checks if checks.is_about(rollout) else UNASKED
         move = rollout_move.next_move(rollout, report, current, total, now)
         if isinstance(move, Finish | Repeat):
-            # Members that were reached and have gone are still counted, and as many others were never reached.
+            # `active` counts lost members, too, so as many present members may not have the change yet.
             rollout = replace(rollout, active=change.count(rollout))
             move = rollout_move.next_move(rollout, report, current, total, now)
         return rollout, move
@@ -156,7 +156,7 @@ class RolloutMoves:
     def _end(
         self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float, change: MemberChange
     ) -> Rollout:
-        """End a rollout, and have the pass of the group's shard conclude its row; return what is stored."""
+        """End a rollout, and have the pass of the group's shard conclude its row; return the stored rollout."""
         if state is RolloutState.SUCCEEDED:
             rollout_reports.hand_on_reports(tx, rollout, now)
         ended = replace(rollout, state=state, due_at=None, reason=f"rollout {reason}")
@@ -167,20 +167,14 @@ class RolloutMoves:
         return ended
 
     def _note(self, tx: Connection, rollout: Rollout, event: str, now: float) -> None:
-        """Record an event of the group, if there is a text, that leaves its status as it is."""
+        """Record an event of the group, if there is a text, without a change of its status."""
         owner = records.owners(tx, [rollout.key]).get(rollout.key) if event else None
         if owner is not None:
             events.append(tx, owner.stack_id, [owner.event(ROLLOUT, f"Rollout: {event}")], now)
 
 
 def _obstacle(stack: StackRow | None, members: StackRow | None, change: MemberChange) -> str:
-    """Return why a rollout may not go on now; "" where it may.
-
-    Args:
-        stack: Stack of the group.
-        members: Stack with its members.
-        change: The change of the members.
-    """
+    """Return why a rollout may not proceed now; "" if it may."""
     if stack is None or members is None:
         return "the group is gone"
     facts = stacks.facts(stack)

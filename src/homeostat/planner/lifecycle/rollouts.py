@@ -1,8 +1,8 @@
-"""Rollouts to the members of a group: how the row of the group begins one and waits for its end (RU1, RU7). Pure.
+"""Rollouts in the life of a group's row, which begins a rollout and waits for its end (RU1, RU7). Pure.
 
-A group whose metadata changes is updated as long as the rollout goes on: the new metadata are in `new_metadata`, and
-become the metadata when all members have reported. A new definition is staged in the stack of the group (ADR 0068).
-`convergence.rollouts` makes rollouts go on.
+A group with new metadata is in UPDATE during the whole rollout: the new metadata are in `new_metadata`, and become the
+metadata when all members have reported. A new definition is staged in the stack of the group (ADR 0068).
+`convergence.rollouts` drives the rollouts.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,11 +33,11 @@ from homeostat.resources.registry import type_of
 
 
 def take(want: ResolvedResource, row: Resource) -> RolloutEnd | None:
-    """Give a row the metadata of its definition; a group whose members get them in a rollout only notes them.
+    """Give a row the metadata of its definition; a group with a rollout of metadata only records them as new.
 
     Returns:
-        What ends the rollout of metadata that are not wanted any more, if any: no member may get the new ones before
-        its turn.
+        The end of the rollout of metadata that have been replaced by newer ones, if any: no member may get the newer
+        metadata before its turn.
     """
     before = row.new_metadata
     if is_gradual(want, row) and want.metadata != row.metadata:
@@ -48,12 +48,12 @@ def take(want: ResolvedResource, row: Resource) -> RolloutEnd | None:
 
 
 def is_moved(want: ResolvedResource, row: Resource) -> bool:
-    """Return whether a definition has other metadata than its row has, or is about to have."""
+    """Return whether the metadata of a definition differ from the present, or coming, metadata of its row."""
     return bool(want.metadata != (row.metadata if row.new_metadata is None else row.new_metadata))
 
 
 def is_gradual(want: ResolvedResource, row: Resource) -> bool:
-    """Return whether the members of a group get new metadata in a rollout: not before it was once complete."""
+    """Return whether the members of a group get new metadata in a rollout: not before the group was complete once."""
     kind = want.kind
     if not isinstance(kind, Membership) or not row.handle or want.metadata is None:
         return False
@@ -63,14 +63,14 @@ def is_gradual(want: ResolvedResource, row: Resource) -> bool:
 
 
 def subject_of(context: Context, row: Resource) -> int | None:
-    """Return the revision of a group's stack that brought the definition which its members get in a rollout."""
+    """Return the revision of a group's stack that brought the definition of the rollout."""
     seen = context.world.seen.get(row.key)
-    found: int | None = seen.observation.properties.get("staged") if seen is not None and row.handle else None
-    return found
+    subject: int | None = seen.observation.properties.get("staged") if seen is not None and row.handle else None
+    return subject
 
 
 def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
-    """Begin to update a group of which nothing but the metadata have changed."""
+    """Begin to update a group with no change but metadata."""
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.due_at, row.converge_requested_at, row.retries = now, None, None, 0
     row.resolved, row.revision = context.world.stamp, context.world.stack.revision
@@ -82,7 +82,7 @@ def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Step | None:
-    """Turn the update of a group to the metadata of a newer revision; None where they are the same."""
+    """Turn the update of a group to the metadata of a newer revision; None if they are the same."""
     if row.new_metadata is None or definition.type != row.type:
         return None
     try:
@@ -93,14 +93,14 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
         return None
     step = begin(context, want, row, now)
     if row.new_metadata is not None:
-        # At once, since no further member may get the metadata before; those that have them come first.
+        # At once, since no further member may get the older metadata; members that have them come first.
         begun = _begun(context, row, now)
         step = replace(begun, events=step.events + begun.events)
     return step
 
 
 def decide(context: Context, row: Resource, now: float) -> Decision | None:
-    """Decide about a group whose child stack is as it should be; None where its metadata are, too."""
+    """Decide about the new metadata of a group whose child stack is settled; None without new metadata."""
     if row.new_metadata is None:
         return None
     rollout = context.world.rollouts.get(row.key)
@@ -118,14 +118,14 @@ def decide_staged(
 ) -> Decision | None:
     """Decide about a group in progress whose stack may be staged; None if the usual judgement applies.
 
-    The observation of the stack shows that it is staged (`policies.staged_group`). The row begins the rollout as soon
-    as that stack is at rest, waits whatever becomes of it meanwhile, and is judged by it again once the rollout is
-    over.
+    A staged stack (`policies.staged_group`) shows in its observation. The row begins the rollout as soon as the stack
+    is at rest, and waits for the end of the rollout, whatever the state of the stack meanwhile. Then the stack decides
+    about the row again.
 
     Args:
         context: The shard.
         row: Row of the group.
-        verdict: The judgement of its stack.
+        verdict: The judgement of the group's stack.
         now: The time.
         begins: Whether a rollout may start. If not, only rollouts that end unaided are waited for.
     """
@@ -140,7 +140,7 @@ def decide_staged(
     if subject is None and verdict.condition is Condition.PENDING:
         return None
     if subject is None:
-        # A newer revision has brought all members to one definition at once.
+        # A newer revision has given all members the same definition at once.
         context.world.rollouts.pop(row.key, None)
         return Step(Verb.RECORD, row, rollout=RolloutEnd(row.key))
     if rollout is None or about != subject:
@@ -152,7 +152,7 @@ def decide_staged(
 def _conclude(
     context: Context, row: Resource, rollout: Rollout, verdict: Verdict, now: float, *, carried_out: bool
 ) -> Decision | None:
-    """Conclude a rollout once the members have what its end has led to."""
+    """Conclude a rollout once the revision of its end is carried out."""
     if not carried_out:
         return Waiting(row.name, Why.ROLLOUT, (), rollout.reason, rollout.step_at, key=row.key)
     if verdict.condition is Condition.PENDING:
@@ -168,11 +168,10 @@ def _conclude(
 
 
 def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decision | None:
-    """Wait for the end of a rollout; one that waits for handles begins once they are there.
+    """Wait for the end of a rollout, or begin a rollout whose handles are ready now.
 
-    One that goes on follows what the newest revision says of its gates, times and steps. It follows handles that are
-    replaced meanwhile, too, as one that is marked unhealthy: its members, and alarms, signal to the successors, and
-    nothing hears what is sent to a handle that is gone.
+    A running rollout takes gates, times and steps from the newest revision, and replaced handles, too, such as a handle
+    marked unhealthy: members and alarms signal to the successor, and signals to a deleted handle are lost.
     """
     if rollout.unbegun:
         return begin_gated(context, row, now)
@@ -184,7 +183,7 @@ def wait(context: Context, row: Resource, rollout: Rollout, now: float) -> Decis
 
 
 def follow(context: Context, row: Resource) -> Step | None:
-    """Have a rollout proceed as the newest revision has it while its members are being changed; None where it does."""
+    """Give a rollout the settings of the newest revision while its members are being changed; None if it has them."""
     rollout = context.world.rollouts.get(row.key)
     if rollout is None or rollout.unbegun or RolloutState(rollout.state).ended:
         return None
@@ -192,7 +191,7 @@ def follow(context: Context, row: Resource) -> Step | None:
 
 
 def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collection[str]) -> Step | None:
-    """Have a rollout proceed as the newest revision has it; None where it does."""
+    """Give a rollout the settings of the newest revision; None if it has them."""
     settings = _newest(context, row, rollout.settings, awaited)
     if settings == rollout.settings:
         return None
@@ -201,38 +200,38 @@ def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collec
 
 
 def _newest(context: Context, row: Resource, before: RolloutSettings, awaited: Collection[str]) -> RolloutSettings:
-    """Return how a rollout proceeds by the newest revision; members come in the order in which it began.
+    """Return the settings of a rollout by the newest revision; the order of the members stays.
 
     Args:
         context: The shard.
         row: Row of the group.
-        before: How it proceeds so far.
-        awaited: Handles that are being made; what listens to them keeps the handles that it has until then.
+        before: The settings so far.
+        awaited: Handles that are being made; until then the rollout keeps its present handles.
     """
-    there = rollout_gates.conditions(context, row.name)
-    gates = tuple(each for each in before.gates if each.condition in there)
+    conditions = rollout_gates.conditions(context, row.name)
+    gates = tuple(gate for gate in before.gates if gate.condition in conditions)
     if not awaited:
-        # A condition that cannot be made like this fails once its turn has come.
+        # An invalid wait condition fails by its own row later: the rollout keeps its gates.
         with suppress(Rejected, Terminal):
             gates = rollout_gates.gates(context, row.name, before.gates)
     names = set(_alarms(row))
     alarms = rollout_gates.alarm_handles(context, _alarms(row))
-    if len(alarms) < len(names):  # one is gone, and no other has come in its place
+    if len(alarms) < len(names):  # a handle was deleted, and has no successor yet
         alarms = tuple(before.alarms)
     return replace(_settings(row), gates=gates, alarms=alarms, order=before.order, seed=before.seed)
 
 
 def finish(context: Context, row: Resource, now: float) -> Decision | None:
-    """Let a rollout that runs come to its end, and begin none; None where nothing is waited for."""
+    """Wait for the end of a running rollout, without a new one; None if there is nothing to wait for."""
     waits = context.world.rollouts.get(row.key) is None or is_left(context, row)
     return None if waits else decide(context, row, now)
 
 
 def is_left(context: Context, row: Resource) -> bool:
-    """Return whether a rollout does not come to its end by itself, as long as nothing may be begun in its stack.
+    """Return whether a rollout cannot end by itself as long as nothing may begin in its stack.
 
-    It waits for a person, for its handles, or for its stack to be neither locked nor suspended: only then it goes on,
-    and members get the definition that its end has led to.
+    Such a rollout waits for a person, for its handles, or for its stack to be unlocked or resumed. Then it proceeds,
+    and members get the definition of its end.
     """
     rollout = context.world.rollouts.get(row.key)
     if rollout is None:
@@ -245,10 +244,10 @@ def is_left(context: Context, row: Resource) -> bool:
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:
-    """Go on with a rollout that was left when its stack was suspended or locked; None where there is none.
+    """Resume a rollout that was left when its stack was suspended or locked; None if absent.
 
-    In a stack that has failed meanwhile, one that a user has ended is concluded, and no other goes on: neither one that
-    was to follow it, for which the members are staged already.
+    In a stack that has failed meanwhile only a rollout that a user has ended is concluded: neither a running rollout
+    nor a staged successor proceeds.
     """
     rollout = context.world.rollouts.get(row.key)
     ended = rollout is not None and RolloutState(rollout.state).ended
@@ -261,9 +260,9 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
 
 
 def begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
-    """Begin a rollout once the handles are there to which its members, and alarms, are to signal.
+    """Begin a rollout once the handles for the signals of its members and alarms exist.
 
-    None in a stack that has failed meanwhile, where nothing is begun. A newer revision begins it then.
+    None in a stack that has failed meanwhile, in which nothing begins: a newer revision will begin the rollout.
     """
     if context.is_halted:
         return None
@@ -272,7 +271,7 @@ def begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
 
 
 def _begun(context: Context, row: Resource, now: float) -> Step:
-    """Begin a rollout: in the place of the one before, if any, which may have waited for its handles."""
+    """Begin a rollout, which replaces a previous rollout, if any, that may have waited for its handles."""
     settings, awaited = _settings(row), _awaited(context, row)
     try:
         gates = () if awaited else rollout_gates.gates(context, row.name)
@@ -333,7 +332,7 @@ def is_rolling_out(context: Context, row: Resource) -> bool:
 
 
 def succeed(context: Context, row: Resource, now: float) -> Step:
-    """Complete a group all of whose members have what they were to get."""
+    """Complete a group whose members all have the change."""
     del context.world.rollouts[row.key]
     if row.new_metadata is not None:
         row.metadata, row.new_metadata = row.new_metadata, None
@@ -342,7 +341,7 @@ def succeed(context: Context, row: Resource, now: float) -> Step:
 
 
 def end(world: World, row: Resource) -> Step | None:
-    """End the rollout of a group that the template has no more: nothing waits for it; None where none goes on."""
+    """End the rollout of a group that left the template: nothing waits for the rollout; None without a rollout."""
     if world.rollouts.pop(row.key, None) is None:
         return None
     row.new_metadata = None
@@ -350,7 +349,7 @@ def end(world: World, row: Resource) -> Step | None:
 
 
 def fail(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:
-    """Fail a group whose rollout has ended before all members had what they were to get."""
+    """Fail a group whose rollout has ended before all members had the change."""
     del context.world.rollouts[row.key]
     if rollout.state == RolloutState.ROLLED_BACK:
         row.new_metadata = None

@@ -1,7 +1,7 @@
-"""What the reports of a group's members decide about a batch: the next one, a wait, or the end of the update. Pure.
+"""Decisions by the reports of a batch: begin the next batch, wait, or fail the update. Pure.
 
 Each member that a batch has made or changed reports success or failure, as CloudFormation's `WaitOnResourceSignals` and
-`CreationPolicy` have it. The revision of the group's stack says which reports they send (`model.group.Reports`).
+`CreationPolicy` define. The revision of the group's stack names the reports (`model.group.Reports`).
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the members of a batch have reported since it began.
+    """The reports of a batch since it began.
 
     Attributes:
-        succeeded: How many reported success, and no failure.
-        failed: Name of each member that reported a failure -> what it said.
-        silent: Names of those that have not reported.
+        succeeded: How many members reported success, and no failure.
+        failed: Name of each member that reported a failure -> its reason.
+        silent: Names of members without a report.
     """
 
     succeeded: int = 0
@@ -32,7 +32,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """The next batch may begin, or the action end."""
+    """Begin the next batch, or end the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ Verdict = GoOn | Rest | Refuse
 
 
 def verdict(asked: Reports, tally: Tally, due_at: float, now: float) -> Verdict:
-    """Return what follows a batch that is at rest.
+    """Decide about a batch that is at rest.
 
     Args:
-        asked: Reports that they have to send.
-        tally: What they have reported.
-        due_at: Until when they have time.
+        asked: The reports that its members have to send.
+        tally: The reports so far.
+        due_at: The end of the time for reports.
         now: The time.
     """
     allowed = asked.total - _needed(asked)
@@ -68,7 +68,7 @@ def verdict(asked: Reports, tally: Tally, due_at: float, now: float) -> Verdict:
 
 
 def after(asked: Reports, tally: Tally) -> Reports:
-    """Return the reports for the batch after one that may be followed, which counts those before."""
+    """Return the reports for the next batch, with the sums of all batches so far."""
     lost = asked.lost + len(tally.failed) + len(tally.silent)
     return replace(asked, succeeded=asked.succeeded + tally.succeeded, lost=lost)
 
@@ -78,29 +78,31 @@ def _needed(asked: Reports) -> int:
 
 
 def _silent(asked: Reports, tally: Tally) -> int:
-    """Return how many reports are still to come."""
+    """Return how many reports are missing."""
     if asked.count is None:
         return len(tally.silent)
     return max(0, asked.count - tally.succeeded - len(tally.failed))
 
 
 def refusal(asked: Reports, tally: Tally) -> str:
-    """Return why the update does not go on: first in the words of CloudFormation, which scripts look for."""
+    """Return why the update stops: first in the words of CloudFormation, which scripts look for."""
     succeeded, percent = asked.succeeded + tally.succeeded, asked.percent
     batch = "" if asked.count is not None else f" batch {asked.number}:"
-    found = [f"{name} failed: {said}" if said else f"{name} failed" for name, said in _some(tally.failed.items())]
-    found += [f"and {len(tally.failed) - NAMED_MAX} more failed"] if len(tally.failed) > NAMED_MAX else []
+    faults = [
+        f"{name} failed: {reason}" if reason else f"{name} failed" for name, reason in _some(tally.failed.items())
+    ]
+    faults += [f"and {len(tally.failed) - NAMED_MAX} more failed"] if len(tally.failed) > NAMED_MAX else []
     silent = _silent(asked, tally)
     if silent:
         named = ", ".join(_some(tally.silent)) + (", …" if len(tally.silent) > NAMED_MAX else "")
         within = f"within {asked.timeout:g} s"
         missing = f"{silent} of {len(tally.silent)} ({named})" if silent < len(tally.silent) else named
-        found.append(f"{missing or silent} did not report {within}")
+        faults.append(f"{missing or silent} did not report {within}")
     if asked.lost:
-        found.append(f"{asked.lost} of earlier batches did not report success")
+        faults.append(f"{asked.lost} of earlier batches did not report success")
     return (
         f"Received {succeeded} SUCCESS signal(s) out of {asked.total}. Unable to satisfy {percent:g}% "
-        f"MinSuccessfulInstancesPercent requirement, which needs {_needed(asked)}:{batch} {'; '.join(found)}"
+        f"MinSuccessfulInstancesPercent requirement, which needs {_needed(asked)}:{batch} {'; '.join(faults)}"
     )
 
 

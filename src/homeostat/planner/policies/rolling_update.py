@@ -1,12 +1,11 @@
-"""Batches of a group's members: which take the new definition next, and the series that the batches make. Pure.
+"""Rolling updates, and creation in batches: the members of the next batch, and the series of batches. Pure.
 
-A rolling update, or a creation in batches, is a series of revisions of the group's stack. Each revision says which
-members there are, and which of them still have an earlier definition. When the stack is at rest at one, `next_revision`
-gives the next. Nothing but the newest revision is needed to go on, so a crash or a change of mind may come at any
-moment (ADR 0014).
+A series is a sequence of revisions of the group's stack. Each revision lists the members, and which of them still have
+an earlier definition. Once the stack is at rest at a revision, `next_revision` returns the next. The newest revision is
+all the state of a series, so a crash or a change of mind may come at any moment (ADR 0014).
 
-Members that are away already, whatever for, count in the limit of the group: a batch takes them first, and of the
-others only as many as the limit leaves (ADR 0067).
+Unavailable members, for whatever reason, count in the limit of the group: a batch takes them first, and only as many
+available members as the limit leaves (ADR 0067).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,8 +21,8 @@ from homeostat.resources.groups import Run
 Policy = Mapping[str, Any]
 """`{max_batch_size, pause_time[, min_in_service, max_unavailable, reports, suspended]}`; the pause is in seconds.
 
-- `reports`: `{timeout, percent}`, where members have to report (see `policies.member_reports`)
-- `suspended`: names of what stands still meanwhile, see `resources.instance_signals`
+- `reports`: `{timeout, percent}`, if members have to report (see `policies.member_reports`)
+- `suspended`: names of the processes that stand still meanwhile, see `resources.instance_signals`
 """
 NOBODY: Mapping[str, Absence] = {}
 _DEAD = frozenset(Absence) - {Absence.CHANGED, Absence.AWAITED}
@@ -31,7 +30,7 @@ _DEAD = frozenset(Absence) - {Absence.CHANGED, Absence.AWAITED}
 
 
 def next_batch(target: int, current: int, updated: int, size: int, in_service: int) -> tuple[int, int]:
-    """Return for the next batch the number of members during it, and the number of those that are created or changed.
+    """Return the number of members during the next batch, and the number of members that the batch creates or changes.
 
     Args:
         target: Number of members in the end.
@@ -70,19 +69,18 @@ def begin(
     pending: bool = False,
     now: float = 0.0,
 ) -> GroupDefinition:
-    """Return the first revision on the way from the last definition of a group's stack to the desired one.
+    """Return the first revision on the way from the current definition of a group to the desired definition.
 
     Args:
-        before: The group as last requested of its stack; None for a new one.
+        before: The group of the newest revision; None for a new group.
         wanted: The desired group, without batches.
-        policy: Section `update_policy` of the group; as `creation`, `{count, timeout, percent}` of the reports of its
-            members when it is made.
-        failed: Names of its FAILED members. They take the new definition at once, since they are out of service anyway.
+        policy: Section `update_policy` of the group; `creation` has `{count, timeout, percent}` of the reports that a
+            new group waits for.
+        failed: Names of FAILED members. They take the new definition at once, since they are out of service anyway.
         new: Whether the group was never complete.
-        away: Its members that are away. Those that are dead take the new definition at once, too; those that are being
-            changed, or have to report, are the first of the first batch.
-        pending: Whether its stack is still on the way to `before`: then members of its batch may have to report.
-        now: The time.
+        away: Unavailable members. Dead members take the new definition at once, too; members that are being changed, or
+            have to report, are the first of the first batch.
+        pending: Whether the stack is still on the way to `before`: then members of its batch may have to report.
     """
     dead = {name for name, why in away.items() if why in _DEAD}
     runs = _earlier_runs(before, wanted, {*failed, *dead})
@@ -100,13 +98,13 @@ def begin(
         return wanted
     chosen = {**chosen, "max_unavailable": policy.get("max_unavailable") or ""}
     out = {*failed, *away, *_returning(before, wanted)}
-    first = _first(before, wanted, chosen, _Found(failed, out, runs, unreported))
+    first = _first(before, wanted, chosen, _Members(failed, out, runs, unreported))
     first = _tracked(before, first, chosen, asked if unreported else None, now, [*map(int, _digits(failed))])
     return _with_unheard(first, _silent(before, {name for name, why in away.items() if why is Absence.AWAITED}))
 
 
 def _rolling(policy: Mapping[str, Any], members: int) -> Policy | None:
-    """Return how members change in batches; a limit alone makes batches of as many as it lets be away."""
+    """Return the policy of the batches; a limit alone makes batches of as many members as may be unavailable."""
     rolling: Policy | None = policy.get("rolling_update")
     limit = limit_of(policy)
     if rolling is not None or not limit.binds:
@@ -114,14 +112,14 @@ def _rolling(policy: Mapping[str, Any], members: int) -> Policy | None:
     return {"max_batch_size": limit.unavailable_max(members), "min_in_service": 0, "pause_time": 0}
 
 
-class _Found(NamedTuple):
-    """What was found out about the members of a group when a series begins.
+class _Members(NamedTuple):
+    """The state of a group's members when a series begins.
 
     Attributes:
-        failed: Names of those that are FAILED.
-        away: Names of those that are away, the FAILED ones and those that have yet to be made again too.
-        runs: Those that have an earlier definition.
-        unreported: Those of a batch under way that have to report still.
+        failed: Names of FAILED members.
+        away: Names of unavailable members, including FAILED members and members to be made again.
+        runs: Members with an earlier definition.
+        unreported: Members of the batch under way whose report is still missing.
     """
 
     failed: Collection[str]
@@ -131,14 +129,16 @@ class _Found(NamedTuple):
 
 
 def resized(before: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition:
-    """Return a group of another size whose members keep the definitions that they have; `wanted` is without batches."""
+    """Return a group of another size whose members keep their definitions; `wanted` is without batches."""
     return groups.with_earlier(wanted, groups.earlier_runs(before))
 
 
-def _first(before: GroupDefinition | None, wanted: GroupDefinition, chosen: Policy, found: _Found) -> GroupDefinition:
+def _first(
+    before: GroupDefinition | None, wanted: GroupDefinition, chosen: Policy, members: _Members
+) -> GroupDefinition:
     """Return the first revision of a series."""
     present = _present(before, wanted)
-    failed_numbers = [int(name) for name in found.failed if _is_kept(name, before, wanted)]
+    failed_numbers = [int(name) for name in members.failed if _is_kept(name, before, wanted)]
     series = Series(
         wanted.count,
         chosen["max_batch_size"],
@@ -147,16 +147,16 @@ def _first(before: GroupDefinition | None, wanted: GroupDefinition, chosen: Poli
         chosen["max_unavailable"],
         tuple(chosen.get("suspended") or ()),
     )
-    # Failed members are repaired in a revision of their own before the first batch, in which no other member changes.
-    # Likewise members that have the new definition already come to rest before others are added, and those of a batch
-    # under way report before another one begins.
-    repairs = bool(present) and (bool(failed_numbers) or not found.runs or bool(found.unreported))
+    # Failed members are repaired by a separate revision before the first batch, in which no healthy member changes.
+    # Likewise members with the new definition are at rest before the group grows, and the batch under way has reported
+    # before the next batch begins.
+    repairs = bool(present) and (bool(failed_numbers) or not members.runs or bool(members.unreported))
     count = _present_during_repair(wanted, present, failed_numbers) if repairs else present
-    first = groups.with_earlier(replace(wanted, count=count, series=series), found.runs)
+    first = groups.with_earlier(replace(wanted, count=count, series=series), members.runs)
     if repairs:
         return first
     nothing = wanted if is_over(first) and "creation" not in chosen else first
-    return next_revision(first, found.away) or nothing
+    return next_revision(first, members.away) or nothing
 
 
 def _at_once(wanted: GroupDefinition) -> Policy:
@@ -170,7 +170,7 @@ def _unreported(
     policy: Mapping[str, Policy | None],
     asked: Reports | None,
 ) -> list[Run]:
-    """Return the batch under way whose members have to report still, as they do if their definition stays."""
+    """Return the batch under way if its members still have to report: they do if their definition stays."""
     waits = (policy.get("rolling_update") or {}).get("reports")
     is_asked = asked is not None and asked.count is None and bool(waits)
     if before is None or not is_asked or before.resource_def != wanted.resource_def:
@@ -188,14 +188,13 @@ def _tracked(
     now: float,
     failed: Sequence[int],
 ) -> GroupDefinition:
-    """Return the first revision with what its batch is, and what is asked of its members.
+    """Return the first revision with its batch, and the reports that its members have to send.
 
     Args:
-        before: The group before it.
+        before: The group before the revision.
         first: The revision.
-        chosen: How it is changed.
-        under_way: What is asked of the members of a batch that this one continues.
-        now: The time.
+        chosen: The policy of the series.
+        under_way: Reports that the members of a batch under way have to send, if this revision continues the batch.
         failed: Numbers of FAILED members, which are repaired.
     """
     waits, series = chosen.get("reports"), first.series
@@ -224,7 +223,7 @@ def _tracked(
 
 
 def _asked_later(group: GroupDefinition, series: Series) -> int:
-    """Return how many members the later batches change and make, the extra ones of a larger group included."""
+    """Return how many members the later batches change and make, including surplus members beyond the target."""
     updated = min(group.count, series.target) - changed_later(group)
     sizes = (series.target, group.count, updated, series.max_batch_size, series.min_in_service)
     return sum(batch for _, batch in batches(*sizes))
@@ -234,28 +233,28 @@ def moved(before: GroupDefinition | None, after: GroupDefinition, failed: Collec
     """Return the ranges of numbers of the members that a revision makes or changes.
 
     Args:
-        before: The group before it; None for none.
+        before: The group before the revision; None for a new group.
         after: The revision.
-        failed: Numbers of members that it repairs.
+        failed: Numbers of the members that the revision repairs.
     """
     end = groups.end_of(after)
     if before is None:
         return [(0, end)] if end else []
-    found = [(low, min(high, end)) for low, high in groups.differences(before, after) if low < end]
+    changed = [(low, min(high, end)) for low, high in groups.differences(before, after) if low < end]
     back = [int(name) for name in _digits(before.skip) if groups.is_member(name, after)]
     repaired = [number for number in failed if groups.is_member(str(number), after)]
-    return _united([*found, *((number, number + 1) for number in (*back, *repaired))])
+    return _united([*changed, *((number, number + 1) for number in (*back, *repaired))])
 
 
 def _united(ranges: Iterable[Range]) -> list[Range]:
-    """Return the same ranges in order, those that touch as one."""
-    found: list[Range] = []
-    for low, high in sorted(each for each in ranges if each[0] < each[1]):
-        if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
+    """Return the ranges in order, with adjacent and overlapping ranges joined."""
+    united: list[Range] = []
+    for low, high in sorted((low, high) for low, high in ranges if low < high):
+        if united and low <= united[-1][1]:
+            united[-1] = (united[-1][0], max(high, united[-1][1]))
         else:
-            found.append((low, high))
-    return found
+            united.append((low, high))
+    return united
 
 
 def _digits(names: Collection[str]) -> list[str]:
@@ -263,13 +262,13 @@ def _digits(names: Collection[str]) -> list[str]:
 
 
 def limit(group: GroupDefinition) -> Limit:
-    """Return how many members may be away during a series."""
+    """Return how many members may be unavailable during a series."""
     series = group.series
     return Limit(0, "") if series is None else Limit(int(series.min_in_service or 0), series.max_unavailable)
 
 
 def is_over(group: GroupDefinition) -> bool:
-    """Return whether a revision is the last of its series, or of none."""
+    """Return whether a revision is the last of its series, or belongs to no series."""
     series = group.series
     return series is None or (_updated(group, series.target) >= series.target and group.count == series.target)
 
@@ -284,23 +283,23 @@ def next_revision(group: GroupDefinition, away: Collection[str] = (), now: float
     """Return the next revision of a series; None at its end (`is_over`), or if the limit leaves nothing to do.
 
     Args:
-        group: The revision at which all members have come to rest that are not away.
-        away: Names of the members that are away.
-        now: The time at which it begins.
+        group: The revision at which all available members are at rest.
+        away: Names of the unavailable members.
+        now: The time at which the next batch begins.
     """
     series, current = group.series, group.count
     if series is None or is_over(group):
         return None
     updated = _updated(group, series.target)
     total, batch = next_batch(series.target, current, updated, series.max_batch_size, series.min_in_service)
-    # Members that are new in this batch are made with the new definition and leave no run of an earlier one.
+    # Members that are new in this batch are made with the new definition: no earlier definition is left of them.
     changed = batch - max(total - current, 0)
-    gone = sorted(int(name) for name in away if groups.is_member(name, group))
-    step = _within_limit(group, series.target, gone, total, changed)
-    if not step.chosen and not step.others and step.total == current:
+    absent = sorted(int(name) for name in away if groups.is_member(name, group))
+    step = _within_limit(group, series.target, absent, total, changed)
+    if not step.chosen and not step.available and step.total == current:
         return None
     following = groups.with_earlier(
-        replace(group, count=step.total), _without(group, series.target, step, frozenset(gone))
+        replace(group, count=step.total), _without(group, series.target, step, frozenset(absent))
     )
     return _continued(group, series, following, away, now)
 
@@ -308,20 +307,20 @@ def next_revision(group: GroupDefinition, away: Collection[str] = (), now: float
 def _continued(
     group: GroupDefinition, series: Series, following: GroupDefinition, away: Collection[str], now: float
 ) -> GroupDefinition:
-    """Return the next revision of a series with its batch, if that is kept track of."""
+    """Return the next revision of a series with its batch, if the series records batches."""
     if series.batch is None:
         return following
     series = replace(series, batch=tuple(moved(group, following)))
     asked = series.reports
     if asked is not None and asked.count is None:
         series = replace(series, reports=replace(asked, number=asked.number + 1, since=now))
-    # Those that have reported meanwhile are not among them any more: what they said is forgotten with this batch.
-    silent = [each for each in unheard(group) if str(each[0]) in away]
+    # Members that have reported meanwhile are available: their reports are forgotten with this batch.
+    silent = [member for member in unheard(group) if str(member[0]) in away]
     return _with_unheard(following.with_series(series), silent)
 
 
 def unheard(group: GroupDefinition | None) -> tuple[tuple[int, int, float], ...]:
-    """Return the members that had not reported when an update began, and that none of its batches has changed yet.
+    """Return the members that had not reported when an update began, and that no batch has changed since.
 
     Returns:
         Ranges of their numbers, with the time since when their reports count.
@@ -330,30 +329,31 @@ def unheard(group: GroupDefinition | None) -> tuple[tuple[int, int, float], ...]
 
 
 def _silent(before: GroupDefinition | None, away: Collection[str]) -> list[tuple[int, int, float]]:
-    """Return those of the members that had to report to a revision, or before it, that are away: as `unheard`."""
+    """Return the unavailable members that still have to report to this or an earlier revision, as `unheard` does."""
     asked, ranges = reports_of(before), [*unheard(before)]
     if asked is not None and asked.count is None:
         ranges += [(low, high, asked.since) for low, high in batch_of(before)]
-    return [(each, each + 1, since) for low, high, since in ranges for each in range(low, high) if str(each) in away]
+    members = ((number, since) for low, high, since in ranges for number in range(low, high))
+    return [(number, number + 1, since) for number, since in members if str(number) in away]
 
 
 def _with_unheard(group: GroupDefinition, silent: Collection[tuple[int, int, float]]) -> GroupDefinition:
-    """Return a revision of a group that waits for reports, and those that are silent which it leaves as they are."""
+    """Return a revision with its silent members, if it waits for reports and leaves these members as they are."""
     series = group.series
     if series is None or series.reports is None or not (silent or series.unheard):
         return group
-    # Those that have the newest definition are not changed any more, and this update does not wait for them.
+    # A member with the newest definition is not changed again, and this update does not wait for its report.
     earlier = [(low, high) for low, high, _ in groups.earlier_runs(group)]
-    left = tuple(each for each in silent if any(low <= each[0] < high for low, high in earlier))
-    return group.with_series(replace(series, unheard=left))
+    unchanged = tuple(member for member in silent if any(low <= member[0] < high for low, high in earlier))
+    return group.with_series(replace(series, unheard=unchanged))
 
 
 def waits(group: GroupDefinition, away: Mapping[str, Absence]) -> str:
-    """Return for which members that are away a series waits, for users; "" if for nobody."""
+    """Return, for users, which unavailable members a series waits for; "" if it waits for none."""
     members = {name: why for name, why in away.items() if groups.is_member(name, group)}
     if is_over(group) or not members:
         return ""
-    # Where the limit leaves room the series merely waits until its members have come to rest.
+    # If the limit leaves room, the series merely waits until its members are at rest.
     return waits_for(members, group.count, limit(group) if next_revision(group, members) is None else NO_LIMIT)
 
 
@@ -361,41 +361,42 @@ class _Step(NamedTuple):
     """A batch within the limit of its group.
 
     Attributes:
-        total: Number of members during it.
-        chosen: Numbers of the members that it changes although they are away.
-        others: How many more it changes.
+        total: Number of members during the batch.
+        chosen: Numbers of the unavailable members that it changes.
+        available: How many available members it changes.
     """
 
     total: int
     chosen: list[int]
-    others: int
+    available: int
 
 
-def _within_limit(group: GroupDefinition, target: int, gone: list[int], total: int, moved: int) -> _Step:
-    """Return what the limit leaves of a batch.
+def _within_limit(group: GroupDefinition, target: int, absent: list[int], total: int, changed: int) -> _Step:
+    """Reduce a batch to the limit of its group.
 
     Args:
-        group: The revision before it.
+        group: The revision before the batch.
         target: Number of members after the last batch.
-        gone: Numbers of the members that are away, the lowest first.
-        total: Number of members during the batch as it would be with nobody away.
-        moved: Number of members that it would change.
+        absent: Numbers of the unavailable members, the lowest first.
+        total: Number of members during the batch if all were available.
+        changed: Number of members that the batch would change then.
     """
     skip, current = group.skip, group.count
     bound = limit(group)
     kept = min(bound.min_in_service, target, current)
-    ranks = [number - groups.numbers_below(skip, number) for number in gone]
-    # Members that are wanted no more stay until enough others are in service. One more member that stays is at most
-    # one more in service, so this ends after as many rounds as members are away.
+    ranks = [number - groups.numbers_below(skip, number) for number in absent]
+    # Surplus members stay until enough wanted members are in service. Keeping a member adds at most one to those in
+    # service, so the loop ends after as many rounds as members are unavailable.
     while total < current and (missing := kept - (total - _below(ranks, total))) > 0:
         total = min(total + missing, current)
     end = groups.names_end(min(total, target), skip)
     earlier = [run for run in groups.earlier_runs(group) if run[0] < end]
-    chosen = [each for each in reversed(gone) if each < end and any(low <= each < high for low, high, _ in earlier)]
-    chosen = chosen[:moved]
-    there = min(total, current)
-    left = min(there - kept, bound.unavailable_max(target)) - _below(ranks, there)
-    return _Step(total, chosen, max(0, min(moved - len(chosen), left)))
+    chosen = [
+        number for number in reversed(absent) if number < end and any(low <= number < high for low, high, _ in earlier)
+    ][:changed]
+    present = min(total, current)
+    room = min(present - kept, bound.unavailable_max(target)) - _below(ranks, present)
+    return _Step(total, chosen, max(0, min(changed - len(chosen), room)))
 
 
 def _below(ranks: list[int], end: int) -> int:
@@ -426,10 +427,10 @@ def pauses_s(group: GroupDefinition) -> Iterator[float]:
 
 
 def _earlier_runs(before: GroupDefinition | None, wanted: GroupDefinition, failed: Collection[str]) -> list[Run]:
-    """Return the runs of members that stay and do not have the desired definition."""
+    """Return the runs of members that stay and have another definition than the desired one."""
     if before is None:
         return []
-    # Members that are made again are new; failed ones take the new definition at once.
+    # Members that are made again are new; failed members take the new definition at once.
     alone = _returning(before, wanted) | {name for name in failed if name.isdigit()}
     runs = groups.changed_runs(before, wanted)
     for number in sorted(int(name) for name in alone if name.isdigit()):
@@ -438,13 +439,13 @@ def _earlier_runs(before: GroupDefinition | None, wanted: GroupDefinition, faile
 
 
 def _returning(before: GroupDefinition | None, wanted: GroupDefinition) -> set[str]:
-    """Return the names of members that are made again, since the skip list names them no more."""
+    """Return the names of members that are made again: the skip list has dropped their names."""
     skip = () if before is None else before.skip
     return {name for name in skip if not groups.is_skipped(name, wanted.skip)}
 
 
 def _is_kept(name: str, before: GroupDefinition | None, wanted: GroupDefinition) -> bool:
-    """Return whether this is a member that may stay."""
+    """Return whether a member of this name exists and may stay."""
     return groups.is_member(name, before) and not groups.is_skipped(name, wanted.skip)
 
 
@@ -457,16 +458,16 @@ def _present(before: GroupDefinition | None, wanted: GroupDefinition) -> int:
 
 
 def _present_during_repair(wanted: GroupDefinition, present: int, failed_numbers: Collection[int]) -> int:
-    """Return how many members stay while failed ones are repaired; one that is not wanted any more is not repaired."""
+    """Return how many members stay while failed members are repaired; surplus members are not repaired."""
     skip, end = wanted.skip, groups.end_of(wanted)
     unwanted = [number - groups.numbers_below(skip, number) for number in failed_numbers if number >= end]
     return min([present, *unwanted])
 
 
-def _without(group: GroupDefinition, target: int, step: _Step, gone: Collection[int]) -> list[Run]:
+def _without(group: GroupDefinition, target: int, step: _Step, absent: Collection[int]) -> list[Run]:
     """Return the runs of earlier definitions without the members that a batch changes.
 
-    Besides those that were chosen these are the highest of the target that are not away.
+    These are the chosen members, and the available members with the highest numbers within the target.
     """
     skip, start = frozenset(group.skip), groups.skipped_below(group.skip)
     end = groups.names_end(target, group.skip)
@@ -474,16 +475,16 @@ def _without(group: GroupDefinition, target: int, step: _Step, gone: Collection[
     for number in step.chosen:
         before = [part for run in before for part in groups.without(run, number)]
     runs: list[Run] = []
-    moved = step.others
+    missing = step.available
     for low, high, definition in reversed(before):
         number = min(high, end)
         stays = []
-        while moved and number > low:
+        while missing and number > low:
             number -= 1
-            if number in gone:
+            if number in absent:
                 stays.append((number, number + 1, definition))
             else:
-                moved -= number >= start and str(number) not in skip
+                missing -= number >= start and str(number) not in skip
         for part in (*stays, (max(low, end), high, definition), (low, min(number, high), definition)):
             if part[0] < part[1]:
                 runs.append(part)

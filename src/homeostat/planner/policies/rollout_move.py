@@ -1,6 +1,6 @@
 """The next move of a rollout: a step, a wait, its end, or its failure (RU3, RU4, RU6, RU8). Pure.
 
-It is the same for new metadata and for a new definition.
+Rollouts of metadata and of definitions share this decision.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ SAID_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Give what is new to so many members in all."""
+    """Give the change to so many members in all."""
 
     target: int
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Give what is new to others in the same step: all that had it are gone before one of them has reported."""
+    """Give the change to further members in the same step: the members that had it vanished before any report."""
 
     target: int
 
@@ -31,8 +31,8 @@ class Rest:
     """Wait for a report, a person, or the time `due_at`.
 
     Attributes:
-        due_at: When time alone ends the wait; None if it never does.
-        reason: What is waited for.
+        due_at: When time alone ends the wait; None for never.
+        reason: The awaited event, for users.
         reported: Whether the members of the step have reported.
     """
 
@@ -50,18 +50,18 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """All members have what is new, and have reported."""
+    """All members have the change, and have reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the URLs of a rollout said of a step.
+    """The answers of the URLs of a rollout to a step.
 
     Attributes:
         step: The step.
-        refused: Which of them said no; "" for none.
-        waits: Which of them neither said yes nor no; "" for none.
-        asked: Whether they were asked at all.
+        refused: URLs that said no; "" for none.
+        waits: URLs that neither said yes nor no; "" for none.
+        asked: Whether the URLs were asked at all.
         urls: The URLs.
     """
 
@@ -72,7 +72,7 @@ class Checked:
     urls: Sequence[str] = ()
 
     def is_about(self, rollout: Rollout) -> bool:
-        """Return whether it was asked for this step, and of the URLs that are to be asked."""
+        """Return whether the answers are about the present step, and from the present URLs."""
         return self.step == rollout.step and tuple(self.urls) == tuple(rollout.settings.checks)
 
 
@@ -80,12 +80,12 @@ Move = Advance | Repeat | Rest | Refuse | Finish
 
 
 def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int, now: float) -> Move:
-    """Return what a running rollout does next.
+    """Return the next move of a running rollout.
 
     Args:
         rollout: The rollout.
-        report: What the members have reported.
-        checked: What its URLs said.
+        report: The reports of the members.
+        checked: The answers of its URLs.
         total: Number of members by now.
         now: The time.
     """
@@ -94,8 +94,8 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
     if refused:
         return Refuse(refused)
     if rollout.step and settings.gates and not report.asked and rollout.active < total:
-        gone = f"step {rollout.step}: its members were gone before one of them reported, for {settings.time_s:g} s"
-        return Refuse(gone) if _is_late(rollout, now) else Repeat(min(rollout.target, total))
+        reason = f"step {rollout.step}: its members were gone before one of them reported, for {settings.time_s:g} s"
+        return Refuse(reason) if _is_late(rollout, now) else Repeat(min(rollout.target, total))
     if rollout.step:
         waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
@@ -108,17 +108,17 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
 
 
 def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
-    """Return which gate says no, and for which members; "" where none does."""
+    """Return which gate says no, and for which members; "" if none does."""
     if rollout.alarm:
         return f"step {rollout.step}: {rollout.alarm}"
     settings = rollout.settings
     per_step = settings.failures_of_step_max
-    said = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])
+    reasons = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])
     if report.failed_in_all > settings.failures_max + rollout.forgiven:
         allowed = f"{settings.failures_max} in all may fail"
-        return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {said}"
+        return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {reasons}"
     if report.failed > per_step + rollout.forgiven:
-        return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {said}"
+        return f"step {rollout.step}: {_members(report.failed)} of the step failed, {per_step} may fail: {reasons}"
     unreported = bool(report.waiting and settings.gates) and not _is_enough(rollout, report)
     if not unreported or not _is_late(rollout, now):
         return ""
@@ -129,7 +129,7 @@ def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
 
 
 def _asks(rollout: Rollout, checked: Checked, now: float) -> Rest | Refuse | None:
-    """Return what the URLs of a rollout lead to; None where all say yes. One that does not answer says nothing."""
+    """Return the move that the URLs of a rollout require; None if all say yes. A URL without an answer says nothing."""
     if not rollout.settings.checks:
         return None
     baked = rollout.reported_at is not None
@@ -139,7 +139,7 @@ def _asks(rollout: Rollout, checked: Checked, now: float) -> Rest | Refuse | Non
         return Refuse(f"step {rollout.step}: {checked.refused}")
     if not checked.waits:
         return None
-    # One that said yes before may fail to answer while the step bakes: it has its time again after that.
+    # A URL that said yes may fail to answer while the step bakes: its time begins again after the bake.
     since = rollout.step_at if rollout.reported_at is None else rollout.reported_at + rollout.settings.bake_s
     until = since + (rollout.settings.time_s or 0.0)
     if now >= until:
@@ -148,13 +148,13 @@ def _asks(rollout: Rollout, checked: Checked, now: float) -> Rest | Refuse | Non
 
 
 def needed(share: float, members: int) -> int:
-    """Return the least number of members that is this share of them."""
+    """Return the least number of members that is at least this share."""
     # The epsilon makes up for products just above a whole number: 0.07 * 100 is 7.000….
     return min(members, int(share * members + 1 - 1e-9))
 
 
 def _is_enough(rollout: Rollout, report: StepReport) -> bool:
-    """Return whether enough members succeeded, so that the step may go on without the others once its time is over."""
+    """Return whether enough members succeeded for the rollout to proceed without the rest at the end of the time."""
     return report.succeeded >= needed(rollout.settings.success_share, report.asked)
 
 
@@ -166,7 +166,7 @@ def _is_late(rollout: Rollout, now: float) -> bool:
 def _waits_for_members(rollout: Rollout, report: StepReport, now: float) -> Rest | None:
     if not report.waiting or not rollout.settings.gates:
         return None
-    if _is_late(rollout, now):  # enough have succeeded: `refusal` has seen to that
+    if _is_late(rollout, now):  # enough members have succeeded, or `refusal` would have stopped the rollout
         return None
     due_at = rollout.step_at + (rollout.settings.time_s or 0.0)
     reported = report.asked - report.waiting

@@ -1,8 +1,8 @@
-"""A new definition that members of a group get step by step: which of them have it, and how all go back. Pure.
+"""Rollouts of a new definition: the members that have it, the next step, and the way back. Pure.
 
-As long as such a rollout goes on, the newest revision of the group's stack is *staged* (`model.group.Staged`): its
-`resource_def` is the new definition, `earlier` says which members do not have it yet, and `staged` what all had before.
-So every step, the way back and a correction follow from that revision alone (ADR 0068).
+During such a rollout the newest revision of the group's stack is *staged* (`model.group.Staged`): `resource_def` is the
+new definition, `earlier` lists the members without the new one, and `staged` has the former definitions of all members.
+So every step, the way back and a correction follow from this revision alone (ADR 0068).
 """
 
 from bisect import bisect_right
@@ -19,13 +19,13 @@ from homeostat.resources.groups import Run
 
 
 def begin(before: GroupDefinition, wanted: GroupDefinition, since: int) -> GroupDefinition:
-    """Return the revision that is staged on the way to a new definition: no member has it because of that revision.
+    """Return the staged revision on the way to a new definition, in which no further member has this definition.
 
-    The size changes at once; members that are new have the old definition. Where all had the wanted definition before,
-    or have it already, nothing is staged: so a change of mind brings all of them back at once.
+    The size changes at once; new members have the old definition. If all members had the wanted definition before, or
+    have it already, nothing is staged: so a change of mind brings all members back at once.
 
     Args:
-        before: The newest revision of the group, which may be staged itself: then members keep what each has.
+        before: The newest revision of the group. If it is staged, too, each member keeps its definition.
         wanted: The desired group, without batches.
         since: Number of the revision.
     """
@@ -42,12 +42,12 @@ def begin(before: GroupDefinition, wanted: GroupDefinition, since: int) -> Group
 
 
 def resized(before: GroupDefinition, staged: Staged, wanted: GroupDefinition) -> GroupDefinition:
-    """Return a group, which is staged, in another size; members that are new have the old definition."""
+    """Return a staged group in another size; new members have the old definition."""
     return replace(_with_present(before, wanted, staged.resource_def), staged=staged)
 
 
 def _with_present(before: GroupDefinition, wanted: GroupDefinition, new: Mapping[str, Any]) -> GroupDefinition:
-    """Return the wanted group in which each member has the definition that it has, and those that come have `new`."""
+    """Return the wanted group in which each present member keeps its definition, and new members have `new`."""
     end, after = groups.end_of(before), groups.end_of(wanted)
     runs = [*groups.all_runs(before), *([(end, after, new)] if end < after else [])]
     skipped = {*wanted.skip}
@@ -70,7 +70,7 @@ def given(group: GroupDefinition) -> int:
 
 
 class Unreached(Container[str]):
-    """The members of a group that do not have its newest definition."""
+    """The members of a group without its newest definition."""
 
     def __init__(self, group: GroupDefinition) -> None:
         self._group = group
@@ -88,7 +88,7 @@ class Unreached(Container[str]):
         yield from self._names(self._runs)
 
     def wrong(self) -> Iterator[str]:
-        """Yield the names of those that have another definition than all had before: one that is to be mended."""
+        """Yield the names of members with neither the new nor their old definition: these need to be repaired."""
         for run in self._runs:
             yield from self._names(part for part in self._parts(run) if part[2] != run[2])
 
@@ -117,27 +117,27 @@ def chosen(
     """Return the names of the members that get the new definition next.
 
     Args:
-        group: The group, which is staged.
+        group: The staged group.
         settings: How the rollout proceeds.
-        wanted: How many.
-        failed: Names of FAILED members, which are out of service: all of them come, even if they are more than
-            `wanted`. Otherwise they would fail again with every step, and stop it.
-        ordered: Names in the order of the rollout, where that does not follow from names.
+        wanted: How many members.
+        failed: Names of FAILED members, which are out of service: all of them are chosen, even if they are more than
+            `wanted`. Otherwise they would fail again in every step, and stop the rollout.
+        ordered: Names in the order of the rollout, unless the order follows from the names.
     """
     unreached = Unreached(group)
-    found = dict.fromkeys(name for name in sorted(failed) if name in unreached)
+    members = dict.fromkeys(name for name in sorted(failed) if name in unreached)
     names: Iterable[str] = unreached
     if settings.order == MemberOrder.RANDOM:
         names = sorted(unreached, key=lambda name: blake2b(f"{settings.seed}/{name}".encode(), digest_size=8).digest())
     for name in chain(unreached.wrong(), ordered, names):
-        if len(found) >= wanted:
+        if len(members) >= wanted:
             break
         if name in unreached:
-            found.setdefault(name)
-    return list(found)
+            members.setdefault(name)
+    return list(members)
 
 
-# -- what follows ------------------------------------------------------------------------------------------------------
+# -- the next revision -------------------------------------------------------------------------------------------------
 
 
 def with_given(group: GroupDefinition, names: Collection[str]) -> GroupDefinition:
@@ -151,13 +151,13 @@ def finished(group: GroupDefinition) -> GroupDefinition:
 
 
 def taken_back(group: GroupDefinition) -> GroupDefinition:
-    """Return the group in which all members have the definition that they had before."""
+    """Return the group in which all members have their old definition again."""
     old = _staged(group)
     return groups.with_earlier(replace(finished(group), resource_def=old.resource_def), groups.earlier_runs(old))
 
 
 def stopped(group: GroupDefinition) -> GroupDefinition:
-    """Return the group as it is, without a way back."""
+    """Return the group with the present definitions of its members, without a way back."""
     return replace(group, staged=None)
 
 
@@ -167,17 +167,17 @@ def _staged(group: GroupDefinition) -> Staged:
 
 
 def _minus(runs: Iterable[Run], numbers: list[int]) -> list[Run]:
-    """Return the runs without some numbers, which are sorted."""
-    found: list[Run] = []
+    """Return the runs without the members of some numbers, which are sorted."""
+    rest: list[Run] = []
     place = 0
     for low, high, definition in sorted(runs, key=lambda run: run[0]):
         while place < len(numbers) and numbers[place] < low:
             place += 1
         while place < len(numbers) and numbers[place] < high:
             if low < numbers[place]:
-                found.append((low, numbers[place], definition))
+                rest.append((low, numbers[place], definition))
             low = numbers[place] + 1
             place += 1
         if low < high:
-            found.append((low, high, definition))
-    return found
+            rest.append((low, high, definition))
+    return rest

@@ -1,6 +1,6 @@
-"""What members report to groups that wait for it before their next batch, and what it amounts to.
+"""Reports of members to groups that wait for reports before their next batch, and their tally.
 
-A report locks nothing but its own row, so that many may come at once.
+A report locks only its own row, so that many reports can be stored at once.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -27,12 +27,12 @@ _stack = schema.stack
 
 
 class WaitingGroup(NamedTuple):
-    """What is to be known of a group to take a report.
+    """A group that may take reports.
 
     Attributes:
-        key, type, properties, action: Of its resource.
-        stack_action, suspended: Of the stack that it is in.
-        size: Of its own stack, with its members; None while that is not made.
+        key, type, properties, action: Columns of the group's resource.
+        stack_action, suspended: Columns of the stack around the group.
+        size: Size of the stack with the members; None until this stack exists.
     """
 
     key: str
@@ -45,7 +45,7 @@ class WaitingGroup(NamedTuple):
 
 
 def group(tx: Connection, key: str) -> WaitingGroup | None:
-    """Return what is to be known of a group to take a report; None where it is gone."""
+    """Return a group that may take reports; None if deleted."""
     return typed.rows(WaitingGroup, _group(tx, key)).first()
 
 
@@ -66,7 +66,7 @@ class WaitingStack(NamedTuple):
 
 
 def waiting(tx: Connection, key: str) -> WaitingStack | None:
-    """Return the row of the stack of a group whose members are at rest and may be waited for; None where none is."""
+    """Return the stack of a group that may wait for reports, with its members at rest; None if absent."""
     return typed.rows(WaitingStack, _waiting(tx, key)).first()
 
 
@@ -78,16 +78,16 @@ def _waiting(key: str) -> Select[Any]:
 
 
 def expected(group: GroupDefinition, asked: Reports) -> int:
-    """Return how many reports the members of the batch under way are to send."""
+    """Return how many reports the members of the batch under way have to send."""
     if asked.count is not None:
         return asked.count
     return groups.count_in(batch_of(group), group.skip)
 
 
-def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> bool:
-    """Store another report of a member; return whether there was one before."""
+def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> bool:
+    """Store a further report of a member; return False without an earlier report."""
     if failed:
-        return _fail_again(tx, key, member, said, now).rowcount > 0
+        return _fail_again(tx, key, member, reason, now).rowcount > 0
     return _succeed_again(tx, key, member, now).rowcount > 0
 
 
@@ -97,14 +97,14 @@ def _succeed_again(key: str, member: str, now: float) -> Executable:
 
 
 @prepared
-def _fail_again(key: str, member: str, said: str, now: float) -> Executable:
+def _fail_again(key: str, member: str, reason: str, now: float) -> Executable:
     conditions = (_report.c.key == key, _report.c.member == member)
-    return update(_report).where(*conditions).values(failed_at=now, said=said)
+    return update(_report).where(*conditions).values(failed_at=now, said=reason)
 
 
-def add(db: Database, tx: Connection, key: str, member: str, now: float, *, failed: bool, said: str = "") -> None:
-    """Store the first report of a member; one that came at the same time is completed."""
-    values = {"failed_at": now, "said": said} if failed else {"succeeded_at": now}
+def add(db: Database, tx: Connection, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> None:
+    """Store the first report of a member, or add to a report that another transaction has stored meanwhile."""
+    values = {"failed_at": now, "said": reason} if failed else {"succeeded_at": now}
     new = db.insert(_report).values(key=key, member=member, **{"said": "", **values})
     tx.execute(new.on_conflict_do_update(index_elements=["key", "member"], set_=values))
 
@@ -115,7 +115,7 @@ def of_member(tx: Connection, key: str, member: str) -> MemberReportRow | None:
 
 
 def count(tx: Connection, key: str, most: int, since: float = 0.0) -> int:
-    """Return how many members have reported since a time, `most` at the most."""
+    """Return how many members have reported since a time, at most `most`."""
     return int(_count(tx, key, since, most).scalar_one())
 
 
@@ -130,33 +130,33 @@ def _reported_since(since: Any) -> tuple[Any, ...]:
 
 
 def drop(tx: Connection, key: str, before: float | None = None) -> None:
-    """Forget reports to a group: those that were repeated before a time only, or all of them."""
+    """Delete the reports to a group, all or those from before a time."""
     late = () if before is None else (_report.c.succeeded_at >= before, _report.c.failed_at >= before)
-    tx.execute(delete(_report).where(_report.c.key == key, *(each.is_not(True) for each in late)))
+    tx.execute(delete(_report).where(_report.c.key == key, *(condition.is_not(True) for condition in late)))
 
 
-# -- what they amount to -----------------------------------------------------------------------------------------------
+# -- the tally ---------------------------------------------------------------------------------------------------------
 
 
 def tally(tx: Connection, stack: Any, series: Series, asked: Reports, shards: Collection[int]) -> Tally:
-    """Return what the members of the batch under way have reported since it began.
+    """Return the reports of the batch under way since it began.
 
     Args:
         tx: The transaction.
         stack: Row or facts of the stack of the group.
         series: The series of the group, with the batch under way.
         asked: The reports that its members have to send.
-        shards: Shards in which members of the batch are.
+        shards: Shards with members of the batch.
     """
     succeeded, failed, silent = 0, {}, []
     ranges = series.batch if asked.count is None else None
-    for each, said in _said(tx, stack, ranges, asked.since, shards):
-        if isinstance(said, str):
-            failed[each.name] = said
-        elif said:
+    for member, report in _reported(tx, stack, ranges, asked.since, shards):
+        if isinstance(report, str):
+            failed[member.name] = report
+        elif report:
             succeeded += 1
         else:
-            silent.append(each.name)
+            silent.append(member.name)
     return Tally(succeeded, failed, tuple(silent))
 
 
@@ -169,11 +169,11 @@ def unreported(
         tx: The transaction.
         stack: Row or facts of the stack of the group.
         ranges: Which members.
-        since: Reports of an earlier time do not count.
-        shards: Shards in which these members are.
+        since: Earlier reports do not count.
+        shards: Shards with these members.
     """
-    found = _said(tx, stack, ranges, since, shards)
-    return [each.name for each, said in found if said is not True or each.status != Status.COMPLETE]
+    reports = _reported(tx, stack, ranges, since, shards)
+    return [member.name for member, report in reports if report is not True or member.status != Status.COMPLETE]
 
 
 class GroupMember(NamedTuple):
@@ -183,37 +183,35 @@ class GroupMember(NamedTuple):
     status: str
 
 
-def _said(
+def _reported(
     tx: Connection, stack: Any, ranges: Sequence[Sequence[int]] | None, since: float, shards: Collection[int]
 ) -> Iterator[tuple[GroupMember, str | bool]]:
-    """Yield the members that are to report, each with what it said.
-
-    That is the reason of a failure, True for success, False for nothing yet.
-    """
+    """Yield the members that have to report, each with the reason of its failure, True for success, False without."""
     members = _members(tx, stack.id, ranges, sorted(shards))
-    reports = {each.member: each for each in typed.rows(MemberReportRow, _reports(tx, stack.parent_key, since))}
-    inside = _inside(tx, members) if reports.keys() - {each.handle for each in members} else {}
-    for each in members:
-        own_reports = [reports[handle] for handle in (each.handle, *inside.get(each.handle, ())) if handle in reports]
-        failures = [one for one in own_reports if (one.failed_at or 0.0) >= since]
-        yield each, failures[0].said if failures else bool(own_reports)
+    reports = {report.member: report for report in typed.rows(MemberReportRow, _reports(tx, stack.parent_key, since))}
+    inside = _inside(tx, members) if reports.keys() - {member.handle for member in members} else {}
+    for member in members:
+        handles = (member.handle, *inside.get(member.handle, ()))
+        own_reports = [reports[handle] for handle in handles if handle in reports]
+        failures = [report for report in own_reports if (report.failed_at or 0.0) >= since]
+        yield member, failures[0].said if failures else bool(own_reports)
 
 
 def _members(
     tx: Connection, stack_id: str, batch: Sequence[Sequence[int]] | None, shards: Sequence[int]
 ) -> list[GroupMember]:
-    """Return the members of a batch that exist, in the order of their numbers; None stands for all members."""
-    found = [each for each in typed.rows(GroupMember, _present(tx, stack_id, shards)) if each.name.isdigit()]
+    """Return the present members of a batch, in the order of their numbers; None stands for all members."""
+    members = [member for member in typed.rows(GroupMember, _present(tx, stack_id, shards)) if member.name.isdigit()]
     if batch is not None:
-        found = [each for each in found if any(low <= int(each.name) < high for low, high in batch)]
-    return sorted(found, key=lambda each: int(each.name))
+        members = [member for member in members if any(low <= int(member.name) < high for low, high in batch)]
+    return sorted(members, key=lambda member: int(member.name))
 
 
 @prepared
 def _present(stack_id: str, shards: Sequence[int]) -> Select[Any]:
-    there = (_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
+    present = (_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
     columns = (_resource.c.name, _resource.c.type, _resource.c.handle, _resource.c.status)
-    return select(*columns).where(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards), *there)
+    return select(*columns).where(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards), *present)
 
 
 @prepared
@@ -222,12 +220,12 @@ def _reports(key: str, since: float) -> Select[Any]:
 
 
 def _inside(tx: Connection, members: Sequence[GroupMember]) -> dict[str, list[str]]:
-    """Return the handles of what is in members that are stacks themselves: a server in one reports with its own id."""
-    nested = [each.handle for each in members if each.handle and kind_of(each.type) == STACK]
-    found: dict[str, list[str]] = {}
+    """Return the handles inside members that are nested stacks: a server in such a member reports under its own id."""
+    nested = [member.handle for member in members if member.handle and kind_of(member.type) == STACK]
+    handles: dict[str, list[str]] = {}
     for start in range(0, len(nested), stacks.STACKS_PER_QUERY):
         some = nested[start : start + stacks.STACKS_PER_QUERY]
         chosen = select(_resource.c.stack_id, _resource.c.handle).where(_resource.c.stack_id.in_(some))
         for row in tx.execute(chosen):
-            found.setdefault(row.stack_id, []).append(row.handle)
-    return found
+            handles.setdefault(row.stack_id, []).append(row.handle)
+    return handles

@@ -20,17 +20,17 @@ _active = schema.active_metadata_updates
 _resource = schema.resource
 _observed = schema.resource_observed
 _HAVE_THINGS = (_resource.c.handle != "", _resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE)
-"""The conditions that rows of members meet that have a thing."""
+"""Conditions of rows of members that have a thing."""
 ZONE = "availability_zone"
-"""Field of an observed server that says in which zone it is."""
+"""Field of an observed server with its zone."""
 ROWS_PER_QUERY = 500
-"""Members that one statement names."""
+"""Members that a statement names."""
 ZONED_SHARDS = 5
-"""Shards whose members are looked at for their zones in one transaction."""
+"""Shards whose members are searched for zones in a transaction."""
 
 
 class Place(NamedTuple):
-    """Members that are reached together: those of a shard, or only those of them in one zone.
+    """Members that get the change together: those of a shard, or of a shard and a zone.
 
     Attributes:
         shard: The shard of the child stack.
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 def find_zones(tx: Connection, rollout: Rollout, shards: int) -> Rollout:
-    """Look for the zones of the members of some more shards.
+    """Collect the zones of the members of some more shards.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
@@ -50,7 +50,7 @@ def find_zones(tx: Connection, rollout: Rollout, shards: int) -> Rollout:
         shards: Number of shards of the child stack.
 
     Returns:
-        The rollout with the zones so far, and in `place` how many shards were looked at.
+        The rollout with the zones so far, and in `place` the number of shards done.
     """
     zones = {(str(zone), int(shard)) for zone, shard in (rollout.zones or ())} if rollout.place else set()
     end = min(rollout.place + ZONED_SHARDS, shards)
@@ -69,56 +69,60 @@ def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tupl
         wanted: How many members.
 
     Returns:
-        The instance ids of the members, and the new `place` of the rollout. Fewer than wanted where there are no more.
+        The instance ids of the members, fewer than wanted at the end, and the new `place` of the rollout.
     """
-    found = dict.fromkeys(_first_of(tx, rollout)[:wanted])
+    members = dict.fromkeys(_first_of(tx, rollout)[:wanted])
     place, order = rollout.place, _places(rollout, shards)
     again = place > 0
-    while len(found) < wanted and (place < len(order) or again):
-        if place == len(order):  # Members may have come to shards that were done.
+    while len(members) < wanted and (place < len(order) or again):
+        if place == len(order):  # New members may have appeared in shards that were done.
             place, again = 0, False
-        here = [each for each in _at(tx, rollout, order[place]) if each not in found]
-        taken = here[: wanted - len(found)]
-        found |= dict.fromkeys(taken)
+        here = [handle for handle in _at(tx, rollout, order[place]) if handle not in members]
+        taken = here[: wanted - len(members)]
+        members |= dict.fromkeys(taken)
         if len(taken) == len(here):
             place += 1
-    rows = [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in found]
+    _insert(tx, rollout, list(members))
+    return list(members), place
+
+
+def _insert(tx: Connection, rollout: Rollout, handles: Sequence[str]) -> None:
+    rows = [{"resource_id": rollout.key, "instance_id": handle, "step": rollout.step} for handle in handles]
     if rows:
         tx.execute(insert(_active), rows)
-    return list(found), place
 
 
 def next_by_zone(
     tx: Connection, rollout: Rollout, shards: int, wanted: int, unreached: Container[str]
 ) -> tuple[list[str], int]:
-    """Return the members that get a new definition next where they are reached zone by zone.
+    """Return the members that get a new definition next in a rollout zone by zone.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
         rollout: The rollout, whose zones are known.
         shards: Number of shards of the child stack.
         wanted: How many members.
-        unreached: Names of the members that do not have it.
+        unreached: Names of the members without the new definition.
 
     Returns:
         Their names, and the new `place` of the rollout.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     place, order = rollout.place, _places(rollout, shards)
-    while len(found) < wanted and place < len(order):
+    while len(names) < wanted and place < len(order):
         zone, shard = order[place].zone, _resource.c.shard == order[place].shard
         rows = _in_order(rollout, _rows(tx, rollout, shard, zoned=zone is not None))
         here = [row.name for row in rows if row.name in unreached and (zone is None or _zone(row) == zone)]
-        new = [name for name in here if name not in found]
-        taken = new[: wanted - len(found)]
-        found |= dict.fromkeys(taken)
+        new = [name for name in here if name not in names]
+        taken = new[: wanted - len(names)]
+        names |= dict.fromkeys(taken)
         if len(taken) == len(new):
             place += 1
-    return list(found), place
+    return list(names), place
 
 
 def failed_names(tx: Connection, rollout: Rollout) -> set[str]:
-    """Return the names of the FAILED members, also of those that have no thing."""
+    """Return the names of the FAILED members, including members without a thing."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
     return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == rollout.members, *failed)).scalars())
 
@@ -131,66 +135,62 @@ def renew(
     expected: int,
     since: int | None = None,
 ) -> int:
-    """Bring the rows of members with a new definition up to date, since members are replaced for it, and by healing.
+    """Update the rows of members with a new definition after their replacement, for the definition or by healing.
 
-    Things that have come are in the step. Those that are gone are forgotten once there is a thing for each member,
-    unless they have reported a failure: until then the step waits for them.
+    New things belong to the step. The rows of deleted things stay until each member has a thing, so that the step
+    waits, and for good if the thing has reported a failure.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
         rollout: The rollout.
-        reached: Whether the member of a name is to have the new definition.
+        reached: Whether the member of a name shall have the new definition.
         shards: Numbers of the shards with such members.
-        expected: How many members are to have it.
-        since: Only members that a revision of the child stack from this one on has changed; None for all.
+        expected: How many members shall have the new definition.
+        since: Only members changed by this or a later revision of the child stack; None for all.
 
     Returns:
-        How many members have it, or are on their way to it.
+        How many members have the new definition, or are on their way to it.
     """
-    there = {row.handle: (row.name, row.revision) for row in _present(tx, rollout, shards)}
-    rows = tx.execute(select(_active.c.instance_id, _active.c.status).where(_mine(rollout))).all()
+    present = {row.handle: (row.name, row.revision) for row in _present(tx, rollout, shards)}
+    rows = tx.execute(select(_active.c.instance_id, _active.c.status).where(_in_rollout(rollout))).all()
     known = {row.instance_id for row in rows}
-    names_left = [
+    handles = [
         handle
-        for handle, (name, revision) in there.items()
+        for handle, (name, revision) in present.items()
         if reached(name) and (handle in known or since is None or revision >= since)
     ]
-    come = [handle for handle in names_left if handle not in known]
-    if come:
-        tx.execute(
-            insert(_active), [{"resource_id": rollout.key, "instance_id": each, "step": rollout.step} for each in come]
-        )
-    gone = [row.instance_id for row in rows if row.instance_id not in there and row.status != FAILURE]
-    for start in range(0, len(gone) if len(names_left) >= expected else 0, ROWS_PER_QUERY):
-        some = gone[start : start + ROWS_PER_QUERY]
-        tx.execute(delete(_active).where(_mine(rollout), _active.c.instance_id.in_(some)))
-    return len(names_left)
+    _insert(tx, rollout, [handle for handle in handles if handle not in known])
+    deleted = [row.instance_id for row in rows if row.instance_id not in present and row.status != FAILURE]
+    for start in range(0, len(deleted) if len(handles) >= expected else 0, ROWS_PER_QUERY):
+        some = deleted[start : start + ROWS_PER_QUERY]
+        tx.execute(delete(_active).where(_in_rollout(rollout), _active.c.instance_id.in_(some)))
+    return len(handles)
 
 
-def _mine(rollout: Rollout) -> ColumnElement[bool]:
+def _in_rollout(rollout: Rollout) -> ColumnElement[bool]:
     return _active.c.resource_id == rollout.key
 
 
 def _present(tx: Connection, rollout: Rollout, shards: Collection[int]) -> Sequence[Any]:
-    """Return name, handle and revision of all members in these shards that have a thing."""
+    """Return name, handle and revision of the members with a thing in these shards."""
     chosen = select(_resource.c.name, _resource.c.handle, _resource.c.revision)
     return tx.execute(chosen.where(*_are_members(rollout), _resource.c.shard.in_(sorted(shards)))).all()
 
 
 def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
-    """Return the members that come first: those with other new metadata before, and FAILED ones."""
+    """Return the members that come first: those of a previous rollout, and FAILED members."""
     unreached = _is_unreached(rollout)
-    there = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
+    first = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
     failed = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == rollout.members)
     if tx.execute(failed).scalar():
-        there += _handles(tx, rollout, _resource.c.status == Status.FAILED, unreached)
-    return list(dict.fromkeys(there))
+        first += _handles(tx, rollout, _resource.c.status == Status.FAILED, unreached)
+    return list(dict.fromkeys(first))
 
 
 def _places(rollout: Rollout, shards: int) -> list[Place]:
     """Return all places in the order of the rollout.
 
-    The last ones have members that came, or moved to another zone, since the zones were collected.
+    The last places, without a zone, are for members that came, or changed their zone, after the zones were collected.
     """
     each_shard = [Place(number) for number in range(shards)]
     if rollout.settings.order == MemberOrder.RANDOM:
@@ -199,7 +199,7 @@ def _places(rollout: Rollout, shards: int) -> list[Place]:
 
 
 def _at(tx: Connection, rollout: Rollout, place: Place) -> list[str]:
-    """Return the handles of the members of a place that do not have the new metadata, in the order of the rollout."""
+    """Return the handles of the members of a place without the new metadata, in the order of the rollout."""
     where = (_resource.c.shard == place.shard, _is_unreached(rollout))
     if place.zone is None:
         return _handles(tx, rollout, *where)
@@ -208,18 +208,18 @@ def _at(tx: Connection, rollout: Rollout, place: Place) -> list[str]:
 
 
 def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
-    """Return the condition that a member does not have the new metadata."""
+    """Return the condition for members without the new metadata."""
     conditions = (_active.c.resource_id == rollout.key, _active.c.instance_id == _resource.c.handle)
     return ~exists(select(_active.c.instance_id).where(*conditions))
 
 
 def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
-    """Return the handles of members, in the order of the rollout but for their zones."""
+    """Return the handles of members in the order of the rollout, regardless of zones."""
     return [row.handle for row in _in_order(rollout, _rows(tx, rollout, *where))]
 
 
 def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: bool = False) -> Sequence[Row[Any]]:
-    """Return members, with what was observed of each if `zoned`."""
+    """Return members, with the observed object of each if `zoned`."""
     chosen = select(_resource.c.name, _resource.c.handle, *([_observed.c.object] if zoned else []))
     if zoned:
         chosen = chosen.outerjoin(_observed, _observed.c.key == _resource.c.key)
@@ -227,18 +227,18 @@ def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: 
 
 
 def _are_members(rollout: Rollout) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that the members of a group meet that have a thing."""
+    """Return the conditions for members of the group that have a thing."""
     return (_resource.c.stack_id == rollout.members, *_HAVE_THINGS)
 
 
 def count_reached(tx: Connection, rollout: Rollout) -> int:
-    """Return how many members have the new metadata; those that have gone since are none."""
+    """Return how many present members have the new metadata."""
     chosen = select(func.count()).where(*_are_members(rollout), ~_is_unreached(rollout))
     return int(tx.execute(chosen).scalar_one())
 
 
 def _zone(row: Row[Any]) -> str:
-    """Return the zone in which a member was seen; "" for one that is in none, such as a stack."""
+    """Return the observed zone of a member; "" for a member without a zone, such as a stack."""
     seen = row.object
     return str(seen.get(ZONE) or "") if isinstance(seen, Mapping) else ""
 
@@ -254,27 +254,27 @@ def _drawn(seed: int, name: str) -> bytes:
 
 
 def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
-    """Return members of the current step that have not reported and whose things do not exist any more.
+    """Return members of the current step without a report whose things no longer exist.
 
     Args:
         tx: The transaction; the row of the rollout is locked.
         rollout: The rollout.
-        limit: How many members are looked at.
+        limit: How many members to examine.
     """
-    conditions = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
+    conditions = (_in_rollout(rollout), _active.c.step == rollout.step, _active.c.status == "")
     waiting = list(tx.execute(select(_active.c.instance_id).where(*conditions).limit(limit)).scalars())
-    there: set[str] = set()
+    present: set[str] = set()
     for start in range(0, len(waiting), ROWS_PER_QUERY):
         # Without a condition on the stack, for which SQLite would read all of its members.
         chosen = select(_resource.c.stack_id, _resource.c.handle)
         some = _resource.c.handle.in_(waiting[start : start + ROWS_PER_QUERY])
         rows = tx.execute(chosen.where(some, *_HAVE_THINGS))
-        there |= {row.handle for row in rows if row.stack_id == rollout.members}
-    return [each for each in waiting if each not in there]
+        present |= {row.handle for row in rows if row.stack_id == rollout.members}
+    return [handle for handle in waiting if handle not in present]
 
 
 def drop(tx: Connection, rollout: Rollout, members: Sequence[str]) -> None:
-    """Forget members of the current step that have not reported."""
-    conditions = (_mine(rollout), _active.c.step == rollout.step, _active.c.status == "")
+    """Forget members of the current step without a report."""
+    conditions = (_in_rollout(rollout), _active.c.step == rollout.step, _active.c.status == "")
     if members:
         tx.execute(delete(_active).where(*conditions, _active.c.instance_id.in_(members)))

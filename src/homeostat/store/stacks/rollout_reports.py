@@ -1,7 +1,7 @@
-"""What members of a group report to its rollout, and alarms say of it (RU6, RU7).
+"""Reports of members to the rollout of their group, and alarms (RU6, RU7).
 
-Many reports are stored by one transaction (ADR 0066). It locks nothing but the rows of the members, and waits for none
-of them while it holds others: so it deadlocks with nothing, in whatever order others lock them.
+A single transaction stores many reports (ADR 0066). It locks only the rows of the members, and never waits for a row
+while it holds another: so it cannot deadlock, whatever the lock order of concurrent transactions.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,11 +27,11 @@ _active = schema.active_metadata_updates
 _gate = schema.rollout_gate
 _record = schema.record
 HANDED_ON_MAX = 10_000
-"""Reports that are kept as signals of one handle."""
+"""Reports that are kept as signals of a handle."""
 SAID_MAX = 10
-"""Reasons of failed members that are read."""
+"""Reasons of failed members to read."""
 WITNESSES = 1000
-"""Members that are waited for among which a witness is chosen."""
+"""Awaited members among which a witness is chosen."""
 _COLUMNS = ("status", "reported", "said", "reported_at", "resource_id", "instance_id")
 _MEMBER = Change(_COLUMNS[-2:], "t.resource_id = {resource_id} AND t.instance_id = {instance_id}")
 
@@ -47,10 +47,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a member reports.
+    """The report of a member.
 
     Attributes:
-        names: What may be the instance id of the member, or the id of a server in it; the first that is one counts.
+        names: Possible ids of the member, or of a server inside the member; the first known id counts.
         status: `SUCCESS` or `FAILURE`.
         said: The reason in the signal.
     """
@@ -62,14 +62,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A member has reported to a rollout, or an alarm has.
+    """A stored report of a member, or of an alarm, to a rollout.
 
     Attributes:
         key: Key of the row of the group.
         step: Step of the member; 0 for an alarm.
-        failed: Whether it said no.
-        is_news: Whether it had not said so before.
-        is_done: Whether nothing more is waited for from it.
+        failed: Whether it reports a failure.
+        is_news: Whether it changes the state of the member.
+        is_done: Whether the member has reported to all gates.
     """
 
     key: str
@@ -89,7 +89,7 @@ class _Member:
     said: str
 
     def after(self, report: Report, bits: int, full: int) -> "_Member":
-        """Return the row after a report: a failure stays one, and counts after a success, too."""
+        """Return the row after a report: a failure is final, and counts after a success, too."""
         if report.status == FAILURE:
             return replace(self, status=FAILURE, said=report.said)
         reported = self.reported | bits
@@ -98,7 +98,7 @@ class _Member:
 
 
 def addressed(tx: Connection, id: str) -> tuple[Record | None, list[Gate]]:
-    """Return the record of this id, and the rollouts that wait for signals to it, in one query."""
+    """Return the record of this id, and the rollouts waiting for its signals, with a single query."""
     rows = _addressed(tx, id).all()
     gates = [Gate(row.gate_key, row.gate_bit, row.gate_gates) for row in rows if row.gate_key is not None]
     return records.of_row(rows[0]) if rows else None, gates
@@ -112,26 +112,26 @@ def _addressed(id: str) -> Select[Any]:
 
 
 def only_rollout(gates: Sequence[Gate]) -> tuple[str, int, int] | None:
-    """Return the one rollout that waits for members at a handle, with the bits of it and of all; None for several."""
-    found = _rollouts(gates)
-    return found[0] if len(found) == 1 else None
+    """Return the only rollout that waits for members at a handle, its bits and all bits; None for several rollouts."""
+    waiting = _rollouts(gates)
+    return waiting[0] if len(waiting) == 1 else None
 
 
 def succeed(
     tx: Connection, handle: str, rollout: tuple[str, int, int], names: Collection[str], now: float
 ) -> dict[str, Reported]:
-    """Store with one statement that these members report success to a rollout.
+    """Store the success of members in a rollout with a single statement.
 
     Args:
         tx: The transaction.
-        handle: The handle that they signal to.
+        handle: The handle to which the members signal.
         rollout: From `only_rollout`.
         names: Instance ids of the members.
         now: The time.
 
     Returns:
-        What it is to the rollout, by instance id; none for names that are no members with new metadata, for members
-        whose rows another transaction holds, and where another rollout with other gates has begun meanwhile.
+        Instance id -> the stored report. Missing: names without new metadata, members whose rows another transaction
+        holds, and all members if a rollout with other gates has begun meanwhile.
     """
     key, bits, full = rollout
     places = [bit for bit in range(bits.bit_length()) if bits >> bit & 1]
@@ -167,10 +167,10 @@ def _succeed(
 def _free_members(
     handle: str, key: str, names: Sequence[str], places: Sequence[int], members_max: int, gates: int
 ) -> Select[Any]:
-    """Lock the members that no other transaction holds, while the rollout has these gates."""
-    mine_now = (_gate.c.handle == handle, _gate.c.key == key, _gate.c.bit.in_(places), _gate.c.gates == gates)
-    same = select(func.count()).where(*mine_now).scalar_subquery() == members_max
-    chosen = (_active.c.resource_id == key, _active.c.instance_id.in_(names), same)
+    """Lock the members that no other transaction holds, as long as the rollout has these gates."""
+    present_gates = (_gate.c.handle == handle, _gate.c.key == key, _gate.c.bit.in_(places), _gate.c.gates == gates)
+    unchanged = select(func.count()).where(*present_gates).scalar_subquery() == members_max
+    chosen = (_active.c.resource_id == key, _active.c.instance_id.in_(names), unchanged)
     return select(_active.c.instance_id).where(*chosen).with_for_update(key_share=True, skip_locked=True)
 
 
@@ -192,10 +192,8 @@ def _succeed_one_by_one(
     gates: int,
     now: float,
 ) -> Sequence[Row[Any]]:
-    """Do the same with one statement for each step, where an UPDATE returns nothing.
-
-    Before and after the UPDATE its condition would hold for different rows, so the rows are named.
-    """
+    """Store the success of members with a statement for each step, on databases whose UPDATE returns no rows."""
+    # The condition of the UPDATE holds for other rows before and after it, so the rows are named.
     free = _lock_free(tx, handle, key, names, places, members_max, gates).scalars().all()
     if not free:
         return []
@@ -218,60 +216,60 @@ def _marked(key: str, names: Sequence[str]) -> Executable:
 
 
 def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
-    """Store what members report to the rollouts in which they have the new metadata.
+    """Store reports of members to the rollouts in which they have the new metadata.
 
     Args:
         tx: The transaction.
         gates: From `addressed`.
-        reports: What they report, in the order in which it came.
+        reports: The reports, in the order of their arrival.
         now: The time.
 
     Returns:
-        For each report what it is to the rollouts; empty where the member has no new metadata. None where several
-        reports are stored and another transaction holds the row of the member: that report has to be stored alone,
-        which waits for the row.
+        For each report its stored forms by rollout; empty if the member has no new metadata. None if several reports
+        are stored and another transaction holds the row of the member: store this report alone, which waits for the
+        row.
     """
-    found: list[list[Reported] | None] = [[] for _ in reports]
+    outcomes: list[list[Reported] | None] = [[] for _ in reports]
     changed: list[tuple[Any, ...]] = []
     for key, bits, full in _rollouts(gates):
         members = _lock(tx, key, reports)
-        # A server behind load balancers is inside of its member, and knows its own id alone.
-        named = [each if members.keys() & each.names else _inside(tx, key, each) for each in reports]
+        # A server behind a load balancer is inside of its member, and knows only its own id.
+        named = [report if members.keys() & report.names else _inside(tx, key, report) for report in reports]
         if named != list(reports):
             members = {**members, **_lock(tx, key, named)}
         touched: dict[str, _Member] = {}
         for place, report in enumerate(reports):
-            name = next((each for each in named[place].names if each in members), None)
-            place_row, before = found[place], touched.get(name or "") or members.get(name or "")
-            if name is None or place_row is None:
+            name = next((name for name in named[place].names if name in members), None)
+            outcome, before = outcomes[place], touched.get(name or "") or members.get(name or "")
+            if name is None or outcome is None:
                 continue
             if before is None:
-                found[place] = None
+                outcomes[place] = None
                 continue
             after = touched[name] = before.after(report, bits, full)
             news = after.status != before.status or after.reported != before.reported
-            place_row.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
-        changed += [(each.status, each.reported, each.said, now, key, name) for name, each in touched.items()]
+            outcome.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
+        changed += [(member.status, member.reported, member.said, now, key, name) for name, member in touched.items()]
     bulk.update(tx, _active, _COLUMNS, changed, _MEMBER)
-    return found
+    return outcomes
 
 
 def _rollouts(gates: Sequence[Gate]) -> list[tuple[str, int, int]]:
-    """Return the rollouts whose members report, each with the bits of the handle, and those of all handles."""
+    """Return the rollouts whose members report, each with the bits of the handle, and the bits of all handles."""
     bits: dict[str, int] = {}
     full = {}
     for gate in gates:
         if gate.bit != ALARM:
             bits[gate.key] = bits.get(gate.key, 0) | 1 << gate.bit
             full[gate.key] = (1 << gate.gates) - 1
-    # Sorted: a report that is stored alone may wait for its member's row in one rollout while it holds that in another.
+    # Sorted: a report stored alone may wait for its member's row of a rollout while it holds the row of another one.
     return [(key, bits[key], full[key]) for key in sorted(bits)]
 
 
 def _lock(tx: Connection, key: str, reports: Sequence[Report]) -> Mapping[str, _Member | None]:
-    """Return the members that may be meant, with their rows locked; None for one that another transaction holds."""
+    """Return the reporting members, with their rows locked; None for a row that another transaction holds."""
     if len(reports) > 1:
-        names = list(dict.fromkeys(name for each in reports for name in each.names))
+        names = list(dict.fromkeys(name for report in reports for name in report.names))
         rows = _free(tx, key, names).all()
         return {row.instance_id: None if row.step is None else _member(row) for row in rows}
     for name in reports[0].names if reports else ():
@@ -282,10 +280,10 @@ def _lock(tx: Connection, key: str, reports: Sequence[Report]) -> Mapping[str, _
 
 
 def _inside(tx: Connection, key: str, report: Report) -> Report:
-    """Return the report as that of the members in which the things are that it names."""
+    """Return the report under the names of the members that contain its things."""
     members = _members(tx, key).scalar()
-    found = [] if members is None else [rollouts.member_with(tx, members, name) for name in report.names]
-    return replace(report, names=[each for each in found if each is not None])
+    handles = [] if members is None else [rollouts.member_with(tx, members, name) for name in report.names]
+    return replace(report, names=[handle for handle in handles if handle is not None])
 
 
 @prepared
@@ -312,98 +310,88 @@ def _free(key: str, names: Sequence[str]) -> Select[Any]:
     condition = _active.c.instance_id.in_(names)
     free = _state(key).where(condition).with_for_update(key_share=True, skip_locked=True).cte("free")
     columns = (free.c[name] for name in ("step", "status", "reported", "said"))
-    there = select(_active.c.instance_id, *columns).outerjoin(free, free.c.instance_id == _active.c.instance_id)
-    return there.where(_active.c.resource_id == key, condition)
+    members = select(_active.c.instance_id, *columns).outerjoin(free, free.c.instance_id == _active.c.instance_id)
+    return members.where(_active.c.resource_id == key, condition)
 
 
-def report_alarm(tx: Connection, gates: Sequence[Gate], said: str, now: float) -> list[Reported]:
-    """Store what an alarm says for the rollouts that listen to it; return those for which it is news.
+def report_alarm(tx: Connection, gates: Sequence[Gate], message: str, now: float) -> list[Reported]:
+    """Store an alarm for the rollouts that listen; return a report for each rollout without an alarm so far.
 
-    So it is not lost with this process, and counts once the rollout may go on: it may be paused, or its stack locked.
-
-    Args:
-        tx: The transaction.
-        gates: From `addressed`.
-        said: What the alarm says.
-        now: The time.
+    The alarm outlives this process, and counts once the rollout may proceed: the rollout may be paused, or its stack
+    locked.
     """
     keys = sorted({gate.key for gate in gates})
     news = (_rollout.c.key.in_(keys), _rollout.c.state.in_(GOING_ON), _rollout.c.alarm == "")
     due_at = case((_rollout.c.state == RolloutState.RUNNING, now), else_=_rollout.c.due_at)
-    told = list(tx.execute(row_lock(select(_rollout.c.key).where(*news).order_by(_rollout.c.key))).scalars())
-    if told:
-        tx.execute(update(_rollout).where(_rollout.c.key.in_(told)).values(alarm=said, due_at=due_at))
-    return [Reported(key, 0, failed=True) for key in told]
+    alarmed = list(tx.execute(row_lock(select(_rollout.c.key).where(*news).order_by(_rollout.c.key))).scalars())
+    if alarmed:
+        tx.execute(update(_rollout).where(_rollout.c.key.in_(alarmed)).values(alarm=message, due_at=due_at))
+    return [Reported(key, 0, failed=True) for key in alarmed]
 
 
 def witness(tx: Connection, key: str, step: int, known: str = "") -> str | None:
-    """Return a member of a step that is waited for; None where the step is over.
+    """Return an awaited member of a step; None at the end of the step.
 
-    Asked after the commit: of several members that report last at once, one sees that all have.
+    Call it after the commit: of the last members that report at the same time, at least one then sees the end.
 
     Args:
         tx: A connection.
         key: Key of the row of the group.
         step: The step.
-        known: A former witness, which is asked for first: to look for another one takes the longer the more members
-            have reported since the database was cleaned up.
+        known: A former witness to try first: the search for a new one gets slower with each report since the last
+            vacuum of the database.
     """
-    found: str | None = _witness(tx, key, step, known).scalar_one()
-    return found
+    member: str | None = _witness(tx, key, step, known).scalar_one()
+    return member
 
 
 @prepared
 def _witness(key: str, step: int, known: str) -> Executable:
     conditions = (_active.c.resource_id == key, _active.c.step == step, _active.c.status == "")
     still = select(_active.c.instance_id).where(_active.c.instance_id == known, *conditions).scalar_subquery()
-    # Not the first that is found: that would be the first to report, where they report in order.
+    # Not the first row: if members report in order, that member would be the first to report.
     some = select(_active.c.instance_id).where(*conditions).limit(WITNESSES).subquery()
     return select(func.coalesce(still, select(func.max(some.c.instance_id)).scalar_subquery()))
 
 
 def report_of(tx: Connection, rollout: Rollout) -> StepReport:
-    """Return what the members of the current step, and of all steps, have reported."""
+    """Return the reports of the members of the current step, and of all steps."""
     conditions = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step)
     chosen = select(_active.c.status, func.count()).where(*conditions).group_by(_active.c.status)
     counts: Mapping[str, int] = {row[0]: row[1] for row in tx.execute(chosen)}
     failed = (_active.c.resource_id == rollout.key, _active.c.status == literal(FAILURE, literal_execute=True))
     in_all = int(tx.execute(select(func.count()).where(*failed)).scalar_one())
-    said = {}
+    reasons = {}
     if in_all:
         chosen = select(_active.c.instance_id, _active.c.said).where(*failed)
         rows = tx.execute(chosen.order_by(_active.c.reported_at.desc(), _active.c.instance_id).limit(SAID_MAX))
-        said = {row.instance_id: row.said for row in rows}
-    return StepReport(counts.get("", 0), counts.get(SUCCESS, 0), counts.get(FAILURE, 0), in_all, said)
+        reasons = {row.instance_id: row.said for row in rows}
+    return StepReport(counts.get("", 0), counts.get(SUCCESS, 0), counts.get(FAILURE, 0), in_all, reasons)
 
 
 def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
-    """Keep what members have reported as signals of the handles, as many as their conditions still wait for.
+    """Copy the reports of a succeeded rollout to the handles as signals, as many as their conditions still need.
 
-    A condition may be made only after the rollout, or wait for more signals than before. What was reported to the
-    rollout would never come again.
-
-    Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout, which has succeeded.
-        now: The time.
+    A condition may be made only after the rollout, or wait for more signals than before, and members report only once.
+    The row of the rollout is locked.
     """
     wanted: dict[str, int] = {}
     for gate in rollout.settings.gates:
         wanted[gate.handle] = max(gate.count, wanted.get(gate.handle, 0))
-    # Locked as by a signal: both count what came.
+    # The same lock as a signal takes: both count the signals.
     handles = row_lock(select(_record.c.id).where(_record.c.id.in_(sorted(wanted))).order_by(_record.c.id))
-    there = set(tx.execute(handles).scalars()) if wanted else set()
-    known = records.signals_of(tx, there)
+    present = set(tx.execute(handles).scalars()) if wanted else set()
+    signals = records.signals_of(tx, present)
     conditions = (_active.c.resource_id == rollout.key, _active.c.status == SUCCESS)
     reported = select(_active.c.instance_id).where(*conditions).order_by(_active.c.reported_at, _active.c.instance_id)
-    for handle in sorted(there):
-        signalled = {str(each.object.get("id")) for each in known.get(handle, ())}
+    for handle in sorted(present):
+        signalled = {str(signal.object.get("id")) for signal in signals.get(handle, ())}
         missing = min(wanted[handle], HANDED_ON_MAX) - len(signalled)
         if missing <= 0:
             continue
-        # A member may have signalled under its own id before: its report is no further one.
+        # A member may have signalled under its own id before: its report does not count twice.
         members = tx.execute(reported.limit(missing + len(signalled))).scalars().all()
-        new = [each for each in members if each not in signalled][:missing]
-        signal = {"status": SUCCESS, "reason": "It was reported to a rollout", "data": None}
-        records.add_signals(tx, handle, [records.Signal({"id": each, **signal}, now) for each in new])
+        new = [member for member in members if member not in signalled][:missing]
+        content = {"status": SUCCESS, "reason": "It was reported to a rollout", "data": None}
+        records.add_signals(tx, handle, [records.Signal({"id": member, **content}, now) for member in new])
         signal_tallies.count(tx, handle)

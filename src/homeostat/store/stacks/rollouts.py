@@ -1,7 +1,7 @@
 """Rollouts: their rows, and the members that have the new metadata, or definition (RU5, RU7).
 
-What makes a rollout go on locks first the shard of the group, then the row of the rollout. What members report is
-stored by `rollout_reports`.
+Each move of a rollout locks first the shard of the group, then the row of the rollout. `rollout_reports` stores the
+reports of members.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -51,13 +51,13 @@ _active = schema.active_metadata_updates
 _gate = schema.rollout_gate
 _record = schema.record
 _resource = schema.resource
-_COLUMNS = tuple(each.name for each in fields(Rollout))
+_COLUMNS = tuple(field.name for field in fields(Rollout))
 FIRST_MAX = 1000
-"""Members that come first because they had other new metadata before."""
+"""Members that come first since they had newer metadata, too, from a rollout before."""
 NAMESAKES_MAX = 10
-"""Things with the same handle, in different clouds, that are looked at."""
+"""Things with the same handle, in different clouds, to examine."""
 LEASE_S = 5.0
-"""Seconds after which a rollout that is due and was taken up is due again."""
+"""Seconds after which a claimed rollout is due again."""
 
 
 def _of(row: Row[Any]) -> Rollout:
@@ -81,10 +81,10 @@ def of_group(tx: Connection, key: str) -> Rollout | None:
 
 def lock(db: Database, tx: Connection, key: str) -> Rollout | None:
     """Return a rollout with its row and the shard of its group locked; None if it is gone."""
-    found = of_group(tx, key)
-    if found is None:
+    unlocked = of_group(tx, key)
+    if unlocked is None:
         return None
-    lock_order.take(tx, [(found.stack_id, found.shard)])
+    lock_order.take(tx, [(unlocked.stack_id, unlocked.shard)])
     row = tx.execute(row_lock(select(_rollout).where(_rollout.c.key == key))).first()
     return None if row is None else _of(row)
 
@@ -93,7 +93,7 @@ def lock(db: Database, tx: Connection, key: str) -> Rollout | None:
 
 
 def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
-    """Lock a stack and all that it is nested in, since their actions have no deadline while a rollout goes on."""
+    """Lock a stack and its ancestors, whose actions have no deadline during a rollout."""
     table, ids, above = schema.stack, [], stack_id
     while above:
         ids.append(above)
@@ -105,15 +105,14 @@ def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
 def apply(
     tx: Connection, locked: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
 ) -> None:
-    """Store that rollouts begin and end; the caller has locked the shard of their groups.
+    """Store the begin, the end and new settings of rollouts; the caller has locked the shard of their groups.
 
     Args:
         tx: The transaction.
         locked: The stacks that `lock_stacks` has locked, before the shard.
-        changes: What begins and ends.
+        changes: The changes.
         now: The time.
-        timeout_s: Seconds that the actions of these stacks have after the end of the last rollout in them, where their
-            users have not said how many.
+        timeout_s: Default seconds that the actions of these stacks have after the end of their last rollout.
     """
     for change in changes:
         if isinstance(change, RolloutBegin):
@@ -129,8 +128,8 @@ def apply(
     if any(isinstance(change, RolloutBegin) for change in changes):
         tx.execute(update(table).where(table.c.id.in_(locked)).values(deadline=None))
         return
-    # Others in the same stack, or in one nested in it, may go on.
-    over = [each for each in locked if not goes_on_in(tx, each)]
+    # Another rollout may be in progress in the same stack, or in a nested stack.
+    over = [id for id in locked if not goes_on_in(tx, id)]
     waiting = (table.c.status == Status.IN_PROGRESS, table.c.deadline.is_(None))
     for row in typed.rows(StackRow, tx.execute(select(table).where(table.c.id.in_(over), *waiting))).all():
         left_s = stacks.timeout_of(stacks.timeout_mins_of(tx, row), timeout_s)
@@ -138,7 +137,7 @@ def apply(
 
 
 def goes_on_in(tx: Connection, stack_id: str) -> bool:
-    """Return whether a rollout goes on in a stack, or in one that is nested in it."""
+    """Return whether a rollout is in progress in a stack, or in its nested stacks."""
     condition = _rollout.c.stack_id.in_(stacks.tree_of(stack_id))
     return tx.execute(select(_rollout.c.key).where(condition).limit(1)).first() is not None
 
@@ -146,7 +145,7 @@ def goes_on_in(tx: Connection, stack_id: str) -> bool:
 def _begin(tx: Connection, rollout: Rollout) -> None:
     first = [row.instance_id for row in tx.execute(_activated(rollout.key).limit(FIRST_MAX))]
     before = of_group(tx, rollout.key)
-    if not first and before is not None:  # it had not reached any member yet
+    if not first and before is not None:  # the previous rollout had not reached any member yet
         first = list(before.first)
     tx.execute(delete(_rollout).where(_rollout.c.key == rollout.key))
     deactivate(tx, rollout.key)
@@ -155,10 +154,9 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
 
 
 def _follow(tx: Connection, change: RolloutRevised, now: float) -> None:
-    """Have a rollout proceed in another way from now on; what members have reported so far stays.
+    """Give a rollout new settings; reports so far stay.
 
-    Where they are to signal to other handles, or in another time, the members of the step get their time once more:
-    signals to the old handles did not reach it.
+    With other handles, or another time, the time of the step starts again: signals to the old handles were lost.
     """
     row = tx.execute(row_lock(select(_rollout).where(_rollout.c.key == change.key))).first()
     if row is None or RolloutState(row.state).ended:
@@ -173,22 +171,22 @@ def _follow(tx: Connection, change: RolloutRevised, now: float) -> None:
     _listen(tx, rollout)
 
 
-def _asks_alike(one: Rollout, other: Rollout) -> bool:
+def _asks_alike(before: Rollout, after: Rollout) -> bool:
     """Return whether members, and alarms, signal to the same handles, and have the same time."""
-    heard = [
-        ({each.handle for each in rollout.settings.gates}, set(rollout.settings.alarms), rollout.settings.time_s)
-        for rollout in (one, other)
+    asked = [
+        ({gate.handle for gate in rollout.settings.gates}, set(rollout.settings.alarms), rollout.settings.time_s)
+        for rollout in (before, after)
     ]
-    return heard[0] == heard[1]
+    return asked[0] == asked[1]
 
 
 def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: Sequence[WaitGate]) -> None:
-    """Keep what members have reported to gates, which may have other bits by now.
+    """Carry the reports of members over to the bits of the new gates.
 
-    Members that have reported to all that are left are done. Those that were done before stay so, whatever gates there
-    are: they count as having reported to all, or their next report would be one that is not complete.
+    Members with reports to all remaining gates are done. Members that were done before stay done, whatever gates have
+    come: their reports count for all gates, or their next report would make them incomplete again.
     """
-    if [each.condition for each in before] == [each.condition for each in after] or not after:
+    if [gate.condition for gate in before] == [gate.condition for gate in after] or not after:
         return
     bits = [
         (old, new)
@@ -217,12 +215,12 @@ def _listen(tx: Connection, rollout: Rollout) -> None:
         {"handle": handle, "key": rollout.key, "bit": bit, "gates": len(gates)}
         for handle, bit in (*waited_for, *listened_to)
     ]
-    # One whose handle is gone by now is a gate that nothing opens: the time of the step ends it.
-    named = _record.c.id.in_([each["handle"] for each in handles])
-    there = set(tx.execute(select(_record.c.id).where(named)).scalars())
-    found = [each for each in handles if each["handle"] in there]
-    if found:
-        tx.execute(insert(_gate), found)
+    # Without its handle a gate never opens: the time of the step ends the wait.
+    named = _record.c.id.in_([row["handle"] for row in handles])
+    present = set(tx.execute(select(_record.c.id).where(named)).scalars())
+    rows = [row for row in handles if row["handle"] in present]
+    if rows:
+        tx.execute(insert(_gate), rows)
 
 
 def _activated(key: str) -> Select[Any]:
@@ -230,24 +228,24 @@ def _activated(key: str) -> Select[Any]:
 
 
 def deactivate(tx: Connection, key: str) -> int:
-    """Give the old metadata to all members at once; return how many had the new."""
+    """Give the old metadata to all members at once; return the number of members that had the new metadata."""
     return tx.execute(delete(_active).where(_active.c.resource_id == key)).rowcount
 
 
 def take_back(tx: Connection, stack_ids: Sequence[str], why: str, now: float) -> None:
-    """Give the old metadata to all members of the rollouts that go on in these stacks; the caller wakes their shards.
+    """Roll back the rollouts in progress in these stacks; the caller has locked their shards, and wakes them.
 
     Args:
-        tx: The transaction, which has locked the shards of the groups.
+        tx: The transaction.
         stack_ids: The stacks.
-        why: Why they end.
+        why: The reason, for users.
         now: The time.
     """
     going_on = select(_rollout).where(_rollout.c.stack_id.in_(stack_ids), _rollout.c.state.in_(GOING_ON))
     for row in tx.execute(row_lock(going_on.order_by(_rollout.c.key))).all():
         count, rollout = deactivate(tx, row.key), _of(row)
         back = f"{having(count, 'has', 'have')} the old {rollout.what} again"
-        # Members that have a new definition get the old one by a revision, which whatever takes the rollout up makes.
+        # Members with a new definition get the old one by a revision: the next claim of the rollout makes it.
         due_at = None if row.subject is None else now
         ended = replace(rollout, state=RolloutState.ROLLED_BACK, active=0, due_at=due_at)
         save(tx, replace(ended, reason=f"rollout {why}; {back}"))
@@ -267,7 +265,7 @@ def save(tx: Connection, rollout: Rollout) -> None:
 
 
 def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
-    """Return the keys of rollouts that time moves on, for the caller to take up; each is due again after `LEASE_S`."""
+    """Claim due rollouts for the caller, and return their keys; each is due again after `LEASE_S`."""
     keys = list(_due(tx, now, limit).scalars())
     if keys:
         tx.execute(update(_rollout).where(_rollout.c.key.in_(keys)).values(due_at=now + LEASE_S))
@@ -277,12 +275,12 @@ def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
 @prepared
 def _due(now: float, limit: int) -> Select[Any]:
     due = select(_rollout.c.key).where(_rollout.c.due_at <= now).order_by(_rollout.c.due_at).limit(limit)
-    # Those that others hold go on anyway. To wait for them could deadlock: passes lock several in an order of theirs.
+    # A locked row is being moved anyway. Waiting for it could deadlock: passes lock several rollouts in another order.
     return due.with_for_update(key_share=True, skip_locked=True)
 
 
 def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
-    """Return which of these rollouts have URLs that are asked, with their projects, by key."""
+    """Return key -> project of those rollouts that have URLs to request."""
     chosen = select(_rollout.c.key, _rollout.c.settings, schema.stack.c.project)
     asked = chosen.join(schema.stack, schema.stack.c.id == _rollout.c.stack_id).where(_rollout.c.key.in_(keys))
     return {row.key: row.project for row in tx.execute(asked) if row.settings.checks} if keys else {}
@@ -292,14 +290,14 @@ def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
 
 
 def in_progress(tx: Connection, stack: StackRow, depth: int, after: str, limit: int) -> list[Rollout]:
-    """Return the rollouts in progress of a stack and of those nested in it, ordered by the keys of their groups.
+    """Return the rollouts in progress of a stack and of its nested stacks, in the order of their keys.
 
     Args:
         tx: The transaction.
         stack: The stack.
-        depth: Levels of nested stacks to look into.
-        after: The key before the first one.
-        limit: How many.
+        depth: Levels of nested stacks to include.
+        after: The last key of the page before.
+        limit: Most rollouts to return.
     """
     inside = stacks.tree_of(stack.id) if depth else [stack.id]
     nested = schema.stack
@@ -320,17 +318,16 @@ def names_of(tx: Connection, stack_id: str, handles: Collection[str]) -> dict[st
 
 
 def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
-    """Return the metadata that a member of a group has, in one query with two index reads more than that of the group.
+    """Return the metadata of a group's member: a single query with two index reads more than the group's metadata.
 
     Returns:
-        A row of `metadata`, and whether the member is one of the resources of the group; None where the stack has no
-        such resource.
+        A row of `metadata`, and whether the member is a resource of the group; None if the stack has no such resource.
     """
     return _metadata_of(tx, stack_id, name, instance_id).first()
 
 
 def member_with(tx: Connection, members: str, handle: str) -> str | None:
-    """Return the handle of the member, a stack of its own, in which a thing is; None where it is in none.
+    """Return the handle of the nested stack, a member, that contains a thing; None if no member does.
 
     Args:
         tx: The transaction.
