@@ -144,7 +144,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
         assert frontier.current[node].failed or loaded.world.stack.held, f"{place}: {node} is marked, and hides it"
     helpless = forbidden | unkept | marked | {node for node, each in explained.items() if each.why is Why.FAILED}
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
-        helpless |= {node for node, each in explained.items() if each.why is Why.HALTED}
+        helpless |= {node for node, each in explained.items() if each.why is Why.STACK_FAILED}
     if stack.suspended and stack.parent_id is not None:  # the stack that it is nested in says why (see above)
         helpless |= {node for node, each in explained.items() if each.why is Why.SUSPENDED}
     if stack.status == Status.COMPLETE:

@@ -12,7 +12,7 @@ class Why(StrEnum):
     BUILDING = "building"
     BACKOFF = "backoff"
     UNSEEN = "unseen"
-    HALTED = "halted"
+    STACK_FAILED = "halted"
     FAILED = "failed"
     IN_USE = "in_use"
     PART = "part"
@@ -62,7 +62,7 @@ REASONS: Mapping[Why, Reason] = {
     Why.BUILDING: Reason("it is under way", "an observation that shows it ready, or the end of its time"),
     Why.BACKOFF: Reason("it will be tried again", "the time of the next attempt"),
     Why.UNSEEN: Reason("it could not be observed", "an observation that the cloud answers"),
-    Why.HALTED: Reason("the stack has failed", "an update of the stack, since another resource failed"),
+    Why.STACK_FAILED: Reason("the stack has failed", "an update of the stack, since another resource failed"),
     Why.FAILED: Reason(
         "it failed", "an update of the stack that changes or replaces it, or a change of what it requires"
     ),

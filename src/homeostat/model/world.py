@@ -271,7 +271,7 @@ class StackFacts:
     healing: Mapping[str, Any] | None = None
 
     @property
-    def halted(self) -> bool:
+    def failed_early(self) -> bool:
         """Whether the newest revision failed before it was ever complete, so that nothing new is begun for it.
 
         Maintenance of existing things neither completes such a revision nor gives it another try.

@@ -150,7 +150,7 @@ class Context:
         holders: What one thing at a time can hold, with its kind -> keys of the leftovers that do; None before it was
             asked for first (see `lifecycle.handover`).
         inside: Keys of such rows that also take along what nested stacks are deleting of them.
-        is_halted: Whether the newest revision has failed before it was ever complete.
+        failed_early: Whether the newest revision has failed before it was ever complete.
         unsettled: Whether the shard has yet to bring about the newest revision.
     """
 
@@ -179,7 +179,7 @@ class Context:
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None
         self._incidents: dict[str, Incident] | None = None
-        self.is_halted = world.stack.halted
+        self.failed_early = world.stack.failed_early
         self.unsettled = world.settled_revision < world.stack.revision
 
     def resolve(self, definition: Definition, row: Resource | None = None) -> ResolvedResource:
@@ -210,7 +210,7 @@ class Context:
 
         What is healed then is as it was before, not as the revision wants it that could not be brought about.
         """
-        if not self.is_halted:
+        if not self.failed_early:
             return definition
         stack, number = self.world.stack, row.revision
         if number == stack.revision:
@@ -243,11 +243,11 @@ class Context:
         """Have them found anew: a recovery has begun."""
         self._incidents = None
 
-    def halted(self, name: str) -> Waiting | None:
+    def wait_if_failed(self, name: str) -> Waiting | None:
         """Return a reason to wait if the newest revision has failed, so that nothing new is begun for it."""
-        if not self.is_halted:
+        if not self.failed_early:
             return None
-        return Waiting(name, Why.HALTED, reason=self.world.stack.reason)
+        return Waiting(name, Why.STACK_FAILED, reason=self.world.stack.reason)
 
     def missing_requirements(self, definition: Definition) -> Waiting | None:
         """Return a reason to wait if a required thing is known to be gone, and is not brought back for now.
@@ -255,7 +255,7 @@ class Context:
         What is made against it would fail, or hold on to an id that means nothing (ADR 0047).
         """
         gone, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
-        if not gone and self.is_halted:
+        if not gone and self.failed_early:
             # Such a resource is not blocked by what it requires, see `Frontier`.
             gone, what = conditions.unmade_requirements(definition, self.current), "not made yet"
         if not gone:

@@ -197,16 +197,16 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
     """Begin a resource that has no thing yet."""
     if row is None:
         return (
-            context.halted(definition.name)
+            context.wait_if_failed(definition.name)
             or context.missing_requirements(definition)
             or context.gates.hand_over(definition, None, now)
             or context.acts.create(definition, now)
         )
     # A replacement row is carried on although its revision has failed: its predecessor is being deleted already.
-    halted = context.halted(row.name) if row.replaces is None else None
+    waiting = context.wait_if_failed(row.name) if row.replaces is None else None
     if adoption_of(row.intent) is not None:
-        return halted or adopt.begin(context, definition, row, now)
-    waits: Step | Waiting | None = halted or replace.wait_for_predecessor(context, definition, row)
+        return waiting or adopt.begin(context, definition, row, now)
+    waits: Step | Waiting | None = waiting or replace.wait_for_predecessor(context, definition, row)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and row.marks is not None:
         waits = requested.wait_for_predecessor(context, row, waits, now)
     if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:

@@ -175,7 +175,7 @@ class Frontier:
     def _outlasts(self, node: Node) -> bool:
         """Return whether a name has a thing, or had one, in a stack whose newest revision has failed."""
         stack, row = self.world.stack, self.current.get(node)
-        if row is None or not stack.halted or stack.maintained or node not in self.world.definitions:
+        if row is None or not stack.failed_early or stack.maintained or node not in self.world.definitions:
             return False
         return row.handle != "" or row.replaces is not None
 
@@ -184,7 +184,7 @@ class Frontier:
         decision = self._decider.decide(self.world.definitions[node], now)
         if isinstance(decision, Settled):
             return decision.step
-        return None if isinstance(decision, Waiting) and decision.why is Why.HALTED else decision
+        return None if isinstance(decision, Waiting) and decision.why is Why.STACK_FAILED else decision
 
     def _unanswered(self, node: Node) -> Resource | None:
         """Return the row of this name if it is not known whether its creation has made anything.
@@ -210,8 +210,8 @@ class Frontier:
             return Settled() if stack.maintained else held(stack, row.name, row.key, row.updated_at)
         # What a creation may have made is looked for even where nothing new is begun.
         begun = row.deleting or unanswered
-        if stack.halted and not begun and stack.action != Action.DELETE:
-            return Waiting(row.name, Why.HALTED, reason=self.world.stack.reason, key=row.key)
+        if stack.failed_early and not begun and stack.action != Action.DELETE:
+            return Waiting(row.name, Why.STACK_FAILED, reason=self.world.stack.reason, key=row.key)
         if not begun and self._removals.waits(row, self._unfinished):
             ended = rollouts.end(self.world, row)
             if ended is not None:
@@ -354,7 +354,7 @@ class Frontier:
         self._healed(row, removed=record.removed)
         for each in step.also:
             self._healed(each, removed=False)
-        if row.status == Status.COMPLETE and self.world.stack.halted:
+        if row.status == Status.COMPLETE and self.world.stack.failed_early:
             self._graph.ready.extend(self._needing)
             self._needing.clear()
         if row.key in self._together and cascade.is_refused(self.world, row):

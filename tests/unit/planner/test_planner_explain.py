@@ -192,7 +192,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "another one failed": (
         world([wanted("a"), wanted("b")], [FAILED], status="FAILED", reason="a failed"),
         DUE,
-        ("b", Why.HALTED, (), "a failed", 30.0, None, "", None),
+        ("b", Why.STACK_FAILED, (), "a failed", 30.0, None, "", None),
     ),
     "it failed": (
         world([wanted("a")], [FAILED], status="FAILED"),

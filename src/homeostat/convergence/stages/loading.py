@@ -78,7 +78,7 @@ def load_world(
     graph = _graph_of(tx, definitions, facts, number, facts.revision)
     loaded = world_of(tx, facts, graph, shard, now, share)
     loaded.world.to_be_deleted = _is_to_be_deleted(tx, facts)
-    if facts.halted:
+    if facts.failed_early:
         loaded.world.earlier = _earlier(tx, definitions, loaded.world)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:

@@ -54,7 +54,7 @@ def heals(world: World, row: Resource) -> bool:
     if world.brake.leaves_alone(row.name):
         return row.converge_requested_at is not None
     # A revision in progress is brought about, even where continuous convergence is switched off.
-    rolled_out = unsettled(world) and not world.stack.halted
+    rolled_out = unsettled(world) and not world.stack.failed_early
     return world.stack.converges(row.name) or row.converge_requested_at is not None or rolled_out
 
 

@@ -37,7 +37,7 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
         if rolling_out is not None:
             return rolling_out
     # An update was intended and then overtaken before the thing was changed; no look would show that.
-    if outcome.is_unchanged(row) and not (context.is_halted or context.world.stack.held):
+    if outcome.is_unchanged(row) and not (context.failed_early or context.world.stack.held):
         return update.compare(context, definition, row, now)
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged_observation
@@ -108,7 +108,7 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         if _is_failed_stack(context, row, verdict):
             return None if newer else context.acts.fail(row, verdict.reason, now, Action.CHECK)
         # So it does here, by the comparison with its definition.
-        if verdict is maintenance_state.ASLEEP and newer and not context.is_halted:
+        if verdict is maintenance_state.ASLEEP and newer and not context.failed_early:
             return None
         waits = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
         heals = check.heals(context.world, row) or maintenance_state.wakes(context.world, row, verdict)

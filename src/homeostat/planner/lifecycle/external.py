@@ -29,7 +29,7 @@ EXTERNAL_ID_MAX = 1024
 def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
     """Decide about a resource whose definition or row says that its thing is not managed here."""
     if row is None or row.action == Action.INIT:
-        return context.halted(definition.name) or context.acts.reference_external(definition, row, now)
+        return context.wait_if_failed(definition.name) or context.acts.reference_external(definition, row, now)
     if _was_never_ours(row):
         # Before that the resource may have created a thing of its own, which would be left behind: look for it
         # first.
@@ -37,7 +37,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         return (
             create.find(context, row, now)
             if unanswered
-            else context.halted(row.name) or context.acts.reference_external(definition, row, now)
+            else context.wait_if_failed(row.name) or context.acts.reference_external(definition, row, now)
         )
     if row.external_id is not None and row.action == Action.CREATE and row.failed:
         return _after_failed_look(context, definition, row, now)
@@ -46,9 +46,9 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         known = row.failed and row.revision == context.world.stack.revision
         if known:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        halted = None if row.busy else context.halted(row.name)
-        if halted is not None:
-            return halted
+        waiting = None if row.busy else context.wait_if_failed(row.name)
+        if waiting is not None:
+            return waiting
         # The thing was made from the adoption data: there is nothing left to take over.
         row.intent = without_adoption(row.intent)
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
@@ -63,9 +63,9 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
     """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
     if not context.is_newer(row) and row.converge_requested_at is None:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-    halted = context.halted(row.name)
-    if halted is not None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None:
+        return waiting
     if definition.external_id is not None:
         return context.acts.reference_external(definition, row, now)
     row.external_id, row.handle = None, ""

@@ -27,12 +27,12 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return unseen
     # No retry was requested: neither for this resource, nor by a revision newer than the one it has failed for.
     # Nor is one of a revision that has failed itself: what was well before is healed as it was.
-    outlasts = context.is_halted and row.action == Action.CHECK
+    outlasts = context.failed_early and row.action == Action.CHECK
     if row.converge_requested_at is None and (outlasts or not context.is_newer(row)):
         return _without_request(context, definition, row, now)
-    halted = context.halted(row.name)
-    if halted is not None and row.converge_requested_at is None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None and row.converge_requested_at is None:
+        return waiting
     row.attempts = 0
     return _came_to_be(context, row, now) or _try_again(context, definition, row, now)
 

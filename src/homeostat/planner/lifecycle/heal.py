@@ -77,7 +77,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
 
 def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision | None:
     """Show that a thing is gone where it cannot be made again: what failed and is required may never be made."""
-    if not context.is_halted or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
+    if not context.failed_early or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
     stopped = context.gates.held_back(row, verdict.reason, now, gone=True) or context.gates.look_once_more(row, now)
     if stopped is not None:

@@ -140,7 +140,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.action != Action.CREATE and (recovery_state.is_marked(row) or recovery_state.is_acting(row)):
         return None
     if definition.type != row.type:
-        return context.halted(row.name) or _replace(context, definition, row, now)
+        return context.wait_if_failed(row.name) or _replace(context, definition, row, now)
     try:
         want = context.resolve(definition, row)
     except (Rejected, Terminal) as error:
@@ -148,9 +148,9 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     # An update without an answer is sent again as it was intended, which is idempotent, and redirected after that.
     if not changed_properties(want, row) or row.acted_at is None:
         return None
-    halted = context.halted(row.name)
-    if halted is not None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None:
+        return waiting
     if row.action == Action.CREATE:
         return _replace(context, definition, row, now)
     return update.update_or_replace(context, want, row, now)
@@ -162,7 +162,7 @@ def _passed_on(context: Context, row: Resource, now: float) -> Step | None:
     At once: that update may wait for just this, as where all members of a group seem to be gone and only their user can
     say that they are.
     """
-    if row.action != Action.UPDATE or row.acted_at is None or context.is_halted:
+    if row.action != Action.UPDATE or row.acted_at is None or context.failed_early:
         return None
     operation = check.passed_on(context.world, row)
     return check.pass_on(context.world, row, operation, now) if operation == check.CONVERGE else None

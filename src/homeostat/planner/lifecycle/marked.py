@@ -27,15 +27,15 @@ def decide(context: Context, definition: Definition, row: Resource, mark: Unheal
 def _replace(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
     stack = context.world.stack
     # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
-    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
+    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.failed_early)
     restricted = "replace" in definition.restricted and row.converge_requested_at is None
     if not updated and (restricted or not check.heals(context.world, row)):
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
     # What was well in a stack that has failed since is replaced as it was; what could not be brought about waits.
-    halted = context.halted(row.name) if mark.before is not None or not row.handle else None
-    if halted is not None and row.converge_requested_at is None:
+    waiting = context.wait_if_failed(row.name) if mark.before is not None or not row.handle else None
+    if waiting is not None and row.converge_requested_at is None:
         # Examined again when the mark expires: without the mark the thing may be well.
-        return replace(halted, due_at=mark.expires_at)
+        return replace(waiting, due_at=mark.expires_at)
     gone = context.missing_requirements(definition)
     if gone is not None:
         return gone

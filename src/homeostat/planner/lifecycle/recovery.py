@@ -92,7 +92,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
 def _paused(context: Context, definition: Definition, row: Resource, why: str, now: float) -> Decision:
     """Decide about an unhealthy member while health checks are off: nothing begins, and nothing goes on."""
     if context.world.stack.status == Status.IN_PROGRESS:
-        if not (context.unsettled and not context.is_halted and context.differs(definition, row)):
+        if not (context.unsettled and not context.failed_early and context.differs(definition, row)):
             return SETTLED
         # The action replaces it by itself, after the same fence.
         health = _health(context)
@@ -107,7 +107,7 @@ def _is_verdict(context: Context, row: Resource, now: float) -> bool:
     """Return whether the mark of a person is for a health policy to act on; an update replaces what it concerns."""
     health, stack = context.world.health, context.world.stack
     holds = health is not None and health.policy_of(row.name) is not None
-    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
+    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.failed_early)
     return holds and not updated and reported.report_of(row.marks, now) is not None
 
 
@@ -212,7 +212,7 @@ def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[st
 def _during_action(case: Case) -> Decision:
     """Have an action of the stack replace a member that it has to change; recover any other, and do not wait for it."""
     context = case.context
-    if context.unsettled and not context.is_halted and context.differs(case.definition, case.row):
+    if context.unsettled and not context.failed_early and context.differs(case.definition, case.row):
         return _recreate(case)
     decision = _recovered(case)
     return decision if isinstance(decision, Step) else SETTLED
@@ -386,7 +386,7 @@ def _recreate(case: Case) -> Decision:
     context, row, now = case.context, case.row, case.now
     recovery = recovery_of(row) or begun(context, row, case.policy, now)
     if not row.handle:
-        return context.halted(row.name) or _make_at_last(case)
+        return context.wait_if_failed(row.name) or _make_at_last(case)
     if unfenced(row, case.policy) and not is_gone(context, row):
         return _fence(context, row, case.node.reason, case.policy, recovery, now)
     return _make_another(case, recovery)

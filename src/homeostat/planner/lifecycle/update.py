@@ -23,25 +23,25 @@ from homeostat.templates.tree import holds
 
 def compare(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if definition.type != row.type:
-        return context.halted(row.name) or context.acts.replace(definition, row, now)
+        return context.wait_if_failed(row.name) or context.acts.replace(definition, row, now)
     try:
         want = context.resolve(definition, row)
     except MemberAway as error:
-        return context.halted(row.name) or context.waits_for_member(definition, error)
+        return context.wait_if_failed(row.name) or context.waits_for_member(definition, error)
     except (Rejected, Terminal) as error:
-        return context.halted(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
+        return context.wait_if_failed(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
     if changed_properties(want, row) or outcome.is_unchanged(row):
-        return context.halted(row.name) or update_or_replace(context, want, row, now)
+        return context.wait_if_failed(row.name) or update_or_replace(context, want, row, now)
     if context.is_newer(row):
         # Types that every update of the stack replaces, or updates in place, also where nothing differs.
         if want.kind.renewed:
-            return context.halted(row.name) or context.acts.replace(definition, row, now)
+            return context.wait_if_failed(row.name) or context.acts.replace(definition, row, now)
         if want.kind.always_updates(want.values):
-            return context.halted(row.name) or context.acts.update(want, row, {}, now)
+            return context.wait_if_failed(row.name) or context.acts.update(want, row, {}, now)
     # Only where nothing differs: a changed nested stack is updated, which has it looked at as well.
     operation = check.passed_on(context.world, row)
     if operation:
-        return context.halted(row.name) or check.pass_on(context.world, row, operation, now)
+        return context.wait_if_failed(row.name) or check.pass_on(context.world, row, operation, now)
     if (
         _has_failed_parts(context, row)
         # Where convergence is off nothing but an action of the stack brings back what is left alone; and what is marked
@@ -50,7 +50,7 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         or restore.goes_down(context.world, row)
         or maintenance_state.sleeps_on(context.world, row)
     ):
-        return context.halted(row.name) or context.acts.update(want, row, {}, now)
+        return context.wait_if_failed(row.name) or context.acts.update(want, row, {}, now)
     return _follow(context, want, row, now)
 
 
@@ -63,7 +63,7 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
     definition = want.definition
     called, remembered = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     if rollouts.is_moved(want, row) and rollouts.is_gradual(want, row):
-        return context.halted(row.name) or rollouts.begin(context, want, row, now)
+        return context.wait_if_failed(row.name) or rollouts.begin(context, want, row, now)
     moved = row.requires != want.requires or rollouts.is_moved(want, row)
     moved = moved or row.template_type != called or row.hooks != remembered
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:

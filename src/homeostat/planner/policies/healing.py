@@ -156,7 +156,7 @@ def _away_beside(context: Context, row: Resource) -> dict[str, Absence]:
 def _away(context: Context) -> dict[str, Absence]:
     away = budget.away_of(context.current.values(), context.world.seen)
     stack = context.world.stack
-    if not context.unsettled or context.is_halted or stack.status != Status.IN_PROGRESS:
+    if not context.unsettled or context.failed_early or stack.status != Status.IN_PROGRESS:
         return away
     for each in context.current.values():
         definition = context.world.definitions.get(each.name)

@@ -36,7 +36,7 @@ EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND, Why.BUDGET}
 PATIENCE_S = 5.0
 """Seconds that a shard is due before a missing worker is the reason."""
 
-CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.PART, Why.LEAVING, Why.HALTED})
+CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.PART, Why.LEAVING, Why.STACK_FAILED})
 """Reasons whose cause is another resource."""
 
 LAST = 4
@@ -253,7 +253,7 @@ class _Explainer:
         if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
             since = world.looked_at or waiting.since
             return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
-        if waiting.why is Why.HALTED and waiting.since is None:
+        if waiting.why is Why.STACK_FAILED and waiting.since is None:
             return replace(waiting, since=self._failed_at)
         if waiting.why is Why.ROLLOUT:
             return self._rolling_out(waiting)

@@ -40,7 +40,7 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
 
 def is_at_rest(stack: StackFacts) -> bool:
     """Return whether the stack's newest revision was brought about, and no request is in progress."""
-    return stack.status != Status.IN_PROGRESS and not stack.halted
+    return stack.status != Status.IN_PROGRESS and not stack.failed_early
 
 
 def due_at(row: Resource) -> float:
