@@ -299,7 +299,7 @@ class StackFacts:
         return self.status == Status.IN_PROGRESS and STACK_ACTIONS[self.action].thorough
 
     @property
-    def held(self) -> bool:
+    def frozen(self) -> bool:
         """Whether nothing may be begun, since the stack is locked or suspended.
 
         Deleting a stack takes both away; a stack that could not be deleted may be locked afterwards.

@@ -218,11 +218,11 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:
     """Return whether the thing is not managed here, or is not to be any more.
 
-    In a stack that is held nothing becomes anything else: the row alone counts.
+    In a frozen stack nothing becomes anything else: the row alone counts.
     """
     if row is not None and row.external_id is not None:
         return True
-    return definition.external_id is not None and not context.world.stack.held
+    return definition.external_id is not None and not context.world.stack.frozen
 
 
 def _left_as_is(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
@@ -236,24 +236,24 @@ def _left_as_is(context: Context, definition: Definition, row: Resource | None, 
         return snapshot.go_on(context.world, row, now)
     if row is not None and row.busy:
         # Other acts in progress end as well, but nothing may follow from them in a stack that is maintained or
-        # held.
-        return in_progress.finish(context, definition, row, now) if stack.maintained or stack.held else None
+        # frozen.
+        return in_progress.finish(context, definition, row, now) if stack.maintained or stack.frozen else None
     if stack.maintained:
         return maintenance.maintain(context, row, now)
     if stack.checking:
         return check.check(context.world, row, now)
     if stack.snapshotting:
         return snapshot.take(context.world, row, now)
-    return _held(context, definition, row) if stack.held else None
+    return _frozen(context, definition, row) if stack.frozen else None
 
 
-def _held(context: Context, definition: Definition, row: Resource | None) -> Waiting | None:
+def _frozen(context: Context, definition: Definition, row: Resource | None) -> Waiting | None:
     """Have a resource of a locked or suspended stack wait if it would have to be made, retried or replaced.
 
     None for one at rest: it is judged as usual, and what is wrong with it is only noted.
     """
     if row is None or row.action == Action.INIT:
-        return maintenance_state.held(context.world.stack, definition.name)
+        return maintenance_state.wait_while_frozen(context.world.stack, definition.name)
     mark = unhealthy.mark_of(row)
     if mark is not None:
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, key=row.key)

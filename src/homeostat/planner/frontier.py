@@ -15,7 +15,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
@@ -206,8 +206,8 @@ class Frontier:
         unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
         # Maintenance passes leftovers by and must be able to end, so they count as settled; in a stack that is locked
         # or suspended they wait, and the wait is explained.
-        if (stack.maintained or stack.held) and not (row.deleting and row.busy) and not unanswered:
-            return Settled() if stack.maintained else held(stack, row.name, row.key, row.updated_at)
+        if (stack.maintained or stack.frozen) and not (row.deleting and row.busy) and not unanswered:
+            return Settled() if stack.maintained else wait_while_frozen(stack, row.name, row.key, row.updated_at)
         # What a creation may have made is looked for even where nothing new is begun.
         begun = row.deleting or unanswered
         if stack.failed_early and not begun and stack.action != Action.DELETE:

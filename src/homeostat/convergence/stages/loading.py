@@ -142,7 +142,7 @@ def _neglected(tx: Connection, world: World) -> frozenset[str]:
     """
     stack = world.stack
     nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
-    if not nested or not unsettled(world) or stack.held or stack.action not in CREATING:
+    if not nested or not unsettled(world) or stack.frozen or stack.action not in CREATING:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
     # Where the newest revision has been acted on, that is seen to by the nested stack itself.

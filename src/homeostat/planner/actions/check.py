@@ -46,7 +46,7 @@ def heals(world: World, row: Resource) -> bool:
     What is adopted is left as it is until all of the stack is adopted, and nothing is brought back while the stack is
     locked or suspended.
     """
-    if world.stack.held or (world.stack.adopting and row.converge_requested_at is None):
+    if world.stack.frozen or (world.stack.adopting and row.converge_requested_at is None):
         return False
     # What a health policy holds for is recovered by its actions, and cut off before, also while an update goes on.
     if world.health is not None and world.health.policy_of(row.name) is not None:

@@ -2,7 +2,7 @@
 
 They are revisions with the same desired state, like a check (ADR 0020, ADR 0037). Nothing is created, changed or
 deleted for them: what is in progress comes to its end, what was never made is passed by, and each thing is handled as
-its type says. A stack that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
+its type says. A stack that is suspended or locked is frozen: nothing of it is changed until it is resumed or unlocked.
 """
 
 from homeostat.model.intent import ChangeIntent, OperationIntent

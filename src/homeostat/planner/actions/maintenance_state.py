@@ -96,7 +96,7 @@ def sleeps(world: World, row: Resource) -> bool:
 
 def sleeps_on(world: World, row: Resource) -> bool:
     """Return whether it is a nested stack that is still suspended although this stack was resumed."""
-    return sleeps(world, row) and not world.stack.suspended and not world.stack.held
+    return sleeps(world, row) and not world.stack.suspended and not world.stack.frozen
 
 
 def unresumed(world: World, row: Resource) -> bool:
@@ -104,8 +104,8 @@ def unresumed(world: World, row: Resource) -> bool:
     return _marked_in_vain(world, row) or sleeps_on(world, row)
 
 
-def held(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
-    """Return the reason why nothing is done about a resource of a stack that is held."""
+def wait_while_frozen(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
+    """Return the reason why nothing is done about a resource of a frozen stack."""
     if stack.lock is None:
         return Waiting(name, Why.SUSPENDED, (), "the stack is suspended", since, key=key)
     owner, reason = stack.lock.get("owner"), stack.lock.get("reason")
@@ -119,7 +119,7 @@ def still_locked(world: World, row: Resource) -> bool:
     So it is where an update overtakes the deletion of a stack that could not be locked. One that has failed otherwise
     stays as it is, since to record an action would lose that it has.
     """
-    unlocked = world.stack.lock is None and not world.stack.held
+    unlocked = world.stack.lock is None and not world.stack.frozen
     return unlocked and has_mark(row, LOCKED) and (not row.failed or row.action in MAINTENANCE)
 
 
@@ -129,12 +129,12 @@ def wakes(world: World, row: Resource, verdict: Verdict) -> bool:
     The user has asked for that, also where an update has overtaken the resumption: no switch of convergence, and no
     health policy, concerns it.
     """
-    return verdict.operation == Action.RESUME.lower() and _marked_in_vain(world, row) and not world.stack.held
+    return verdict.operation == Action.RESUME.lower() and _marked_in_vain(world, row) and not world.stack.frozen
 
 
 def resumed_otherwise(world: World, row: Resource) -> bool:
     """Return whether it was suspended with its stack, and resumed by something else, such as an update."""
-    if not _marked_in_vain(world, row) or world.stack.held:
+    if not _marked_in_vain(world, row) or world.stack.frozen:
         return False
     seen = world.seen.get(row.key)
     if seen is None or not seen.observation.present:

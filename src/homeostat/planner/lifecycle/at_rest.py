@@ -37,7 +37,7 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
         if rolling_out is not None:
             return rolling_out
     # An update was intended and then overtaken before the thing was changed; no look would show that.
-    if outcome.is_unchanged(row) and not (context.failed_early or context.world.stack.held):
+    if outcome.is_unchanged(row) and not (context.failed_early or context.world.stack.frozen):
         return update.compare(context, definition, row, now)
     # Judging is skipped where nothing has changed since the last time: most rows of most passes end here.
     unjudged = seen is not None and seen.number != row.judged_observation
@@ -74,7 +74,7 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
 def _compared(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Compare it with what it should be, where that may have changed since."""
     changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
-    if not changes or context.world.stack.held:
+    if not changes or context.world.stack.frozen:
         return SETTLED
     return update.compare(context, definition, row, now)
 
@@ -128,7 +128,7 @@ def _is_failed_stack(context: Context, row: Resource, verdict: Verdict) -> bool:
     """
     stack = context.world.stack
     failed = type_of(row.type).heals_itself and verdict.remedy is Remedy.MANUAL
-    return failed and not stack.held and not stack.adopting
+    return failed and not stack.frozen and not stack.adopting
 
 
 def _forbidden(definition: Definition, verdict: Verdict) -> bool:

@@ -42,7 +42,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
     if row.external_id is not None and row.action == Action.CREATE and row.failed:
         return _after_failed_look(context, definition, row, now)
     changed = _unsupported_change(context, definition, row)
-    if changed and not context.world.stack.held:
+    if changed and not context.world.stack.frozen:
         known = row.failed and row.revision == context.world.stack.revision
         if known:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
@@ -159,7 +159,7 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     before, row.converge_requested_at = (row.intent, row.converge_requested_at), None
     if seen is not None and (unjudged or check.left_alone(row)):
         row.judged_observation = seen.number
-        if gone and not context.world.stack.held:
+        if gone and not context.world.stack.frozen:
             return context.acts.fail(row, verdict.reason, now, Action.CHECK)
         row.intent = None
         # Reported once the stack is unlocked or resumed.

@@ -10,7 +10,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
     adopt,
@@ -103,8 +103,8 @@ def finish(
 def _nothing_to_finish(context: Context, row: Resource) -> Decision:
     """Decide about a creation whose search has ended with nothing: it would have to begin again."""
     stack = context.world.stack
-    waits = stack.held and not stack.maintained
-    return held(stack, row.name, row.key, row.updated_at) if waits else SETTLED
+    waits = stack.frozen and not stack.maintained
+    return wait_while_frozen(stack, row.name, row.key, row.updated_at) if waits else SETTLED
 
 
 def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, begins: bool = True) -> Decision | None:

@@ -63,7 +63,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     mark = unhealthy.mark_of(row)
     by_person = mark is not None and not is_marked(row)
     # In a locked or suspended stack what is wrong is shown with what was found; nothing begins from it.
-    if context.world.stack.held or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
+    if context.world.stack.frozen or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
         return None
     # What is cut off and out of sight is joined again once it is seen.
     concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
@@ -464,7 +464,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     # What does not exist need not be cut off; that is believed by a second look alone.
     if not missing or is_gone(context, row) or (well and is_marked(row)):
         policy = health.policy_of(row.name) if health is not None else None
-        held = stack.held or stack.maintained or not is_marked(row)
+        exempt = stack.frozen or stack.maintained or not is_marked(row)
         was = "gone" if is_gone(context, row) else "well"
         said = (
             f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
@@ -472,7 +472,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         if missing and recovery is not None:
             recovery = replace(recovery, unsure=cut_of(row, recovery))
             keep(row, recovery)
-        if policy is None or node is None or recovery is None or held or well:
+        if policy is None or node is None or recovery is None or exempt or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
             return context.acts.fail(row, said, now, Action.CHECK)

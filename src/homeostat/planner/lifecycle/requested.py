@@ -18,7 +18,7 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.request_outcome import TIMED_OUT, WAKES
@@ -39,8 +39,8 @@ def decide(context: Context, definition: Definition, row: Resource, request: Req
         return _ended_otherwise(context, row, request, now)
     if now >= request.until:
         return _failed(context, row, request, TIMED_OUT, now)
-    if context.world.stack.held:
-        waits = held(context.world.stack, row.name, row.key, request.at)
+    if context.world.stack.frozen:
+        waits = wait_while_frozen(context.world.stack, row.name, row.key, request.at)
         return replace(waits, due_at=min(request.until, waits.due_at or request.until))
     if request.operation == ABANDON:
         return _done(context, row, request, now)

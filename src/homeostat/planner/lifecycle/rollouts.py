@@ -241,7 +241,7 @@ def is_left(context: Context, row: Resource) -> bool:
         return True
     carried_out = rollout.subject is None or subject_of(context, row) != rollout.subject
     is_over = RolloutState(rollout.state).ended and carried_out
-    return context.world.stack.held and not is_over
+    return context.world.stack.frozen and not is_over
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:
@@ -253,7 +253,11 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
     rollout = context.world.rollouts.get(row.key)
     ended = rollout is not None and RolloutState(rollout.state).ended
     followed = rollout is not None and subject_of(context, row) not in (None, rollout.subject)
-    if not is_rolling_out(context, row) or context.world.stack.held or (context.failed_early and (followed or not ended)):
+    if (
+        not is_rolling_out(context, row)
+        or context.world.stack.frozen
+        or (context.failed_early and (followed or not ended))
+    ):
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now

@@ -19,7 +19,7 @@ from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.frontier import Frontier
 from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
@@ -264,7 +264,7 @@ class _Explainer:
     def _rolling_out(self, waiting: Waiting) -> Waiting:
         """Say how far the rollout of a group is, and what would move it on."""
         rollout = self._world.rollouts[waiting.key]
-        found = outlook(rollout, self._now, held=self._world.stack.held)
+        found = outlook(rollout, self._now, held=self._world.stack.frozen)
         reason = f"{waiting.reason}; {extent(rollout)}" if rollout.step else waiting.reason
         return replace(waiting, reason=reason, due_at=found.due_at, by=found.released_by)
 
@@ -323,8 +323,8 @@ class _Explainer:
             return Waiting(name, Why.BUILDING, (), verdict.reason, seen_at, verdict.due_at, row.key)
         if not outcome.unfit(verdict):
             return None
-        if self._world.stack.held:
-            holding = held(self._world.stack, name, row.key, seen_at)
+        if self._world.stack.frozen:
+            holding = wait_while_frozen(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
         waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
         if waits:
