@@ -39,7 +39,7 @@ class Why(StrEnum):
     DRAINING = "draining"
     OBSERVED = "observed"
     PROPOSED = "proposed"
-    HELD_BACK = "held_back"
+    POSTPONED = "held_back"
     VERIFYING = "verifying"
     FENCING = "fencing"
 
@@ -131,7 +131,7 @@ REASONS: Mapping[Why, Reason] = {
         "its recovery is proposed",
         "a user who runs homeostat health approve STACK RESOURCE, or the thing becoming healthy",
     ),
-    Why.HELD_BACK: Reason(
+    Why.POSTPONED: Reason(
         "its health policy holds its recovery back",
         "enough of the others becoming healthy, or a user who runs homeostat health approve STACK RESOURCE",
     ),

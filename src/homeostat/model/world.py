@@ -235,7 +235,7 @@ class StackFacts:
         depth: Levels of nesting above it.
         lock: The lock while the stack is locked, else None.
         suspended: Whether it was suspended and not resumed since.
-        spares: One of `Spares`, or None.
+        spares: The `KeepPolicy` of its deletion, or None.
         snapshot: The snapshot being taken of the stack, or restored to it, with the place of a nested stack in it.
         secret: False if nothing in the whole tree of stacks is made from secrets; None if that is not known yet.
         healing: Healing settings that differ from the service's: `policy`, `share`.
@@ -376,7 +376,7 @@ class Enclosing:
     Attributes:
         action: Action of the stack.
         status: Its status.
-        spares: One of `Spares`, or None.
+        spares: The `KeepPolicy` of its deletion, or None.
         deletion_policy: That of the row.
     """
 

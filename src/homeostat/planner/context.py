@@ -103,7 +103,7 @@ class Gates(Protocol):
     def stop(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
         """Stop a resource at a hook, or since a replaced thing came back; None where it goes on."""
 
-    def held_back(
+    def postpone_healing(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
     ) -> Decision | None:
         """Return why a thing is not healed yet, or the step that requests consent; None if it may be healed.

@@ -25,10 +25,10 @@ class LiveGates:
             or _stop_after(self._context, row, now)
         )
 
-    def held_back(
+    def postpone_healing(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
     ) -> Decision | None:
-        stopped = healing.held_back(self._context, row, reason, now, gone=gone, destroys=destroys)
+        stopped = healing.postpone_healing(self._context, row, reason, now, gone=gone, destroys=destroys)
         return stopped or (healing.waits_for_others(self._context, row, reason, now) if alive else None)
 
     def waits_for_reports(self, row: Resource) -> str:

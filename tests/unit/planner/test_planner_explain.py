@@ -317,7 +317,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "too many are unhealthy": (
         ill(policy_of(max_unhealthy="20%"), size=10, unhealthy=3),
         DUE,
-        ("a", Why.HELD_BACK, (), TOO_MANY, 30.0, 5.0, "", None),
+        ("a", Why.POSTPONED, (), TOO_MANY, 30.0, 5.0, "", None),
     ),
     "a reboot has yet to help": (
         ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20, acted_at=NOW - 20))),

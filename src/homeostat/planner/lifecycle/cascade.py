@@ -16,7 +16,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.actions import maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import hooks
-from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
+from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.scope import thing_of
 from homeostat.resources.nested import STACK
@@ -98,7 +98,7 @@ def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) 
 
 def deletion_of(context: Context, row: Resource) -> Fate:
     """Return what becomes of a leftover that is a whole or a part."""
-    if is_spared(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
+    if is_kept(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
         return Fate.STAYS
     if maintenance_state.has_mark(row, LOCKED) or hooks.stops_deletion(row, PRE_DELETE):
         return Fate.STAYS

@@ -12,7 +12,7 @@ from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import cascade, create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
+from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
@@ -33,12 +33,12 @@ RETAINED_AFTER_RETURN = (
 
 def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Decide about a leftover that nothing uses any more (CV12)."""
-    if is_spared(context, row):
+    if is_kept(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
         gone = row.deleting and row.status == Status.COMPLETE
         events = [] if gone else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
         stays = "" if gone else row.handle
-        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, spared=row.token, retained=stays)
+        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, kept_token=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
         return overtaken

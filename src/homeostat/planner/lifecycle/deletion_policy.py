@@ -9,7 +9,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 
 
-def is_spared(context: Context, row: Resource) -> bool:
+def is_kept(context: Context, row: Resource) -> bool:
     """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
 
     What was made here carries a token. A nested stack is deleted in any case, and releases its own things. So are

@@ -49,7 +49,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
     gone = verdict.condition is Condition.ABSENT
-    stopped = context.gates.held_back(row, verdict.reason, now, gone=gone)
+    stopped = context.gates.postpone_healing(row, verdict.reason, now, gone=gone)
     stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
     if stopped is not None:
         return stopped
@@ -79,7 +79,8 @@ def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) ->
     """Show that a thing is gone where it cannot be made again: what failed and is required may never be made."""
     if not context.failed_early or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
-    stopped = context.gates.held_back(row, verdict.reason, now, gone=True) or context.gates.look_once_more(row, now)
+    gates = context.gates
+    stopped = gates.postpone_healing(row, verdict.reason, now, gone=True) or gates.look_once_more(row, now)
     if stopped is not None:
         return stopped
     # It keeps its revision, by which it will be made again.
@@ -89,7 +90,7 @@ def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) ->
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
-    stopped = context.gates.held_back(row, reason, now)
+    stopped = context.gates.postpone_healing(row, reason, now)
     if stopped is not None:
         return stopped
     never_well = healing.was_never_well(row)
@@ -123,7 +124,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     due_at = row.updated_at + delay_s if delay_s else now
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    stopped = context.gates.held_back(
+    stopped = context.gates.postpone_healing(
         row, verdict.reason, now, destroys=False, alive=verdict.condition is Condition.DRIFTED
     )
     if stopped is not None:

@@ -39,7 +39,7 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Unhe
     gone = context.missing_requirements(definition)
     if gone is not None:
         return gone
-    stopped = context.gates.held_back(row, mark.reason, now, destroys=not updated, alive=True)
+    stopped = context.gates.postpone_healing(row, mark.reason, now, destroys=not updated, alive=True)
     if isinstance(stopped, Waiting) and mark.expires_at is not None:
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
     if stopped is not None:

@@ -100,7 +100,7 @@ def _paused(context: Context, definition: Definition, row: Resource, why: str, n
         if policy is not None:
             return _recreate(Case(context, definition, row, _unlooked(row, unhealthy.mark_of(row)), policy, now))
     due_at = now + health_brake.EXAMINED_S
-    return Waiting(row.name, Why.HELD_BACK, (), f"{row.reason}; {why}", row.updated_at, due_at, row.key)
+    return Waiting(row.name, Why.POSTPONED, (), f"{row.reason}; {why}", row.updated_at, due_at, row.key)
 
 
 def _is_verdict(context: Context, row: Resource, now: float) -> bool:
@@ -283,7 +283,7 @@ def _waits(case: Case) -> Waiting | None:
         names = " → ".join(each.name for each in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
     incident = case.context.incident_of(row)
-    return health_brake.held_back(policy, _health(case.context), incident, row, node.reason, case.now)
+    return health_brake.postpone_recovery(policy, _health(case.context), incident, row, node.reason, case.now)
 
 
 def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
@@ -354,7 +354,7 @@ def _operate(case: Case, recovery: RecoveryMark) -> Decision:
 def _converge(case: Case, recovery: RecoveryMark) -> Decision:
     """Have the stack that is a member bring back what is lost or broken in it."""
     row, now = case.row, case.now
-    stopped = case.context.gates.held_back(row, case.node.reason, now, destroys=False)
+    stopped = case.context.gates.postpone_healing(row, case.node.reason, now, destroys=False)
     if stopped is not None:
         return stopped
     step = check.pass_on(case.context.world, row, check.CONVERGE, now)
@@ -407,7 +407,7 @@ def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
     gone = is_gone(context, row)
     if case.policy.quarantine and not gone:
-        stopped = context.gates.held_back(row, reason, now, alive=True)
+        stopped = context.gates.postpone_healing(row, reason, now, alive=True)
         if stopped is not None:
             return stopped
         step = context.acts.replace(case.definition, row, now, f"it is kept, cut off: {reason}")
@@ -432,7 +432,7 @@ def _fence(
     context: Context, row: Resource, reason: str, policy: HealthPolicy, recovery: RecoveryMark, now: float
 ) -> Decision:
     """Begin to cut a thing off; it stays in progress until the cloud confirms that."""
-    stopped = context.gates.held_back(row, reason, now, alive=True)
+    stopped = context.gates.postpone_healing(row, reason, now, alive=True)
     if stopped is not None:
         return stopped
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)

@@ -41,7 +41,7 @@ BRAKE_S = 2.0
 """Seconds between two examinations of how many things are being healed in other shards."""
 
 
-def held_back(
+def postpone_healing(
     context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
 ) -> Decision | None:
     """Return the reason why a thing is not healed yet, or the step that requests consent; None if it may be healed.
@@ -67,7 +67,7 @@ def held_back(
 def refused(
     context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
 ) -> Decision | None:
-    """Return why a thing is not healed, however few others are being healed; arguments and values as `held_back`."""
+    """Return why a resource is not healed, the brake aside; arguments and values as `postpone_healing`."""
     if _is_unlimited(row):
         return None
     if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):

@@ -14,7 +14,7 @@ EXAMINED_S = 5.0
 """Seconds between two examinations of what other shards report."""
 
 
-def held_back(
+def postpone_recovery(
     policy: HealthPolicy, health: ShardHealth, incident: Incident | None, row: Resource, reason: str, now: float
 ) -> Waiting | None:
     """Return why no recovery of a member begins now; None where one may.
@@ -35,8 +35,8 @@ def held_back(
         said, due_at = waits
         # The first one may be in another shard, which tells nothing of its recovery.
         due_at = min(due_at, now + EXAMINED_S)
-        return Waiting(row.name, Why.HELD_BACK, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
-    why = Why.BLIND if health.blind else Why.HELD_BACK
+        return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
+    why = Why.BLIND if health.blind else Why.POSTPONED
     by = "" if not health.blind else "the observer seeing anything again"
     return Waiting(row.name, why, (), f"{reason}; {text}", row.updated_at, now + EXAMINED_S, row.key, by=by)
 

@@ -322,7 +322,7 @@ class AskingGates:
     def stop(self, definition: Definition, row: Resource | None, now: float) -> None:
         return None
 
-    def held_back(
+    def postpone_healing(
         self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
     ) -> Decision | None:
         return healing.refused(self._context, row, reason, now, gone=gone, destroys=destroys)
