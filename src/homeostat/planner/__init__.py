@@ -3,7 +3,7 @@
 It does no I/O and knows no clock, threads or randomness: the same world gives the same plan.
 
 - `frontier`: what may be done in a shard now, in the order of its dependencies; `graph`: the waits between its nodes;
-  `removals`: the postponed removals of an update
+  `cascades`: deletion of wholes before their parts; `removals`: the postponed removals of an update
 - `decide`: which subject decides about a resource
 - `context`: what all decisions about a shard share; `acts` carries them out, `gates` puts them off
 - `outcome`: what an answer of a cloud means for a row; `request_outcome`: outcomes of users' requests;

@@ -31,7 +31,7 @@ from homeostat.planner.lifecycle import (
     replace,
     requested,
 )
-from homeostat.planner.lifecycle.cascade import Fate
+from homeostat.planner.lifecycle.cascade import Deletion
 from homeostat.planner.policies import unhealthy
 from homeostat.resources.registry import is_renamed
 
@@ -67,19 +67,19 @@ class Decider:
         """Decide about a leftover that nothing uses any more (CV12)."""
         return delete.decide(self._context, row, now)
 
-    def deletion_of(self, row: Resource) -> Fate:
-        """Return what becomes of a leftover that is a whole or a part."""
+    def deletion_of(self, row: Resource) -> Deletion:
+        """Return whether a leftover that is a whole or a part can be deleted."""
         return cascade.deletion_of(self._context, row)
 
     def is_stuck(self, whole: Resource, now: float) -> bool:
         """Return whether a whole is in a state in which its parts cannot be deleted."""
         return cascade.is_stuck(self._context, whole, now)
 
-    def deleted_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
-        """Have these parts deleted together with their whole, in place of those before.
+    def delete_parts_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
+        """Set the parts that are deleted together with their whole.
 
         Args:
-            inside: What nested stacks are deleting of it goes with it as well.
+            inside: Whether parts that nested stacks are deleting are included.
         """
         self._context.parts[whole.key] = cascade.listed(parts)
         (self._context.inside.add if inside else self._context.inside.discard)(whole.key)

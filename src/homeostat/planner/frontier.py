@@ -7,7 +7,7 @@ does not cost a thousand loads of the shard.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from homeostat.model.plan import Settled, Step, StepOutcome, Verb
 from homeostat.model.status import Action, Status
@@ -16,11 +16,11 @@ from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import maintenance_state
 from homeostat.planner.actions.maintenance_state import wait_while_frozen
+from homeostat.planner.cascades import Cascades
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
 from homeostat.planner.lifecycle import cascade, hooks, rollouts
-from homeostat.planner.lifecycle.cascade import Fate
 from homeostat.planner.removals import LAST, LAST_ENDS, Removals
 from homeostat.planner.retry import deadlines
 
@@ -51,9 +51,7 @@ class Frontier:
         self._needing: list[Node] = []
         self._removals, self._put_off = Removals(world, self.current), list[Node]()
         self._unfinished = len(world.definitions)
-        self._wholes: set[str] = set()
-        self._together: dict[str, set[str]] = {}
-        self._apart: set[str] = set()
+        self._cascades = Cascades(world, self.leftovers, self._users, self._graph, self._decider, self._holders)
         self._build()
 
     def _build(self) -> None:
@@ -74,7 +72,7 @@ class Frontier:
         for row in list(self.leftovers.values()):
             self._add_leftover(row)
         self._decider.healing.difference_update(self.leftovers)  # which may go last, after what waits for the brake
-        self._look_at_wholes()
+        self._cascades.queue_wholes()
 
     def _add(self, node: Node, blockers: Iterable[Node]) -> None:
         self._graph.add(node, blockers)
@@ -87,8 +85,7 @@ class Frontier:
         # A deletion that has begun is carried on: it is too late to wait for what uses the row.
         # If it was refused together with the parts, these still come before it.
         begun = row.deleting and not cascade.is_refused(self.world, row)
-        if cascade.part_kinds(row):
-            self._wholes.add(row.key)
+        self._cascades.add(row)
         self._add(leftover_node(row.key), () if begun else self._holders(row))
 
     def _holders(self, row: Resource) -> set[Node]:
@@ -161,7 +158,7 @@ class Frontier:
     def _decide(self, node: Node, now: float) -> Step | Settled | Waiting | None:
         """Decide about a node; None where it waits for others that queue it again."""
         if node[0] == "/":
-            self._gather(node, now)
+            self._cascades.collect(node, now)
             # It waits for others by now: for what it is a part of, or what uses its parts.
             return None if self._graph.blocked[node] > 0 else self._decide_leftover(node, now)
         if self._graph.blocked[node] > 0:
@@ -243,7 +240,7 @@ class Frontier:
         self.current[row.name] = row
         if old is not None:
             self.leftovers[old.key] = old
-            self._apart.clear()
+            self._cascades.retry()
             self._add_leftover(old)
             self._hold(old)
 
@@ -254,83 +251,6 @@ class Frontier:
             used = self.leftovers.get(key)
             if used is not None and used is not user and not used.deleting:
                 self._graph.wait_for(leftover_node(key), (holder,))
-
-    # -- wholes and their parts (ADR 0070) ---------------------------------------------------------------------------
-
-    def _look_at_wholes(self) -> None:
-        """Examine waiting wholes again if nested stacks, which may have parts of them, are being deleted."""
-        if self._wholes and any(cascade.is_deleted_stack(row) for row in self.leftovers.values()):
-            nodes = (leftover_node(key) for key in self._wholes if key in self.leftovers)
-            self._graph.ready.extend(node for node in nodes if self._graph.blocked[node] > 0)
-
-    def _gather(self, node: Node, now: float) -> None:
-        """Reverse the order of a thing and the parts deleted together with it: the thing first, then its parts.
-
-        The thing then waits for all other users of it or of these parts. A load balancer in ERROR waits only until its
-        nested stacks have started deleting: their parts of it can be removed only with it.
-        """
-        row = self.leftovers.get(node[1:])
-        if row is None:
-            return
-        whole = row if cascade.part_kinds(row) else cascade.whole_of(self.world, row) if cascade.is_part(row) else None
-        if whole is None or whole.key not in self.leftovers or whole.key in self._apart:
-            return
-        together = self._together.get(whole.key, set())
-        if row.key not in together:
-            fresh = self._going(whole, together)
-            if fresh is None or not self._turn(whole, fresh):
-                self._apart.add(whole.key)
-                return
-            together = self._together.setdefault(whole.key, set())
-            together.update(each.key for each in fresh)
-        parts = [self.world.rows[key] for key in sorted(together) if key in self.leftovers]
-        users = {key for used in (whole, *parts) for key in self._users.get(used.key, ()) if key in self.leftovers}
-        stacks = [self.leftovers[key] for key in users if cascade.is_stack(self.leftovers[key])]
-        inside = bool(stacks) and (whole.deleting or self._decider.is_stuck(whole, now))
-        self._decider.deleted_with(whole, parts, inside=inside)
-        for stack in stacks if inside else ():
-            if cascade.is_deleted_stack(stack):
-                self._graph.release(leftover_node(stack.key), {leftover_node(whole.key)})
-
-    def _going(self, whole: Resource, together: set[str]) -> list[Resource] | None:
-        """Return further parts to delete with a whole; None if the whole is deleted after its parts."""
-        if cascade.is_refused(self.world, whole) or self._decider.deletion_of(whole) is not Fate.GOES:
-            return None
-        parts = cascade.parts_of(self.world, self._users, whole)
-        fates = {part.key: self._decider.deletion_of(part) for part in parts}
-        if Fate.STAYS in fates.values():
-            return None
-        going = (part for part in parts if part.key in self.leftovers and fates[part.key] is Fate.GOES)
-        return [part for part in going if part.key not in together]
-
-    def _turn(self, whole: Resource, parts: Sequence[Resource]) -> bool:
-        """Let parts wait for their whole, and the whole for their other waits; return False for a cycle."""
-        first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
-        known = {first, *nodes, *map(leftover_node, self._together.get(whole.key, ()))}
-        holders = {each for part in parts for each in self._holders(part)} - known - self._graph.settled
-        if (holders | self._holders(whole)) & self._graph.waiting_for(known):
-            return False
-        for node in nodes:
-            self._graph.release(node, known)
-        if not whole.deleting:
-            self._graph.wait_for(first, [node for node in holders if first not in self._graph.unblocks[node]])
-        # The deletion of a part that has begun is carried on.
-        for part in parts:
-            if not part.deleting:
-                self._graph.wait_for(leftover_node(part.key), (first,))
-        return True
-
-    def _part(self, whole: Resource) -> None:
-        """Delete the parts before their whole again, since the cloud refuses to delete them together."""
-        rows = [whole, *(self.leftovers[key] for key in self._together.pop(whole.key) if key in self.leftovers)]
-        self._graph.forget_waits_of({leftover_node(row.key) for row in rows})
-        self._decider.deleted_with(whole, ())
-        for row in rows:
-            self._add_leftover(row)
-
-    def deleted_with(self, node: Node) -> bool:
-        """Return whether a leftover waits for what it is a part of."""
-        return any(node[1:] in keys for keys in self._together.values())
 
     def _reinstate(self, row: Resource) -> None:
         """Make a replaced row the current one of its name again, and its replacement a leftover."""
@@ -357,10 +277,11 @@ class Frontier:
         if row.status == Status.COMPLETE and self.world.stack.failed_early:
             self._graph.ready.extend(self._needing)
             self._needing.clear()
-        if row.key in self._together and cascade.is_refused(self.world, row):
-            self._part(row)
+        if self._cascades.is_refused(row):
+            for separated in self._cascades.separate(row):
+                self._add_leftover(separated)
         if cascade.is_deleted_stack(row):
-            self._look_at_wholes()
+            self._cascades.queue_wholes()
         if record.removed:
             self._gone(row)
         elif step.handover is not None:
@@ -477,6 +398,10 @@ class Frontier:
 
     def waits_for_reports(self, row: Resource) -> str:
         return self._decider.waits_for_reports(row)
+
+    def is_deleted_with_whole(self, node: Node) -> bool:
+        """Return whether a leftover waits for the whole that it is a part of."""
+        return self._cascades.is_collected(node)
 
     def is_settled(self, node: Node) -> bool:
         return node in self._graph.settled

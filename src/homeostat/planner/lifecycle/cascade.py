@@ -27,18 +27,18 @@ Parts = Mapping[str, Sequence[str]]
 """Kind -> handles of the parts that may be deleted together with their whole."""
 
 
-class Fate(Enum):
-    """What becomes of a leftover while its whole, or a part of it, is to be deleted.
+class Deletion(Enum):
+    """Whether a leftover that is a whole or a part can be deleted.
 
     Attributes:
-        GOES: It is deleted, and nothing has to be done or decided before that.
-        LATER: Something has to be found out first: what its creation has made, or whether a lost thing has come back.
-        STAYS: It stays, or a user wants its deletion to stop, or it has to be unlocked first.
+        DUE: At once: nothing has to be done or decided before.
+        UNCLEAR: An observation comes first: whether its creation made a thing, or a lost thing has come back.
+        BLOCKED: It is kept, or a hook stops its deletion, or it has to be unlocked first.
     """
 
-    GOES = "goes"
-    LATER = "later"
-    STAYS = "stays"
+    DUE = "due"
+    UNCLEAR = "unclear"
+    BLOCKED = "blocked"
 
 
 def part_kinds(row: Resource) -> tuple[str, ...]:
@@ -96,14 +96,14 @@ def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) 
     return list(found.values())
 
 
-def deletion_of(context: Context, row: Resource) -> Fate:
-    """Return what becomes of a leftover that is a whole or a part."""
+def deletion_of(context: Context, row: Resource) -> Deletion:
+    """Return whether a leftover that is a whole or a part can be deleted."""
     if is_kept(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
-        return Fate.STAYS
+        return Deletion.BLOCKED
     if maintenance_state.has_mark(row, LOCKED) or hooks.stops_deletion(row, PRE_DELETE):
-        return Fate.STAYS
+        return Deletion.BLOCKED
     unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
-    return Fate.LATER if unanswered or is_lost(row) or not row.handle else Fate.GOES
+    return Deletion.UNCLEAR if unanswered or is_lost(row) or not row.handle else Deletion.DUE
 
 
 def is_stuck(context: Context, whole: Resource, now: float) -> bool:

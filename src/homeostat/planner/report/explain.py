@@ -305,7 +305,7 @@ class _Explainer:
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
         on = tuple(sorted({self._frontier.name(each) for each in blockers}))
-        of_leftover = Why.PART if self._frontier.deleted_with(node) else Why.IN_USE
+        of_leftover = Why.PART if self._frontier.is_deleted_with_whole(node) else Why.IN_USE
         why = of_leftover if node[0] == "/" else Why.REQUIRES
         return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
 
