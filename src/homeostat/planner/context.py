@@ -104,12 +104,19 @@ class Gates(Protocol):
         """Stop a resource at a hook, or since a replaced thing came back; None where it goes on."""
 
     def postpone_healing(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+        self,
+        row: Resource,
+        reason: str,
+        now: float,
+        *,
+        absent: bool = False,
+        destroys: bool = True,
+        alive: bool = False,
     ) -> Decision | None:
         """Return why a thing is not healed yet, or the step that requests consent; None if it may be healed.
 
         Args:
-            gone: Whether the thing is absent.
+            absent: Whether the thing is absent.
             destroys: Whether another thing would be made in its place.
             alive: Whether the thing may be in service as it is.
         """
@@ -202,8 +209,8 @@ class Context:
         if not definition.static or metadata is not definition.metadata:
             self.weights.put(definition.name, values, metadata)
         requires = [self.current[name].key for name in definition.requires if name in self.current]
-        found = restoration(self.world, definition.name, kind, values, row)
-        return ResolvedResource(definition, kind, found.values, metadata, requires, found.mark, found.renewed)
+        restored = restoration(self.world, definition.name, kind, values, row)
+        return ResolvedResource(definition, kind, restored.values, metadata, requires, restored.mark, restored.renewed)
 
     def reached(self, definition: Definition, row: Resource) -> Definition:
         """Return the definition by which a resource was last brought about, where the newest revision has failed.
@@ -219,12 +226,14 @@ class Context:
                 return definition
             number = min(stack.complete_revision or 0, number - 1)
         graph = self.world.earlier.get(max(number, stack.complete_revision or 0), {})
-        found = graph.get(definition.name)
-        if found is None or found.type != row.type or not self.current.keys() >= set(found.requires):
+        reached = graph.get(definition.name)
+        if reached is None or reached.type != row.type or not self.current.keys() >= set(reached.requires):
             requires = tuple(name for name in definition.requires if name in self.current)
-            found = Definition(row.name, row.type, row.properties, row.metadata, requires, row.deletion_policy)
-            found = replace(found, static=True, template_type=row.template_type or "", restricted=definition.restricted)
-        return replace(found, revision=number)
+            reached = Definition(row.name, row.type, row.properties, row.metadata, requires, row.deletion_policy)
+            reached = replace(
+                reached, static=True, template_type=row.template_type or "", restricted=definition.restricted
+            )
+        return replace(reached, revision=number)
 
     def restricted(self, definition: Definition, action: str, row: Resource, now: float) -> Step | None:
         """Refuse an act that the environment forbids, without touching the thing; None where it is allowed."""
@@ -254,14 +263,14 @@ class Context:
 
         What is made against it would fail, or hold on to an id that means nothing (ADR 0047).
         """
-        gone, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
-        if not gone and self.failed_early:
+        missing, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
+        if not missing and self.failed_early:
             # Such a resource is not blocked by what it requires, see `Frontier`.
-            gone, what = conditions.unmade_requirements(definition, self.current), "not made yet"
-        if not gone:
+            missing, what = conditions.unmade_requirements(definition, self.current), "not made yet"
+        if not missing:
             return self._missing_members(definition)
-        names, key = ", ".join(row.name for row in gone), self._key_of(definition.name)
-        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in gone), f"{names} is {what}", key=key)
+        names, key = ", ".join(row.name for row in missing), self._key_of(definition.name)
+        return Waiting(definition.name, Why.REQUIRES, tuple(row.key for row in missing), f"{names} is {what}", key=key)
 
     def _missing_members(self, definition: Definition) -> Waiting | None:
         """Return a reason to wait if it reads members of nested stacks that are not there for now."""
@@ -292,8 +301,8 @@ class Context:
     @cached_property
     def things(self) -> int:
         """Number of things that the shard has or had; one that is being replaced counts."""
-        made = (row for row in self.current.values() if row.handle or row.replaces is not None)
-        return sum(kind_of(row.type) != "" for row in made)
+        existing = (row for row in self.current.values() if row.handle or row.replaces is not None)
+        return sum(kind_of(row.type) != "" for row in existing)
 
     def differs(self, definition: Definition, row: Resource) -> bool:
         """Return whether a resource at rest has to be changed or replaced to become as it is defined."""

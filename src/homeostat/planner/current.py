@@ -18,8 +18,8 @@ def current_row(rows: Iterable[Resource], stack: StackFacts) -> Resource | None:
     candidates = [row for row in rows if not row.deleting and not gave_way(row)]
     if len(candidates) == 1:
         return candidates[0]
-    there = {row.key for row in candidates}
-    return max(candidates, key=lambda row: _rank(row, stack, replaced=row.replaced_by in there), default=None)
+    keys = {row.key for row in candidates}
+    return max(candidates, key=lambda row: _rank(row, stack, replaced=row.replaced_by in keys), default=None)
 
 
 def gave_way(row: Resource) -> bool:
@@ -35,5 +35,5 @@ def _rank(row: Resource, stack: StackFacts, *, replaced: bool) -> tuple[bool, bo
     goal = stack.rollback_to
     marked = row.marks is not None and row.marks.unhealthy is not None
     before = goal is not None and row.revision <= goal and row.status == Status.COMPLETE and not marked
-    made = not row.failed or (row.action not in (Action.CREATE, Action.ADOPT) and not replaced)
-    return (row.revision == stack.revision and not replaced, before, made, row.born)
+    exists = not row.failed or (row.action not in (Action.CREATE, Action.ADOPT) and not replaced)
+    return (row.revision == stack.revision and not replaced, before, exists, row.born)

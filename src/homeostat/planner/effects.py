@@ -49,7 +49,7 @@ def has_ended(row: Resource, events: Iterable[Event], *, removed: bool) -> bool:
     """Return whether a row has come to the end of an act that may have changed others."""
     if kind_of(row.type) not in EFFECTS or not row.handle:
         return False
-    ended = any(each.status == Status.COMPLETE and each.action in ENDS for each in events)
+    ended = any(event.status == Status.COMPLETE and event.action in ENDS for event in events)
     return ended and (removed or row.action in ENDS)
 
 
@@ -66,7 +66,7 @@ def changed_elsewhere(world: World, row: Resource, before: Mapping[str, Any]) ->
     fields = changed_of(row.intent) if row.action == Action.UPDATE else None
     kind, requested = kind_of(row.type), _requested(world, row)
     by_template = set(changed_by(kind, [requested], fields))
-    return [Change(each, each in by_template) for each in changed_by(kind, [requested, before, after], fields)]
+    return [Change(named, named in by_template) for named in changed_by(kind, [requested, before, after], fields)]
 
 
 def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[Change]) -> ToLookAt:
@@ -79,21 +79,23 @@ def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[
         current: Name -> the row that stands for it.
         changes: What has been changed.
     """
-    wanted: dict[Named, Change] = {each.named: each for each in changes}
+    wanted: dict[Named, Change] = {change.named: change for change in changes}
     if not wanted:
         return ToLookAt()
-    through = {(each.kind, each.through) for each in wanted}
-    rows, found = list[Resource](), set[Named]()
+    through = {(named.kind, named.through) for named in wanted}
+    rows, matched = list[Resource](), set[Named]()
     for row in current.values():
-        kinds = [each for each in through if each[0] == kind_of(row.type)]
+        kinds = [pair for pair in through if pair[0] == kind_of(row.type)]
         if not kinds or not row.handle:
             continue
-        concerned = {each for _, held in kinds for each in _names_of(world, row, held)} & wanted.keys()
-        found |= concerned
+        concerned = {named for _, held in kinds for named in _names_of(world, row, held)} & wanted.keys()
+        matched |= concerned
         if concerned and is_readable(row):
             rows.append(row)
     # What templates name may be of another stack; what only the cloud named is of none.
-    return ToLookAt(rows, [each.named for each in wanted.values() if each.requested and each.named not in found])
+    return ToLookAt(
+        rows, [change.named for change in wanted.values() if change.requested and change.named not in matched]
+    )
 
 
 def is_readable(row: Resource) -> bool:
@@ -108,7 +110,7 @@ def _names_of(world: World, row: Resource, through: str) -> set[Named]:
     if through:
         names = held_things(kind, through, [_requested(world, row), properties])
     else:
-        names = {str(each) for each in (row.handle, *map(properties.get, ALSO_NAMED_BY)) if each}
+        names = {str(name) for name in (row.handle, *map(properties.get, ALSO_NAMED_BY)) if name}
     return {Named(kind, name, through) for name in names}
 
 

@@ -49,12 +49,12 @@ class ShardWeight:
         self._weights[name], self._total = weight_of_values, total
 
     def _of_rows(self) -> dict[str, int]:
-        found = {}
+        weights = {}
         for name, row in self._current.items():
             definition = self._world.definitions.get(name)
             if definition is not None and not definition.static and row.properties:
-                found[name] = _weight_of(row)
-        return found
+                weights[name] = _weight_of(row)
+        return weights
 
 
 def _weight_of(row: Resource) -> int:

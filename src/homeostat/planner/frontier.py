@@ -112,18 +112,18 @@ class Frontier:
         A step that failed before anything acted is the last: what fails the stack is stored before anything else is
         tried.
         """
-        found: list[Step] = []
-        while self._graph.ready and len(found) < limit:
+        steps: list[Step] = []
+        while self._graph.ready and len(steps) < limit:
             node = self._graph.ready.popleft()
             # A node may have been queued twice, or settled since it was queued.
             if node in self._graph.settled or node in self._acting:
                 continue
             step = self._examine(node, now)
             if step is not None:
-                found.append(step)
+                steps.append(step)
                 if step.verb is Verb.RECORD and (step.row.failed or step.fails):
                     break
-        return found
+        return steps
 
     def _examine(self, node: Node, now: float) -> Step | None:
         self.waiting.pop(node, None)
@@ -272,8 +272,8 @@ class Frontier:
         self._acting.discard(node)
         self._acting.discard(row.name)
         self._healed(row, removed=record.removed)
-        for each in step.also:
-            self._healed(each, removed=False)
+        for other in step.also:
+            self._healed(other, removed=False)
         if row.status == Status.COMPLETE and self.world.stack.failed_early:
             self._graph.ready.extend(self._needing)
             self._needing.clear()
@@ -296,10 +296,10 @@ class Frontier:
 
     def _handed_over(self, node: Node, step: Step) -> None:
         """Examine what lets go of something, and what waits for that; what cannot let go is being deleted now."""
-        for each in step.also:
-            if each.key in self.leftovers:
-                self._graph.forget_waits_of({leftover_node(each.key)})
-                self._add_leftover(each)
+        for predecessor in step.also:
+            if predecessor.key in self.leftovers:
+                self._graph.forget_waits_of({leftover_node(predecessor.key)})
+                self._add_leftover(predecessor)
         self._acting.discard(step.needed_by)
         self._graph.ready.extend((node, step.needed_by))
 
@@ -388,7 +388,7 @@ class Frontier:
 
     def due_at(self) -> float | None:
         """Return the earliest time at which something that waits should be examined again."""
-        times = (at for each in self.waiting.values() for at in (each.due_at, each.ends_at))
+        times = (at for waiting in self.waiting.values() for at in (waiting.due_at, waiting.ends_at))
         return min((at for at in times if at is not None), default=None)
 
     @property
@@ -412,12 +412,12 @@ class Frontier:
 
     def unmet(self) -> dict[Node, list[Node]]:
         """Return for each node not examined yet the nodes that have to come to rest first."""
-        found: dict[Node, list[Node]] = defaultdict(list)
+        blockers_of: dict[Node, list[Node]] = defaultdict(list)
         for blocker, nodes in self._graph.unblocks.items():
             for node in nodes:
                 if node not in self._graph.settled:
-                    found[node].append(blocker)
-        return found
+                    blockers_of[node].append(blocker)
+        return blockers_of
 
     def name(self, node: Node) -> str:
         """Return the name of the resource that a node stands for."""

@@ -26,9 +26,16 @@ class LiveGates:
         )
 
     def postpone_healing(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+        self,
+        row: Resource,
+        reason: str,
+        now: float,
+        *,
+        absent: bool = False,
+        destroys: bool = True,
+        alive: bool = False,
     ) -> Decision | None:
-        stopped = healing.postpone_healing(self._context, row, reason, now, gone=gone, destroys=destroys)
+        stopped = healing.postpone_healing(self._context, row, reason, now, absent=absent, destroys=destroys)
         return stopped or (healing.waits_for_others(self._context, row, reason, now) if alive else None)
 
     def waits_for_reports(self, row: Resource) -> str:

@@ -23,11 +23,11 @@ def order_of(world: World) -> Mapping[Node, Iterable[Node]]:
     definitions, stack = world.definitions, world.stack
     order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
     if order is Order.REQUIRED_FIRST:
-        return {name: each.requires for name, each in definitions.items()}
+        return {name: definition.requires for name, definition in definitions.items()}
     users: dict[Node, list[Node]] = {name: [] for name in definitions}
     if order is Order.DEPENDENTS_FIRST:
-        for name, each in definitions.items():
-            for required in each.requires:
+        for name, definition in definitions.items():
+            for required in definition.requires:
                 users[required].append(name)
     return users
 
@@ -50,7 +50,7 @@ class WaitGraph:
 
     def add(self, node: Node, blockers: Iterable[Node]) -> None:
         """Add a node that waits for others; it is not queued."""
-        waits = [each for each in set(blockers) if each not in self.settled]
+        waits = [blocker for blocker in set(blockers) if blocker not in self.settled]
         for blocker in waits:
             self.unblocks[blocker].append(node)
         self.blocked[node] = len(waits)
@@ -64,7 +64,7 @@ class WaitGraph:
     def release(self, blocker: Node, nodes: Collection[Node]) -> None:
         """Let these nodes not wait for another one any more; one that then waits for none is queued."""
         waiting = self.unblocks.pop(blocker, [])
-        self.unblocks[blocker] = [each for each in waiting if each not in nodes]
+        self.unblocks[blocker] = [node for node in waiting if node not in nodes]
         for node in waiting:
             if node in nodes:
                 self._unblock(node)
@@ -78,16 +78,16 @@ class WaitGraph:
     def forget_waits_of(self, nodes: Collection[Node]) -> None:
         """Take these nodes out of every wait; they have to be added again."""
         for blocker in list(self.unblocks):
-            self.unblocks[blocker] = [each for each in self.unblocks[blocker] if each not in nodes]
+            self.unblocks[blocker] = [node for node in self.unblocks[blocker] if node not in nodes]
 
     def waiting_for(self, nodes: set[Node]) -> set[Node]:
         """Return what waits for these nodes, directly or through others."""
-        found, rest = set[Node](), list(nodes)
+        followers, rest = set[Node](), list(nodes)
         while rest:
-            fresh = set(self.unblocks.get(rest.pop(), ())) - found - nodes
-            found |= fresh
+            fresh = set(self.unblocks.get(rest.pop(), ())) - followers - nodes
+            followers |= fresh
             rest += fresh
-        return found
+        return followers
 
     def _unblock(self, node: Node) -> None:
         self.blocked[node] -= 1

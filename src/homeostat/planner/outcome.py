@@ -148,14 +148,14 @@ def _fenced(world: World, row: Resource, answer: Observation, now: float) -> Ste
 
     What is not found is not cut off by that: it may be there again at the next look.
     """
-    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
+    asked = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
     confirmed = answer.properties.get("fenced", ()) if answer.present else ()
     marks = row.marks or NO_MARKS
     if marks.recovery is not None:
         # Another policy may have asked for something else before: that is cut off as well, and joined in the end.
-        before = [each for each in marks.recovery.fenced if each not in asked]
+        before = [fence for fence in marks.recovery.fenced if fence not in asked]
         row.marks = replace(marks, recovery=replace(marks.recovery, fenced=(*before, *confirmed)))
-    if missing := [each for each in asked if each not in confirmed]:
+    if missing := [fence for fence in asked if fence not in confirmed]:
         record = _try_again(row, Transient(unconfirmed(missing, answer.properties)), now)
     else:
         row.acted_at, row.due_at, row.retries = now, None, 0

@@ -76,15 +76,15 @@ class Removals:
 
     def _is_in_the_way(self, row: Resource) -> bool:
         """Return whether something that it was built on is being deleted already, or has to be, and may wait for it."""
-        rest, found = list(row.requires), set(row.requires)
+        rest, keys = list(row.requires), set(row.requires)
         while rest:
             used = self._world.rows.get(rest.pop())
             if used is None:
                 continue
             if used.deleting or used.key in self.needed:
                 return True
-            rest += [key for key in used.requires if key not in found]
-            found.update(used.requires)
+            rest += [key for key in used.requires if key not in keys]
+            keys.update(used.requires)
         return False
 
     @cached_property
@@ -100,12 +100,12 @@ class Removals:
     @cached_property
     def _wanted(self) -> set[tuple[str, str]]:
         """What the resources that are yet to be made need, as far as that is known."""
-        found = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
+        claims = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
         for name, definition in self._world.definitions.items():
             row = self._current.get(name)
             if row is None or row.handle == "":
-                found |= set(_claims(definition.type, definition.properties))
-        return found
+                claims |= set(_claims(definition.type, definition.properties))
+        return claims
 
 
 def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> 
     while rest:
         tree = rest.pop()
         if isinstance(tree, Mapping):
-            yield from (("taken", each) for key, each in tree.items() if key in TAKEN and isinstance(each, str))
+            yield from (("taken", value) for key, value in tree.items() if key in TAKEN and isinstance(value, str))
             rest += tree.values()
         elif isinstance(tree, Sequence) and not isinstance(tree, str):
             rest += tree

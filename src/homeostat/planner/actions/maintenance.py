@@ -137,7 +137,7 @@ def _record_missing(context: Context, row: Resource, action: str, verdict: Verdi
     return step
 
 
-def _record_done(context: Context, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
+def _record_done(context: Context, row: Resource, action: str, now: float, absent: Verdict | None = None) -> Step:
     """Record an action as done where nothing has to be done to the thing.
 
     Args:
@@ -151,8 +151,8 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     row.acted_at = row.acted_at or now
     row.due_at = row.converge_requested_at = None
     row.updated_at = now
-    if gone is not None:
-        check.leave_alone(row, gone)
+    if absent is not None:
+        check.leave_alone(row, absent)
     events.append(event_of(row))
     return Step(Verb.RECORD, row, events=events)
 

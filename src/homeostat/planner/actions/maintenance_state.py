@@ -25,27 +25,27 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
     """Judge a thing; one under maintenance by whether that is done."""
     kind = type_of(row.type)
     thing = thing_of(world, row, kind)
-    found = kind.judge(thing, now)
+    verdict = kind.judge(thing, now)
     if not (row.busy and row.action in MAINTENANCE):
-        return found
+        return verdict
     method = kind.maintenance_method(thing, row.action)
-    if method is None or found.condition in (Condition.ABSENT, Condition.UNKNOWN):
-        return found
+    if method is None or verdict.condition in (Condition.ABSENT, Condition.UNKNOWN):
+        return verdict
     # Before the field is read: it may show the new value while the act is under way, or has failed.
-    if method.gradual and _under_way_or_broken(found):
-        return found
+    if method.gradual and _under_way_or_broken(verdict):
+        return verdict
     if method.is_done(thing.seen.properties):
         return READY
     return Verdict(Condition.PENDING, f"its {method.shown} is {thing.seen.properties.get(method.shown)}")
 
 
-def _under_way_or_broken(found: Verdict) -> bool:
+def _under_way_or_broken(verdict: Verdict) -> bool:
     """Return whether the thing is changing, or broken.
 
     A status that calls for an operation is not counted: it may merely be the status from before the act.
     """
-    broken = found.condition is Condition.BROKEN and found.remedy is not Remedy.OPERATE
-    return broken or found.condition is Condition.PENDING
+    broken = verdict.condition is Condition.BROKEN and verdict.remedy is not Remedy.OPERATE
+    return broken or verdict.condition is Condition.PENDING
 
 
 def method_of(world: World, row: Resource, action: str) -> MaintenanceMethod | None:
@@ -83,8 +83,8 @@ def unlocking(row: Resource) -> bool:
 
 def at_rest(world: World, row: Resource, now: float) -> Verdict:
     """Judge a thing that is in progress with nothing."""
-    found = type_of(row.type).judge(thing_of(world, row), now)
-    return ASLEEP if found.condition is Condition.READY and sleeps_on(world, row) else found
+    verdict = type_of(row.type).judge(thing_of(world, row), now)
+    return ASLEEP if verdict.condition is Condition.READY and sleeps_on(world, row) else verdict
 
 
 def sleeps(world: World, row: Resource) -> bool:

@@ -55,7 +55,7 @@ def observed(world: World, row: Resource) -> Mapping[str, Any] | None:
     """Return the newest observation of the requested snapshot; None if it was not seen."""
     look = world.seen.get(row.key)
     known = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
-    return next((each for each in known or () if each.get("token") == token_of(row)), None)
+    return next((record for record in known or () if record.get("token") == token_of(row)), None)
 
 
 def end_reason(row: Resource, usual: str) -> str:

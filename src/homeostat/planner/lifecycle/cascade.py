@@ -86,14 +86,14 @@ def has_lost_its_whole(world: World, row: Resource) -> bool:
 
 def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) -> list[Resource]:
     """Return the rows of the parts of a whole; `users` are the keys of the rows that were built on each row."""
-    kinds, found, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
+    kinds, parts, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
     while rest:
         for key in users.get(rest.pop(), ()):
             row = world.rows.get(key)
-            if row is not None and key not in found and kind_of(row.type) in kinds:
-                found[key] = row
+            if row is not None and key not in parts and kind_of(row.type) in kinds:
+                parts[key] = row
                 rest.append(key)
-    return list(found.values())
+    return list(parts.values())
 
 
 def deletion_of(context: Context, row: Resource) -> Deletion:
@@ -131,8 +131,8 @@ def is_refused(world: World, whole: Resource) -> bool:
 
 def listed(parts: Iterable[Resource]) -> dict[str, list[str]]:
     """Return the handles of parts by kind."""
-    found: dict[str, list[str]] = {}
+    handles: dict[str, list[str]] = {}
     for part in parts:
         if part.handle:
-            found.setdefault(kind_of(part.type), []).append(part.handle)
-    return found
+            handles.setdefault(kind_of(part.type), []).append(part.handle)
+    return handles

@@ -35,9 +35,9 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Decide about a leftover that nothing uses any more (CV12)."""
     if is_kept(context, row):
         # A row that lingers at its last hook: its thing is deleted, and that was reported.
-        gone = row.deleting and row.status == Status.COMPLETE
-        events = [] if gone else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
-        stays = "" if gone else row.handle
+        deleted = row.deleting and row.status == Status.COMPLETE
+        events = [] if deleted else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
+        stays = "" if deleted else row.handle
         return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, kept_token=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
@@ -75,14 +75,14 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
     successor = context.world.rows.get(row.replaced_by or "")
     # What is known by its name, or by what it joins, has the same handle again: seen is the replacement.
     same = successor is not None and successor.handle == row.handle
-    there = context.world.seen[row.key].observation.present and not same
-    return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED, stays=there)
+    exists = context.world.seen[row.key].observation.present and not same
+    return _remove_row(context, row, RETAINED_AFTER_RETURN if exists else REPLACED, stays=exists)
 
 
 def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
     """Stop at a hook of the row's deletion; what was never made does not stop."""
-    there = row.action != Action.INIT and hooks.stops_deletion(row, hook)
-    return hooks.stop(context.world, row, hook, now) if there else None
+    stopped = row.action != Action.INIT and hooks.stops_deletion(row, hook)
+    return hooks.stop(context.world, row, hook, now) if stopped else None
 
 
 def _begin(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -98,9 +98,9 @@ def _begin(context: Context, row: Resource, now: float) -> Step | Waiting:
     if snapshot_state.needed(row, row.deletion_policy):
         return _request_snapshot(context, row, now)
     if cascade.has_lost_its_whole(context.world, row):
-        gone = _find_gone(context, row, now)
-        if gone is not None:
-            return gone
+        step = _find_gone(context, row, now)
+        if step is not None:
+            return step
     return _request_deletion(context, row, now)
 
 

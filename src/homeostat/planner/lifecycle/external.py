@@ -91,12 +91,12 @@ def external_id(context: Context, definition: Definition) -> str | None:
     """
     if definition.external_id is None:
         return None
-    found = evaluate(definition.external_id, context.scope)
-    if not isinstance(found, str) or not found:
-        raise Terminal(f"external_id must be a text, got {found!r:.200}")
-    if len(found) > EXTERNAL_ID_MAX:
+    value = evaluate(definition.external_id, context.scope)
+    if not isinstance(value, str) or not value:
+        raise Terminal(f"external_id must be a text, got {value!r:.200}")
+    if len(value) > EXTERNAL_ID_MAX:
         raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
-    return found
+    return value
 
 
 def reference_external(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
@@ -151,19 +151,19 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     seen = context.world.seen.get(row.key)
     unjudged = seen is not None and seen.number != row.judged_observation
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
-    gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
+    missing = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
     if row.failed:
-        if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
+        if missing or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     before, row.converge_requested_at = (row.intent, row.converge_requested_at), None
     if seen is not None and (unjudged or check.left_alone(row)):
         row.judged_observation = seen.number
-        if gone and not context.world.stack.frozen:
+        if missing and not context.world.stack.frozen:
             return context.acts.fail(row, verdict.reason, now, Action.CHECK)
         row.intent = None
         # Reported once the stack is unlocked or resumed.
-        if gone:
+        if missing:
             check.leave_alone(row, verdict)
         row.changed = context.world.next_stamp() if unjudged else row.changed
     noted = unjudged or before != (row.intent, row.converge_requested_at)

@@ -86,8 +86,8 @@ def _try_again(context: Context, definition: Definition, row: Resource, now: flo
     if row.handle == "" and (same or not may_exist(row)):
         return context.acts.begin(definition, row, now)
     # Its desired state is sent again instead of replacing it, so that each of its own parts is retried by itself.
-    gone = row.action == Action.CHECK and conditions.is_gone(context.world, row)
-    if same and type_of(row.type).heals_itself and not gone:
+    absent = row.action == Action.CHECK and conditions.is_gone(context.world, row)
+    if same and type_of(row.type).heals_itself and not absent:
         return _update_again(context, definition, row, now)
     if row.action == Action.CREATE:
         # What was never complete holds no data, but may hold a name, an address or quota that the next one needs.

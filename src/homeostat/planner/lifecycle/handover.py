@@ -55,11 +55,11 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
         return Shared()
     name = physical_name(context.world.stack.name, row.name, OTHER, want.kind.name_limit)
     new = want.kind.spec(want.kind.complete(want.values), name)
-    found = shared(kind, intents.requested_spec(context, row), new)
+    needs = shared(kind, intents.requested_spec(context, row), new)
     passed_on = keeps_identity(context, row) if definition.type == row.type else {}
     if passed_on:  # the cloud gave it that, and its object says nothing of it
-        return replace(found, held=(*found.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
-    return found if found.way is not Way.LETS_GO or _may_let_go(context, row) else replace(found, way=Way.GOES)
+        return replace(needs, held=(*needs.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
+    return needs if needs.way is not Way.LETS_GO or _may_let_go(context, row) else replace(needs, way=Way.GOES)
 
 
 def refusal(context: Context, row: Resource, shared: Shared) -> str:
@@ -147,9 +147,9 @@ def _leaves(
             put(old, mark)
         return _ask(context, old, mark, definition.name, row, now)
     key, since = (row.key, row.updated_at) if row is not None else ("", None)
-    said = f"{old.name} goes first, which has {what}"
+    reason = f"{old.name} goes first, which has {what}"
     after = (leftover_node(old.key),)
-    return Waiting(definition.name, Why.HANDOVER, (old.key,), said, since, key=key, after=after)
+    return Waiting(definition.name, Why.HANDOVER, (old.key,), reason, since, key=key, after=after)
 
 
 def _wanted(context: Context, definition: Definition, kind: str) -> tuple[str, ...]:
@@ -197,8 +197,8 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
     spec = intents.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
     if mark.due_at is not None and mark.due_at > now and mark.said:
-        said = f"it gets {', '.join(mark.held)} back: {mark.said}"
-        return Waiting(row.name, Why.HANDOVER, (), said, row.updated_at, mark.due_at, row.key)
+        reason = f"it gets {', '.join(mark.held)} back: {mark.said}"
+        return Waiting(row.name, Why.HANDOVER, (), reason, row.updated_at, mark.due_at, row.key)
     return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
 
 
@@ -211,7 +211,7 @@ def _hindered(context: Context, other: Resource, mark: LetGoMark, row: Resource,
     held = tuple(what for what, way in held_things.items() if what in mark.held and way is Way.LETS_GO)
     if not held:
         return None
-    used = any(other.key in each.requires for each in context.world.rows.values() if not each.deleting)
+    used = any(other.key in user.requires for user in context.world.rows.values() if not user.deleting)
     able = used and other.handle and not other.deleting and _may_let_go(context, other)
     # What nothing uses is deleted at once; what is used can go only when its users have the old one again.
     if able and (theirs is None or not theirs.refused):
@@ -219,9 +219,9 @@ def _hindered(context: Context, other: Resource, mark: LetGoMark, row: Resource,
             theirs = LetGoMark(held)
             put(other, theirs)
         return _ask(context, other, theirs, row.name, row, now)
-    said = f"it gets {', '.join(mark.held)} back when what was to replace it is gone"
+    text = f"it gets {', '.join(mark.held)} back when what was to replace it is gone"
     after = (leftover_node(other.key),)
-    return Waiting(row.name, Why.HANDOVER, (other.key,), said, row.updated_at, key=row.key, after=after)
+    return Waiting(row.name, Why.HANDOVER, (other.key,), text, row.updated_at, key=row.key, after=after)
 
 
 def _ask(
@@ -238,9 +238,9 @@ def _ask(
         now: The time.
     """
     if mark.due_at is not None and mark.due_at > now:
-        said = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
+        text = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
-        return Waiting(name, Why.HANDOVER, (old.key,), said, since, mark.due_at, key)
+        return Waiting(name, Why.HANDOVER, (old.key,), text, since, mark.due_at, key)
     spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)
     return Step(Verb.UPDATE, old, spec=spec, changed=changed, handover=Handover.LET_GO, needed_by=name)
 

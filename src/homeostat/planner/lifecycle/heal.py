@@ -48,9 +48,9 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     due_at = row.updated_at + RETRY.delay_after_s(0 if calm else row.attempts)
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    gone = verdict.condition is Condition.ABSENT
-    stopped = context.gates.postpone_healing(row, verdict.reason, now, gone=gone)
-    stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
+    absent = verdict.condition is Condition.ABSENT
+    stopped = context.gates.postpone_healing(row, verdict.reason, now, absent=absent)
+    stopped = stopped or (context.gates.look_once_more(row, now) if absent else None)
     if stopped is not None:
         return stopped
     noticed = event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
@@ -58,7 +58,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     row.reason = verdict.reason
     # Read now, since the steps below change the row.
     never_well = healing.was_never_well(row)
-    if gone:
+    if absent:
         # The new one first: there is nothing to delete, and the old row stays, should its thing come back
         # (ADR 0045).
         step = context.acts.create(definition, now, row)
@@ -80,7 +80,7 @@ def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) ->
     if not context.failed_early or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
     gates = context.gates
-    stopped = gates.postpone_healing(row, verdict.reason, now, gone=True) or gates.look_once_more(row, now)
+    stopped = gates.postpone_healing(row, verdict.reason, now, absent=True) or gates.look_once_more(row, now)
     if stopped is not None:
         return stopped
     # It keeps its revision, by which it will be made again.
@@ -109,7 +109,7 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
     spec = intents.requested_spec(context, row)
     # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
-    drifted = tuple(field for each in verdict.drifted for field in kind.fields_of(each, row.properties)) or tuple(spec)
+    drifted = tuple(field for name in verdict.drifted for field in kind.fields_of(name, row.properties)) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
     decision = context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
     if isinstance(decision, Step) and decision.verb is Verb.UPDATE:

@@ -61,10 +61,10 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgres
     if not hooks and not row.hooks:
         return None
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
-    found = replace(_of_revision(world, row), at="", since=0.0)
+    progress = replace(_of_revision(world, row), at="", since=0.0)
     if after in hooks and holds(world, after):
-        found = replace(found, revision=world.stack.revision, due=after)
-    return with_deletion_hooks(found, hooks)
+        progress = replace(progress, revision=world.stack.revision, due=after)
+    return with_deletion_hooks(progress, hooks)
 
 
 def with_deletion_hooks(progress: HookProgress | None, hooks: tuple[str, ...]) -> HookProgress | None:

@@ -68,8 +68,8 @@ def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> No
         return
     before = replaces.marks.restored.said if replaces.marks is not None and replaces.marks.restored is not None else {}
     row.properties = dict(kept)
-    said = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
-    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, said))
+    values = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
+    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, values))
 
 
 def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:

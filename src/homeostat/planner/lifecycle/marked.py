@@ -36,9 +36,9 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Unhe
     if waiting is not None and row.converge_requested_at is None:
         # Examined again when the mark expires: without the mark the thing may be well.
         return replace(waiting, due_at=mark.expires_at)
-    gone = context.missing_requirements(definition)
-    if gone is not None:
-        return gone
+    waiting = context.missing_requirements(definition)
+    if waiting is not None:
+        return waiting
     stopped = context.gates.postpone_healing(row, mark.reason, now, destroys=not updated, alive=True)
     if isinstance(stopped, Waiting) and mark.expires_at is not None:
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))

@@ -82,7 +82,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         # What was found before the last act on it may have been mended by that.
         old = max(node.since, health.looked_at) < row.updated_at
         # Several looks in a row have to be well until it is healthy; the newest one was.
-        failing = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
+        failing = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
         mends = bool(failing) and all(each.successes > 0 for each in failing)
         return None if old or mends or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
@@ -174,11 +174,11 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
 
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     """Take the mark off a member; what was cut off of it is joined again before."""
-    recovery, gone = recovery_of(row), is_gone(context, row)
+    recovery, absent = recovery_of(row), is_gone(context, row)
     cut = cut_of(row, recovery) if recovery is not None else ()
-    if recovery is not None and cut and row.handle and not gone:
+    if recovery is not None and cut and row.handle and not absent:
         return _join(context, row, recovery, cut, now)
-    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if gone and is_cut_off(row) else None)
+    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if absent and is_cut_off(row) else None)
     if row.failed:
         events = []
         if row.handle and row.action != Action.CHECK:
@@ -200,7 +200,7 @@ def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[st
     left: tuple[str, ...] = ()
     if Fence.COMPUTE in cut and status(context, row) == STOPPED:
         step = Step(Verb.OPERATE, row, operation="start")
-        left = tuple(each for each in cut if each != Fence.COMPUTE)
+        left = tuple(fence for fence in cut if fence != Fence.COMPUTE)
     else:
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
     decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
@@ -222,9 +222,9 @@ def _recovered(case: Case) -> Decision:
     row = case.row
     if case.node.finding is Finding.UNKNOWN:
         health = _health(case.context)
-        found = health.nodes.get(row.key)
+        node = health.nodes.get(row.key)
         # A look that finds what was found before wakes nobody.
-        is_stale = health.looked_at == 0.0 or (found is not None and found.finding is not Finding.UNKNOWN)
+        is_stale = health.looked_at == 0.0 or (node is not None and node.finding is not Finding.UNKNOWN)
         due_at = case.now + health_brake.EXAMINED_S if is_stale else None
         return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, due_at, row.key)
     return check.look_first(case.context.world, row) or _recover(case)
@@ -249,8 +249,8 @@ def _recover(case: Case) -> Decision:
     if recovery.rounds and recovery.step == 0:
         due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
         if due_at > now and row.converge_requested_at is None:
-            said = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
-            return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
+            reason = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
+            return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
         return _begin(case, recovery)
     return _act(case, recovery)
 
@@ -280,7 +280,7 @@ def _waits(case: Case) -> Waiting | None:
         return None
     if policy.mode is not Mode.AUTOMATIC:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
-        names = " → ".join(each.name for each in policy.actions)
+        names = " → ".join(action.name for action in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
     incident = case.context.incident_of(row)
     return health_brake.postpone_recovery(policy, _health(case.context), incident, row, node.reason, case.now)
@@ -295,8 +295,8 @@ def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
     looked = _health(case.context).looked_at > row.updated_at
     if now >= ends_at and looked and not detection.is_mending(policy, case.node):
         return None
-    said = f"{_name_of(case, recovery)} is done; {case.node.reason}"
-    return Waiting(row.name, Why.VERIFYING, (), said, row.updated_at, max(ends_at, now + 1.0), row.key)
+    reason = f"{_name_of(case, recovery)} is done; {case.node.reason}"
+    return Waiting(row.name, Why.VERIFYING, (), reason, row.updated_at, max(ends_at, now + 1.0), row.key)
 
 
 def _next(recovery: RecoveryMark, policy: HealthPolicy, now: float) -> RecoveryMark:
@@ -315,10 +315,10 @@ def _act(case: Case, recovery: RecoveryMark) -> Decision:
     name = _name_of(case, recovery)
     if name != Built.RECREATE and is_gone(case.context, row):
         # No operation brings back what does not exist: a later action may.
-        later = [place for place, each in enumerate(policy.actions) if each.name == Built.RECREATE]
+        later = [place for place, action in enumerate(policy.actions) if action.name == Built.RECREATE]
         if not later:
-            said = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
-            return Waiting(row.name, Why.FAILED, (), said, row.updated_at, key=row.key)
+            reason = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
+            return Waiting(row.name, Why.FAILED, (), reason, row.updated_at, key=row.key)
         keep(row, replace(recovery, step=later[0]))
         return _recreate(case)
     if name == Built.RECREATE:
@@ -345,7 +345,7 @@ def _operate(case: Case, recovery: RecoveryMark) -> Decision:
     decision = heal.heal(case.context, row, verdict, now, step)
     if isinstance(decision, Step) and row.busy:
         # It may run by it: what is made in its place later waits until it is cut off once more.
-        fenced = tuple(each for each in recovery.fenced if each != Fence.COMPUTE)
+        fenced = tuple(fence for fence in recovery.fenced if fence != Fence.COMPUTE)
         keep(row, replace(recovery, acted_at=now, fenced=fenced))
         decision.recovery = name
     return decision
@@ -405,8 +405,8 @@ def _make_at_last(case: Case) -> Decision:
 
 def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
-    gone = is_gone(context, row)
-    if case.policy.quarantine and not gone:
+    absent = is_gone(context, row)
+    if case.policy.quarantine and not absent:
         stopped = context.gates.postpone_healing(row, reason, now, alive=True)
         if stopped is not None:
             return stopped
@@ -416,7 +416,7 @@ def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
         step.recovery = Built.RECREATE.value
         return step
     keep(row, replace(recovery, acted_at=now))
-    verdict = Verdict(Condition.ABSENT if gone else Condition.BROKEN, reason, Remedy.RECREATE)
+    verdict = Verdict(Condition.ABSENT if absent else Condition.BROKEN, reason, Remedy.RECREATE)
     decision = heal.recreate(context, case.definition, row, verdict, now)
     if isinstance(decision, Step) and decision.row is not row:
         decision.recovery = Built.RECREATE.value
@@ -438,7 +438,7 @@ def _fence(
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
     if row.attempts and due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), f"{reason}; {row.reason}", row.updated_at, due_at, row.key)
-    what = [each.value for each in policy.fencing]
+    what = [fence.value for fence in policy.fencing]
     events = outcome.begin(row, Action.UPDATE, f"it is cut off before another one is made: {', '.join(what)}")
     arguments: dict[str, object] = {"what": what}
     if is_host_down(context, row):
@@ -456,8 +456,8 @@ def _fence(
 def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Decide about a thing that is being cut off: ask again, wait, or make another one."""
     stack, health, recovery = context.world.stack, context.world.health, recovery_of(row)
-    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
-    missing = [each for each in asked if recovery is None or each not in recovery.fenced]
+    asked = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
+    missing = [fence for fence in asked if recovery is None or fence not in recovery.fenced]
     node = health.nodes.get(row.key) if health is not None else None
     # It may have been found well meanwhile: then it is joined again.
     well = node is not None and node.finding is Finding.HEALTHY
@@ -466,7 +466,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         policy = health.policy_of(row.name) if health is not None else None
         exempt = stack.frozen or stack.maintained or not is_marked(row)
         was = "gone" if is_gone(context, row) else "well"
-        said = (
+        reason = (
             f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
         )
         if missing and recovery is not None:
@@ -475,15 +475,15 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         if policy is None or node is None or recovery is None or exempt or well:
             # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
             # marked is replaced next.
-            return context.acts.fail(row, said, now, Action.CHECK)
+            return context.acts.fail(row, reason, now, Action.CHECK)
         case, recovery = Case(context, definition, row, node, policy, now), fitting(recovery, policy)
         if _name_of(case, recovery) != Built.EVACUATE:
             return _make_another(case, recovery)
-        return context.acts.fail(row, said, now, Action.CHECK) if missing else _operate(case, recovery)
+        return context.acts.fail(row, reason, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
-    said = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
-    return Waiting(row.name, Why.FENCING, (), said, row.updated_at, row.due_at, row.key)
+    reason = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
+    return Waiting(row.name, Why.FENCING, (), reason, row.updated_at, row.due_at, row.key)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def cut_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
 def unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
     """Return what has yet to be cut off."""
     recovery = recovery_of(row)
-    return [each for each in policy.fencing if recovery is None or each not in recovery.fenced]
+    return [fence for fence in policy.fencing if recovery is None or fence not in recovery.fenced]
 
 
 def host(context: Context, row: Resource) -> str:
@@ -130,8 +130,8 @@ def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mappin
     if seen is None or not seen.observation.present:
         return before
     kind = type_of(row.type)
-    attached = [each.properties for each in context.world.rows.values() if each.type == ATTACHMENT]
-    managed = {str(each.get("volume_id")) for each in attached}
+    attached = [row.properties for row in context.world.rows.values() if row.type == ATTACHMENT]
+    managed = {str(properties.get("volume_id")) for properties in attached}
     values = kind.complete(row.properties)
     return {**before, **kind.identity(values, seen.observation.properties, policy.preserve, managed)}
 
@@ -139,8 +139,8 @@ def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mappin
 def _kept_so_far(row: Resource) -> dict[str, Any]:
     """Return what a thing was to keep of its own predecessor: that is kept on, even if it was never made."""
     restored = row.marks.restored if row.marks is not None else None
-    said = restored.said if restored is not None and restored.run is None else ()
-    return {name: row.properties[name] for name in said if name in row.properties}
+    values = restored.said if restored is not None and restored.run is None else ()
+    return {name: row.properties[name] for name in values if name in row.properties}
 
 
 def begun(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
@@ -153,7 +153,7 @@ def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
     recovery, health = recovery_of(row), context.world.health
     if recovery is not None:
         return recovery.identity
-    asked = row.marks is not None and any(each.operation == RECREATE for each in row.marks.requested)
+    asked = row.marks is not None and any(request.operation == RECREATE for request in row.marks.requested)
     policy = health.policy_of(row.name) if health is not None and asked else None
     if policy is not None:
         return identity_of(context, row, policy)

@@ -49,9 +49,9 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     """
     handover.left(context, row)
     new = intents.new_row(context, definition, now, replaces=row)
-    older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
-    for each in older:
-        each.replaced_by = new.key
+    older = [other for other in context.world.rows.values() if other.replaced_by == row.key and not other.deleting]
+    for predecessor in older:
+        predecessor.replaced_by = new.key
     deleting = outcome.begin(row, Action.DELETE, why or row.reason)
     row.acted_at = row.due_at = None
     row.revision = context.world.stack.revision

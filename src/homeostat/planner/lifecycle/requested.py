@@ -183,9 +183,9 @@ def _recreate(context: Context, definition: Definition, row: Resource, request: 
     if "replace" in definition.restricted:
         why = "its environment does not allow to replace it"
         return _failed(context, row, request, why, now)
-    gone = context.missing_requirements(definition)
-    if gone is not None:
-        return replace(gone, due_at=request.until)
+    waiting = context.missing_requirements(definition)
+    if waiting is not None:
+        return replace(waiting, due_at=request.until)
     fence = list(request.arguments.get("fence") or ())
     kind = KINDS.get(kind_of(row.type))
     if fence and row.handle and kind is not None and "fence" in kind.operations:

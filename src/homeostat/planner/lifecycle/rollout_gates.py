@@ -33,7 +33,7 @@ def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, .
     definitions, settled = context.world.definitions, context.settled
     if settled is None:
         return ()
-    named = set(alarms).union(*(_mentioned(each, kind) for each, kind in _conditions(definitions, group)))
+    named = set(alarms).union(*(_mentioned(definition, kind) for definition, kind in _conditions(definitions, group)))
     unsettled = {
         name for name in named & definitions.keys() if name not in settled and not _stays(context, definitions[name])
     }
@@ -70,13 +70,13 @@ def gates(context: Context, group: str, before: Sequence[WaitGate] = ()) -> tupl
         Rejected: A condition cannot be made like this, as its properties turn out.
         Terminal: As above.
     """
-    found, had = [], {each.condition: each.handle for each in before}
+    gates, had = [], {earlier.condition: earlier.handle for earlier in before}
     for definition, kind in _conditions(context.world.definitions, group):
         gate = _gate(context, definition, kind)
         handle = gate.handle or had.get(gate.condition, "")
         if handle:  # else its handle is made after the group
-            found.append(replace(gate, handle=handle))
-    return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
+            gates.append(replace(gate, handle=handle))
+    return tuple(gates[:WAITED_FOR_MAX])  # more are refused when the template is checked
 
 
 def alarm_handles(context: Context, names: Iterable[str]) -> tuple[str, ...]:
@@ -103,8 +103,8 @@ def _mentioned(definition: Definition, kind: WaitCondition) -> frozenset[str]:
 
 def _gate(context: Context, definition: Definition, kind: WaitCondition) -> WaitGate:
     trees = _asked(definition, kind)
-    found = {word: evaluate(tree, context.scope) for word, tree in trees.items()}
-    values = kind.complete(kind.check(found, ("resources", definition.name)))
+    evaluated = {word: evaluate(tree, context.scope) for word, tree in trees.items()}
+    values = kind.complete(kind.check(evaluated, ("resources", definition.name)))
     handle, timeout_s, count = (values[word] for word in kind.words)
     id = _handle_of(context, requires(trees[kind.words[0]]), str(handle or ""))
     return WaitGate(definition.name, id, float(timeout_s), int(count))
@@ -135,21 +135,21 @@ def _record_of(context: Context, name: str) -> str:
 def _followers(definitions: Mapping[str, Definition], group: str) -> set[str]:
     """Return the names of all that waits for a group, by what it requires or by handles that other groups wait for."""
     after: dict[str, set[str]] = defaultdict(set)
-    for name, each in definitions.items():
-        for required in each.requires:
+    for name, definition in definitions.items():
+        for required in definition.requires:
             after[required].add(name)
-        kind = type_of(each.type)
+        kind = type_of(definition.type)
         if kind.kind == CONDITION and isinstance(kind, WaitCondition):
-            groups = {other for other in each.requires if _is_group(definitions, other)}
-            for handle in _mentioned(each, kind):
+            groups = {other for other in definition.requires if _is_group(definitions, other)}
+            for handle in _mentioned(definition, kind):
                 after[handle] |= groups
-    found: set[str] = set()
+    followers: set[str] = set()
     ahead = [group]
     while ahead:
-        new = after[ahead.pop()] - found
-        found |= new
+        new = after[ahead.pop()] - followers
+        followers |= new
         ahead += new
-    return found
+    return followers
 
 
 def _is_group(definitions: Mapping[str, Definition], name: str) -> bool:

@@ -82,8 +82,8 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
 def _has_failed_parts(context: Context, row: Resource) -> bool:
     """Return whether a nested stack has failures that a newer revision retries, even if nothing differs (MU7)."""
     seen = context.world.seen.get(row.key)
-    shown = seen.observation.properties if seen is not None else {}
-    unhealthy = bool(shown.get("failures")) or shown.get("status") == "failed"
+    properties = seen.observation.properties if seen is not None else {}
+    unhealthy = bool(properties.get("failures")) or properties.get("status") == "failed"
     return unhealthy and context.unsettled and type_of(row.type).heals_itself
 
 

@@ -75,8 +75,8 @@ def away_of(rows: Iterable[Resource], seen: Mapping[str, Seen]) -> dict[str, Abs
 
     A member is away, too, if what stands beside it is.
     """
-    found = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
-    return {name: why for name, why in found if why is not None}
+    absences = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
+    return {name: why for name, why in absences if why is not None}
 
 
 def waits_for(
@@ -91,7 +91,7 @@ def waits_for(
         others: How many more are away, or about to be.
         what: What waits.
     """
-    groups = {why: [name for name, each in away.items() if each is why] for why in _WORDS}
+    groups = {why: [name for name, absence in away.items() if absence is why] for why in _WORDS}
     named = [f"{_names(names)} {_WORDS[why][len(names) > 1]}" for why, names in groups.items() if names]
     named += [f"{others} in other parts of the group"] if others else []
     count = len(away) + others
@@ -104,6 +104,6 @@ def waits_for(
 def _names(names: Iterable[str]) -> str:
     """Return `3, 7 and 9`, in the order of numbers; of many only the first."""
     ordered = sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
-    shown, more = ordered[:NAMED_MAX], len(ordered) - NAMED_MAX
-    parts = [*shown, f"{more} more"] if more > 0 else shown
+    listed, more = ordered[:NAMED_MAX], len(ordered) - NAMED_MAX
+    parts = [*listed, f"{more} more"] if more > 0 else listed
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

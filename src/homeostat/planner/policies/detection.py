@@ -151,12 +151,12 @@ def _host_of(member: Member, hypervisor: Observation | None, detection: Detectio
 
 def _silent(hypervisor: Observation) -> tuple[Kind, str]:
     """Return the kind of what is seen of a host that is called down, and the evidence."""
-    name, shown = hypervisor.handle, hypervisor.properties
-    if shown.get("blind"):
-        return Kind.BLIND, f"its host {name} is called down, and that does not count: {shown['blind']}"
-    heard = hosts.beat_text(shown.get("updated_at"))
+    name, properties = hypervisor.handle, hypervisor.properties
+    if properties.get("blind"):
+        return Kind.BLIND, f"its host {name} is called down, and that does not count: {properties['blind']}"
+    heard = hosts.beat_text(properties.get("updated_at"))
     since = f", heard of last at {heard}" if heard else ""
-    if shown.get("forced_down"):
+    if properties.get("forced_down"):
         return Kind.UNHEALTHY, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"
     return Kind.UNHEALTHY, f"its host {name} is down{since}"
 
@@ -173,8 +173,8 @@ def by_balancer(place: Observation | None) -> Look:
         reason = place.reason or "its place in the pool could not be looked at"
         return verdicts.look(DetectionType.BALANCER, Kind.OUT_OF_SIGHT, reason)
     word = str(place.properties.get("operating_status") or "")
-    kind, said = _BALANCED.get(word, (Kind.UNCLEAR, "in no known state"))
-    return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {said}")
+    kind, text = _BALANCED.get(word, (Kind.UNCLEAR, "in no known state"))
+    return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {text}")
 
 
 def found(
@@ -212,15 +212,17 @@ def found(
         since = now
         if finding is Finding.UNHEALTHY and before is not None:
             turns = (*turns, now)[-TURNS_MAX:]
-    pause_s = min((each.pause_s for each in policy.detections if each.type is DetectionType.URL), default=0)
+    pause_s = min(
+        (detection.pause_s for detection in policy.detections if detection.type is DetectionType.URL), default=0
+    )
     return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
 
 
 def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
     """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
-    unhealthy = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
-    still = [each for each in unhealthy if each.successes == 0]
-    events = any(each.type == DetectionType.EVENTS for each in still)
+    unhealthy = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
+    still = [detected for detected in unhealthy if detected.successes == 0]
+    events = any(detected.type == DetectionType.EVENTS for detected in still)
     return len(still) < len(unhealthy) and not events and not policy.is_unhealthy(len(still))
 
 
@@ -271,8 +273,8 @@ def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, 
     """
     evidence, needed = look.evidence[:EVIDENCE_MAX], max(policy.failures, hosts.LOOKS) * factor
     if hosts.has_beaten(before.beat, look.beat):
-        said = f"it is heard of again: {evidence}"[:EVIDENCE_MAX]
-        beats = _as(before, Finding.UNKNOWN, now, said, "") if before.finding is Finding.UNHEALTHY else before
+        text = f"it is heard of again: {evidence}"[:EVIDENCE_MAX]
+        beats = _as(before, Finding.UNKNOWN, now, text, "") if before.finding is Finding.UNHEALTHY else before
         return replace(beats, failures=1, successes=0, attempts=0, beat=look.beat, still_from=now)
     patience_s = hosts.STILL_S
     if before.still_from is None and before.finding is Finding.UNKNOWN:
@@ -282,8 +284,8 @@ def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, 
     if before.finding is not Finding.UNHEALTHY and (failures < needed or now < still_from + hosts.STILL_S):
         counted = replace(before, evidence=evidence, attempts=0, beat=look.beat, still_from=still_from)
         return replace(counted, failures=min(failures, needed))
-    found = replace(_as(before, Finding.UNHEALTHY, now, evidence, look.hint), beat=look.beat, still_from=still_from)
-    return replace(found, failures=min(failures, needed), successes=0, attempts=0)
+    unhealthy = replace(_as(before, Finding.UNHEALTHY, now, evidence, look.hint), beat=look.beat, still_from=still_from)
+    return replace(unhealthy, failures=min(failures, needed), successes=0, attempts=0)
 
 
 def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str) -> Detected:
@@ -298,27 +300,27 @@ def _together(
 
     No member becomes unhealthy by a look that was well, such as the first one after its grace.
     """
-    heard = [each for each in detected if each.type == DetectionType.EVENTS]
-    polled = [each for each in detected if each.type != DetectionType.EVENTS]
+    heard = [result for result in detected if result.type == DetectionType.EVENTS]
+    polled = [result for result in detected if result.type != DetectionType.EVENTS]
     failed, told = (
-        [each for each in some if each.finding is Finding.UNHEALTHY and (was_unhealthy or each.successes == 0)]
+        [result for result in some if result.finding is Finding.UNHEALTHY and (was_unhealthy or result.successes == 0)]
         for some in (polled, heard)
     )
-    unknown = [each for each in detected if each.finding is Finding.UNKNOWN]
+    unknown = [result for result in detected if result.finding is Finding.UNKNOWN]
     graced = now < member.well_since + policy.grace_s
     counts = policy.is_unhealthy(len(failed)) and not graced
     if told or counts:
         guilty = [*told, *(failed if counts else ())]
-        return Finding.UNHEALTHY, _said(guilty), next((each.hint for each in guilty if each.hint), "")
-    if unknown and not any(each.finding is Finding.HEALTHY for each in detected):
+        return Finding.UNHEALTHY, _said(guilty), next((result.hint for result in guilty if result.hint), "")
+    if unknown and not any(result.finding is Finding.HEALTHY for result in detected):
         return Finding.UNKNOWN, _said(unknown), ""
     # As many more could have failed as could not be seen. A URL that could not be asked always says more than a status
     # that is well; a host, or a load balancer, that says nothing does so only beside what has failed.
-    unseen = unknown if failed else [each for each in unknown if each.type == DetectionType.URL]
+    unseen = unknown if failed else [result for result in unknown if result.type == DetectionType.URL]
     if unseen and policy.is_unhealthy(len(failed) + len(unseen)) and not graced:
         return Finding.UNKNOWN, _said([*failed, *unseen]), ""
     return Finding.HEALTHY, "", ""
 
 
 def _said(detected: Sequence[Detected]) -> str:
-    return "; ".join(f"{each.type}: {each.evidence}" for each in detected)[: 2 * EVIDENCE_MAX]
+    return "; ".join(f"{result.type}: {result.evidence}" for result in detected)[: 2 * EVIDENCE_MAX]

@@ -25,18 +25,18 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Return why a leftover is not deleted yet, or the step that begins its drain; None where it may be deleted."""
     if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
         return None
-    servers = [each for each in _built_on(context, row) if _drains(context, each, now)]
+    servers = [server for server in _built_on(context, row) if _drains(context, server, now)]
     if not servers:
         return None
-    places = tuple(node for each in servers for node in _places(context, each))
+    places = tuple(node for server in servers for node in _places(context, server))
     if places:
         return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
-    fresh = [each for each in servers if each.drains_until is None]
-    for each in fresh:
-        each.drains_until = now + context.world.drain_s
+    fresh = [server for server in servers if server.drains_until is None]
+    for server in fresh:
+        server.drains_until = now + context.world.drain_s
     if fresh:
-        return Step(Verb.RECORD, row, also=[each for each in fresh if each is not row])
-    until = max(each.drains_until or now for each in servers)
+        return Step(Verb.RECORD, row, also=[server for server in fresh if server is not row])
+    until = max(server.drains_until or now for server in servers)
     if until <= now:
         return None
     reason = "it has left its load balancers, and ends what it has begun"
@@ -45,20 +45,20 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
 
 def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
     """Yield the servers among a row and what it was built on, as far as they are in the same stack."""
-    found, left = {row.key}, [row]
+    keys, left = {row.key}, [row]
     while left:
-        each = left.pop()
-        if kind_of(each.type) == SERVER:
-            yield each
-        new = [context.world.rows[key] for key in each.requires if key in context.world.rows and key not in found]
-        found |= {one.key for one in new}
+        used = left.pop()
+        if kind_of(used.type) == SERVER:
+            yield used
+        new = [context.world.rows[key] for key in used.requires if key in context.world.rows and key not in keys]
+        keys |= {one.key for one in new}
         left += new
 
 
 def _drains(context: Context, server: Resource, now: float) -> bool:
     """Return whether a server leaves, and is in service: what is dead, broken or unhealthy is deleted at once."""
-    made = server.handle != "" and server.action != Action.INIT and not server.deleting
-    leaves = made and server.status == Status.COMPLETE and server is not context.current.get(server.name)
+    exists = server.handle != "" and server.action != Action.INIT and not server.deleting
+    leaves = exists and server.status == Status.COMPLETE and server is not context.current.get(server.name)
     if not leaves or mark_of(server) is not None:
         return False
     verdict = type_of(server.type).judge(thing_of(context.world, server), now)
@@ -69,21 +69,21 @@ def _places(context: Context, server: Resource) -> Iterator[str]:
     """Yield the nodes of the places of a server in load balancers that it has not left yet."""
     if context.places is None:
         context.places = _by_server(context)
-    for each in context.places.get(server.key, ()):
+    for place in context.places.get(server.key, ()):
         # A place may have become another server's, or have gone, since they were noted.
-        if server.key not in each.requires or each.key not in context.world.rows:
+        if server.key not in place.requires or place.key not in context.world.rows:
             continue
-        current = context.current.get(each.name) is each
-        node = each.name if current else f"/{each.key}"
+        current = context.current.get(place.name) is place
+        node = place.name if current else f"/{place.key}"
         if context.settled is None or node not in context.settled:
             yield node
 
 
 def _by_server(context: Context) -> dict[str, list[Resource]]:
     """Return the places in load balancers by the keys of the rows that they were built on."""
-    found: dict[str, list[Resource]] = {}
-    for each in context.world.rows.values():
-        if kind_of(each.type) == PLACE:
-            for key in each.requires:
-                found.setdefault(key, []).append(each)
-    return found
+    places: dict[str, list[Resource]] = {}
+    for row in context.world.rows.values():
+        if kind_of(row.type) == PLACE:
+            for key in row.requires:
+                places.setdefault(key, []).append(row)
+    return places

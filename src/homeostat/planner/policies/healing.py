@@ -42,7 +42,7 @@ BRAKE_S = 2.0
 
 
 def postpone_healing(
-    context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    context: Context, row: Resource, reason: str, now: float, *, absent: bool = False, destroys: bool = True
 ) -> Decision | None:
     """Return the reason why a thing is not healed yet, or the step that requests consent; None if it may be healed.
 
@@ -52,11 +52,11 @@ def postpone_healing(
     """
     if _is_unlimited(row):
         return None
-    stopped = refused(context, row, reason, now, gone=gone, destroys=destroys)
+    stopped = refused(context, row, reason, now, absent=absent, destroys=destroys)
     if stopped is not None:
         return stopped
-    there, healed = context.things, _healed_beside(context, row) + context.world.brake.elsewhere
-    if healed < context.world.brake.allowed(there):
+    things, healed = context.things, _healed_beside(context, row) + context.world.brake.elsewhere
+    if healed < context.world.brake.allowed(things):
         return None
     text = f"{reason}; {healed} of its stack are being healed, and no more are at a time"
     # Within the shard the frontier examines it again when a place is free; other shards do not report theirs.
@@ -65,12 +65,12 @@ def postpone_healing(
 
 
 def refused(
-    context: Context, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True
+    context: Context, row: Resource, reason: str, now: float, *, absent: bool = False, destroys: bool = True
 ) -> Decision | None:
     """Return why a resource is not healed, the brake aside; arguments and values as `postpone_healing`."""
     if _is_unlimited(row):
         return None
-    if gone and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
+    if absent and kind_of(row.type) in context.world.brake.blind and not _is_agreed(context):
         text = f"{reason}; {ALL_GONE}"
         return Waiting(row.name, Why.BLIND, (), text, row.updated_at, now + _blind_s(context, row, now), row.key)
     if destroys and _consent_first(context, row) and not _is_agreed(context):
@@ -158,11 +158,11 @@ def _away(context: Context) -> dict[str, Absence]:
     stack = context.world.stack
     if not context.unsettled or context.failed_early or stack.status != Status.IN_PROGRESS:
         return away
-    for each in context.current.values():
-        definition = context.world.definitions.get(each.name)
-        still = each.name not in away and each.status == Status.COMPLETE and each.action != Action.INIT
-        if still and definition is not None and context.is_newer(each) and context.differs(definition, each):
-            away[each.name] = Absence.CHANGED
+    for row in context.current.values():
+        definition = context.world.definitions.get(row.name)
+        still = row.name not in away and row.status == Status.COMPLETE and row.action != Action.INIT
+        if still and definition is not None and context.is_newer(row) and context.differs(definition, row):
+            away[row.name] = Absence.CHANGED
     return away
 
 
@@ -177,13 +177,13 @@ def _healed_beside(context: Context, row: Resource) -> int:
 
 def _requires(context: Context, name: str, other: str) -> bool:
     """Return whether one resource requires another, directly or by others."""
-    pending, found = [name], {name}
+    pending, followers = [name], {name}
     while pending:
         definition = context.world.definitions.get(pending.pop())
-        more = set(definition.requires) - found if definition is not None else set()
+        more = set(definition.requires) - followers if definition is not None else set()
         if other in more:
             return True
-        found |= more
+        followers |= more
         pending += more
     return False
 

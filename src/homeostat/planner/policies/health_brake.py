@@ -32,10 +32,10 @@ def postpone_recovery(
         waits = waits_for_first(policy, incident, now)
         if waits is None:
             return None
-        said, due_at = waits
+        pause, due_at = waits
         # The first one may be in another shard, which tells nothing of its recovery.
         due_at = min(due_at, now + EXAMINED_S)
-        return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
+        return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {pause}", row.updated_at, due_at, row.key)
     why = Why.BLIND if health.blind else Why.POSTPONED
     by = "" if not health.blind else "the observer seeing anything again"
     return Waiting(row.name, why, (), f"{reason}; {text}", row.updated_at, now + EXAMINED_S, row.key, by=by)

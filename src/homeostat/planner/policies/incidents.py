@@ -65,10 +65,10 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
         if not stands_beside(row.name) and health.policy_of(row.name) is not None:
             for place in (*_places(world, row), (EVERYWHERE, "")):
                 places[place].append(row)
-    found: dict[str, Incident] = {}
+    by_key: dict[str, Incident] = {}
     well = {row.name for row in current.values() if _is_well(health, row)}
     # The narrowest comes last, and counts.
-    for place, rows in sorted(places.items(), key=lambda each: -len(each[1])):
+    for place, rows in sorted(places.items(), key=lambda item: -len(item[1])):
         if not well.isdisjoint(row.name for row in rows):
             continue
         unhealthy = [row for row in rows if _finding(health, row) is Finding.UNHEALTHY]
@@ -83,8 +83,8 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
             continue
         keys, helped = frozenset(row.key for row in unhealthy), not well.isdisjoint(tried)
         one = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
-        found |= dict.fromkeys(keys, one)
-    return found
+        by_key |= dict.fromkeys(keys, one)
+    return by_key
 
 
 def _tried(health: ShardHealth, since: float, host: str) -> dict[str, float]:
@@ -93,9 +93,9 @@ def _tried(health: ShardHealth, since: float, host: str) -> dict[str, float]:
     One that is tried again and again keeps no other one from its turn.
     """
     tried: dict[str, float] = {}
-    for each in health.begun:
-        if each.host == host if host else each.at >= since:
-            tried[each.name] = min(each.at, tried.get(each.name, each.at))
+    for recovery in health.begun:
+        if recovery.host == host if host else recovery.at >= since:
+            tried[recovery.name] = min(recovery.at, tried.get(recovery.name, recovery.at))
     return tried
 
 
@@ -111,11 +111,11 @@ def _finding(health: ShardHealth, row: Resource) -> Finding | None:
 
 def _places(world: World, row: Resource) -> list[Place]:
     seen = world.seen.get(row.key)
-    shown = seen.observation.properties if seen is not None else {}
-    zone = shown.get("availability_zone") or row.properties.get("availability_zone")
-    networks = shown.get("addresses") or {}
-    found = [(HOST, shown.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
-    return [(what, str(name)) for what, name in found if name]
+    properties = seen.observation.properties if seen is not None else {}
+    zone = properties.get("availability_zone") or row.properties.get("availability_zone")
+    networks = properties.get("addresses") or {}
+    candidates = [(HOST, properties.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
+    return [(what, str(name)) for what, name in candidates if name]
 
 
 def waits_for_first(policy: HealthPolicy, incident: Incident | None, now: float) -> tuple[str, float] | None:

@@ -34,6 +34,6 @@ def with_report(node: NodeHealth, marks: Marks | None, now: float) -> NodeHealth
     if mark is None or is_answered(marks):
         return node
     finding = verdict(Detector.REPORTER, Kind.UNHEALTHY)
-    said = told(mark)[:EVIDENCE_MAX]
-    one = Detected(Detector.REPORTER.value, finding, mark.since, said)
-    return replace(node, finding=finding, since=mark.since, reason=said, detected=(*node.detected, one))
+    evidence = told(mark)[:EVIDENCE_MAX]
+    one = Detected(Detector.REPORTER.value, finding, mark.since, evidence)
+    return replace(node, finding=finding, since=mark.since, reason=evidence, detected=(*node.detected, one))

@@ -41,16 +41,16 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     after = replace(before, seen=answer)
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
     asked = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
-    found = {name: value for name, value in known.items() if name not in asked}
+    accepted = {name: value for name, value in known.items() if name not in asked}
     if shows_what_is_kept(after, kind.statuses):
         for name in kind.drift(after):
-            shown = fingerprint(*kind.sent_and_seen(after, name))
-            is_new = shown != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == shown
+            values = fingerprint(*kind.sent_and_seen(after, name))
+            is_new = values != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == values
             if step.verb is Verb.CREATE or (name in asked and is_new):
-                found[name] = shown
-    if found == known:
+                accepted[name] = values
+    if accepted == known:
         return False
-    row.marks = replace(row.marks or NO_MARKS, accepted=found) or None
+    row.marks = replace(row.marks or NO_MARKS, accepted=accepted) or None
     return True
 
 
@@ -62,9 +62,9 @@ def shows_what_is_kept(thing: Thing, statuses: Statuses) -> bool:
 def sent(world: World, row: Resource, verdict: Verdict) -> None:
     """Note what a repair sends, and what is seen in its place before."""
     thing = thing_of(world, row)
-    found = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
+    values = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
     known = row.marks.repaired if row.marks is not None else {}
-    row.marks = replace(row.marks or NO_MARKS, repaired={**known, **found})
+    row.marks = replace(row.marks or NO_MARKS, repaired={**known, **values})
 
 
 def forget(world: World, row: Resource, verdict: Verdict) -> bool:

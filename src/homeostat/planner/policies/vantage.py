@@ -34,34 +34,34 @@ def together(
         counted_at: While looks in a row are counted: when the newest look of a place that has counted began.
         now: The time.
     """
-    found = _together(policy, looks, place, changed_at, now)
-    if found.finding is Finding.UNKNOWN:
-        return found
+    result = _together(policy, looks, place, changed_at, now)
+    if result.finding is Finding.UNKNOWN:
+        return result
     if counted_at is not None:
         anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
-        if _together(policy, anew, place, changed_at, now).finding is not found.finding:
+        if _together(policy, anew, place, changed_at, now).finding is not result.finding:
             return None
     named = (looks.get(point.name) for point in policy.vantage_points)
-    return replace(found, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
+    return replace(result, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
 
 
 def _together(
     policy: HealthPolicy, looks: Mapping[str, VantageLook], place: tuple[str, int], changed_at: float, now: float
 ) -> Look:
-    said: dict[Finding, list[tuple[str, str]]] = {each: [] for each in Finding}
+    evidence: dict[Finding, list[tuple[str, str]]] = {finding: [] for finding in Finding}
     weights = dict.fromkeys(Finding, 0)
     for point in policy.vantage_points:
         seen = _seen(policy, looks.get(point.name), place, changed_at, now)
-        said[seen.finding].append((point.name, seen.evidence))
+        evidence[seen.finding].append((point.name, seen.evidence))
         weights[seen.finding] += point.weight
     whole, needed = sum(weights.values()), policy.vantage_quorum
     if weights[Finding.UNHEALTHY] >= needed:
-        text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(said[Finding.UNHEALTHY])}"
+        text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(evidence[Finding.UNHEALTHY])}"
         return verdicts.look(Detector.PLACE, Kind.UNHEALTHY, text, certain=True)
     if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
-        failed = said[Finding.UNHEALTHY]
+        failed = evidence[Finding.UNHEALTHY]
         return verdicts.look(Detector.PLACE, Kind.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
-    return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(said[Finding.UNKNOWN])}")
+    return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(evidence[Finding.UNKNOWN])}")
 
 
 def _seen(
@@ -76,5 +76,5 @@ def _seen(
     return look.found.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
 
 
-def _listed(said: list[tuple[str, str]]) -> str:
-    return "; ".join(f"{name}: {evidence}" for name, evidence in said)
+def _listed(answers: list[tuple[str, str]]) -> str:
+    return "; ".join(f"{name}: {evidence}" for name, evidence in answers)

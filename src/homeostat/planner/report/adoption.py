@@ -98,9 +98,9 @@ class AdoptionPreviewer(ShardPreviewer):
         read = evaluate(definition.properties, NotedScope(self._world, self._current, self._notes))
         values = self._values[definition.name]
         return {
-            name: each
-            for name, each in values.items()
-            if not holds(each, UNKNOWN) or not holds(read.get(name), UNKNOWN)
+            name: value
+            for name, value in values.items()
+            if not holds(value, UNKNOWN) or not holds(read.get(name), UNKNOWN)
         }
 
     def _is_made(self, name: str) -> bool:

@@ -49,16 +49,16 @@ def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
     """
     begun: dict[tuple[str, str], float] = {}
     durations: dict[Kind, list[float]] = defaultdict(list)
-    for each in happened:
-        act = (each.key, each.action)
-        if each.status == Status.IN_PROGRESS:
+    for event in happened:
+        act = (event.key, event.action)
+        if event.status == Status.IN_PROGRESS:
             # An action that was begun again counts from its first beginning.
-            begun.setdefault(act, each.at)
+            begun.setdefault(act, event.at)
             continue
         at = begun.pop(act, None)
-        if each.status == Status.COMPLETE and at is not None:
-            durations[each.type, each.action].append(each.at - at)
-    return {kind: median(each) for kind, each in durations.items()}
+        if event.status == Status.COMPLETE and at is not None:
+            durations[event.type, event.action].append(event.at - at)
+    return {kind: median(seconds) for kind, seconds in durations.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,68 +98,68 @@ def critical_path(
         durations: Usual durations of actions.
         inside: Nodes of nested stacks -> seconds that their own chains still need.
     """
-    links = {each.node: _link(each, durations, now, inside or {}) for each in unfinished}
+    links = {explanation.node: _link(explanation, durations, now, inside or {}) for explanation in unfinished}
     best: dict[Node, tuple[float, int]] = {}
     before: dict[Node, Node] = {}
     for node in _in_order(unfinished):
-        known = [each for each in links[node].explanation.after if each in best]
+        known = [blocker for blocker in links[node].explanation.after if blocker in best]
         seconds, length = 0.0, 0
         if known:
             # The node itself breaks ties, so that the same world always gives the same chain.
-            before[node] = max(known, key=lambda each: (best[each], each))
+            before[node] = max(known, key=lambda blocker: (best[blocker], blocker))
             seconds, length = best[before[node]]
         best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
     if not best:
         return Chain()
-    path = [max(best, key=lambda each: (best[each], each))]
+    path = [max(best, key=lambda last: (best[last], last))]
     while path[-1] in before:
         path.append(before[path[-1]])
     return Chain(tuple(links[node] for node in reversed(path)))
 
 
-def _link(each: Explanation, durations: Durations, now: float, inside: Mapping[Node, float]) -> Link:
-    action = _action(each)
-    if each.node in inside:
-        return Link(each, action, inside[each.node])
+def _link(explanation: Explanation, durations: Durations, now: float, inside: Mapping[Node, float]) -> Link:
+    action = _action(explanation)
+    if explanation.node in inside:
+        return Link(explanation, action, inside[explanation.node])
     if not action:
-        return Link(each, action, 0.0)
-    return Link(each, action, _seconds(each, durations.get((each.shown_type, action)), now))
+        return Link(explanation, action, 0.0)
+    return Link(explanation, action, _seconds(explanation, durations.get((explanation.shown_type, action)), now))
 
 
-def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
+def _seconds(explanation: Explanation, usual: float | None, now: float) -> float | None:
     """Return the seconds that a resource still needs; where time alone releases it, the planner knows when."""
-    wait = max(0.0, each.due_at - now) if each.due_at is not None else 0.0
-    if each.why is Why.BUILDING and each.due_at is not None:
+    wait = max(0.0, explanation.due_at - now) if explanation.due_at is not None else 0.0
+    if explanation.why is Why.BUILDING and explanation.due_at is not None:
         return wait
-    if usual is None or each.why is not Why.BUILDING or each.since is None:
+    if usual is None or explanation.why is not Why.BUILDING or explanation.since is None:
         return None if usual is None else wait + usual
-    return max(0.0, usual - (now - each.since))
+    return max(0.0, usual - (now - explanation.since))
 
 
-def _action(each: Explanation) -> str:
+def _action(explanation: Explanation) -> str:
     """Return the action that has to be carried out; "" for a resource that may be as it should be already."""
-    if each.leftover:
+    if explanation.leftover:
         return Action.DELETE
-    if each.status == Status.IN_PROGRESS:
-        return each.action
-    return _ACTIONS.get(each.next, "")
+    if explanation.status == Status.IN_PROGRESS:
+        return explanation.action
+    return _ACTIONS.get(explanation.next, "")
 
 
 def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
     """Return the nodes, each after all that it waits for; nodes in a ring are left out."""
-    nodes = {each.node for each in unfinished}
-    left = {each.node: sum(other in nodes for other in each.after) for each in unfinished}
+    nodes = {explanation.node for explanation in unfinished}
+    left = {explanation.node: sum(other in nodes for other in explanation.after) for explanation in unfinished}
     followers: dict[Node, list[Node]] = defaultdict(list)
-    for each in unfinished:
-        for other in each.after:
-            followers[other].append(each.node)
-    found = [node for node, count in left.items() if count == 0]
-    for node in found:
+    for explanation in unfinished:
+        for other in explanation.after:
+            followers[other].append(explanation.node)
+    order = [node for node, count in left.items() if count == 0]
+    for node in order:
         for other in followers[node]:
             left[other] -= 1
             if left[other] == 0:
-                found.append(other)
-    return found
+                order.append(other)
+    return order
 
 
 class Basis(StrEnum):
@@ -184,9 +184,9 @@ def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
         left: Number of resources that are not at rest.
         rate: Resources a second that came to rest lately.
     """
-    found = []
+    estimates = []
     if chain.seconds is not None:
-        found.append(Estimate(chain.seconds, Basis.CRITICAL_PATH))
+        estimates.append(Estimate(chain.seconds, Basis.CRITICAL_PATH))
     if rate and left:
-        found.append(Estimate(left / rate, Basis.RATE))
-    return max(found, key=lambda each: each.seconds, default=None)
+        estimates.append(Estimate(left / rate, Basis.RATE))
+    return max(estimates, key=lambda estimate: estimate.seconds, default=None)

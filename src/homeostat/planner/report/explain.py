@@ -171,13 +171,20 @@ def explain_stack(stack: StackFacts, busy: bool, away: str = "", *, asks: bool =
     return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
 
 
-def with_pause(each: Explanation, child: StackFacts, away: str = "", *, asks: bool = False) -> Explanation:
+def with_pause(explanation: Explanation, child: StackFacts, away: str = "", *, asks: bool = False) -> Explanation:
     """Explain a resource whose nested stack waits before its next batch by that; the others as in `explain_stack`."""
-    found = explain_stack(child, True, away, asks=asks)
-    if found is None:
-        return each
+    waiting = explain_stack(child, True, away, asks=asks)
+    if waiting is None:
+        return explanation
     following = Verb.UPDATE.value
-    return replace(each, why=found.why, reason=found.reason, due_at=found.due_at, next=following, next_at=found.due_at)
+    return replace(
+        explanation,
+        why=waiting.why,
+        reason=waiting.reason,
+        due_at=waiting.due_at,
+        next=following,
+        next_at=waiting.due_at,
+    )
 
 
 class RowBefore(NamedTuple):
@@ -218,7 +225,7 @@ class _Explainer:
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
         self._steps = self._steps_now()
         # A rollout goes on by itself while a handle is replaced to which its members signal.
-        rolling = {node for node, each in frontier.waiting.items() if each.why is Why.ROLLOUT}
+        rolling = {node for node, waiting in frontier.waiting.items() if waiting.why is Why.ROLLOUT}
         unmet = frontier.unmet().items()
         self._unmet = {node: blockers for node, blockers in unmet if node in self._nodes and node not in rolling}
         self._waiting = self._waitings()
@@ -228,24 +235,26 @@ class _Explainer:
     def _steps_now(self) -> dict[Node, Step]:
         """Return the steps that would be taken now, by node."""
         frontier = self._frontier
-        found: dict[Node, Step] = {}
+        steps: dict[Node, Step] = {}
         for step in frontier.steps(self._now, len(self._nodes) + 1):
             key = step.row.key
             node = leftover_node(key) if key in frontier.leftovers else step.row.name
             # A change of the row alone that comes with being settled needs no explanation.
             quiet = frontier.is_settled(node) and not step.events
             if node in self._nodes and not quiet:
-                found[node] = step
-        return found
+                steps[node] = step
+        return steps
 
     # -- why ---------------------------------------------------------------------------------------------------------
 
     def _waitings(self) -> dict[Node, Waiting]:
-        found = {node: self._examined(each) for node, each in self._frontier.waiting.items() if node in self._nodes}
-        found |= {node: self._ready(node) for node in self._steps}
-        found |= {node: self._blocked(node, blockers) for node, blockers in self._unmet.items()}
-        left_alone = ((name, self._left_alone(name)) for name in self._current if name not in found)
-        return found | {name: each for name, each in left_alone if each is not None}
+        waitings = {
+            node: self._examined(waiting) for node, waiting in self._frontier.waiting.items() if node in self._nodes
+        }
+        waitings |= {node: self._ready(node) for node in self._steps}
+        waitings |= {node: self._blocked(node, blockers) for node, blockers in self._unmet.items()}
+        left_alone = ((name, self._left_alone(name)) for name in self._current if name not in waitings)
+        return waitings | {name: waiting for name, waiting in left_alone if waiting is not None}
 
     def _examined(self, waiting: Waiting) -> Waiting:
         """Complete a reason of the planner by facts that it does not have."""
@@ -264,15 +273,15 @@ class _Explainer:
     def _rolling_out(self, waiting: Waiting) -> Waiting:
         """Say how far the rollout of a group is, and what would move it on."""
         rollout = self._world.rollouts[waiting.key]
-        found = outlook(rollout, self._now, held=self._world.stack.frozen)
+        result = outlook(rollout, self._now, held=self._world.stack.frozen)
         reason = f"{waiting.reason}; {extent(rollout)}" if rollout.step else waiting.reason
-        return replace(waiting, reason=reason, due_at=found.due_at, by=found.released_by)
+        return replace(waiting, reason=reason, due_at=result.due_at, by=result.released_by)
 
     @cached_property
     def _failed_at(self) -> float | None:
         """Time of the newest failure of this revision."""
-        current_rows = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
-        return max((each.updated_at for each in current_rows if each.status == Status.FAILED), default=None)
+        current_rows = (row for row in self._rows.values() if row.revision == self._world.stack.revision)
+        return max((row.updated_at for row in current_rows if row.status == Status.FAILED), default=None)
 
     def _ready(self, node: Node) -> Waiting:
         """Explain a node that only waits for a worker."""
@@ -304,7 +313,7 @@ class _Explainer:
         return Waiting(name, Why.ANSWER, (), reason, row.updated_at)
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
-        on = tuple(sorted({self._frontier.name(each) for each in blockers}))
+        on = tuple(sorted({self._frontier.name(blocker) for blocker in blockers}))
         of_leftover = Why.PART if self._frontier.is_deleted_with_whole(node) else Why.IN_USE
         why = of_leftover if node[0] == "/" else Why.REQUIRES
         return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
@@ -358,10 +367,10 @@ class _Explainer:
         while node in self._after and node not in path and node not in self._causes:
             path[node] = None
             node = min(self._after[node], key=self._severity)
-        found = self._causes.get(node, node)
+        cause = self._causes.get(node, node)
         # Every node on the path has the same cause, so a chain of a thousand is walked once.
-        self._causes.update(dict.fromkeys(path, found))
-        return found
+        self._causes.update(dict.fromkeys(path, cause))
+        return cause
 
     def _severity(self, node: Node) -> tuple[bool, Node]:
         waiting = self._waiting.get(node)
@@ -407,18 +416,18 @@ class _Explainer:
         for node, blockers in self._after.items():
             for blocker in blockers:
                 blocks[blocker].add(self._frontier.name(node))
-        found = [self._explanation(node, each, blocks[node]) for node, each in self._waiting.items()]
-        return sorted(found, key=lambda each: (each.rank, each.node))
+        explanations = [self._explanation(node, waiting, blocks[node]) for node, waiting in self._waiting.items()]
+        return sorted(explanations, key=lambda explanation: (explanation.rank, explanation.node))
 
     def _explanation(self, node: Node, waiting: Waiting, blocks: set[str]) -> Explanation:
         row = self._row(node)
-        each = row if row is not None else self._world.definitions[node]
+        source = row if row is not None else self._world.definitions[node]
         state = (row.action, row.status) if row is not None else (Action.INIT, Status.COMPLETE)
         following, following_at = self._next(node, waiting)
         return Explanation(
             node,
             waiting.name,
-            each.type,
+            source.type,
             row.key if row is not None else "",
             row.handle if row is not None else "",
             *state,
@@ -433,7 +442,7 @@ class _Explainer:
             tuple(sorted(blocks)),
             self._after.get(node, ()),
             self._cause(node),
-            each.template_type,
+            source.template_type,
             waiting.by,
         )
 

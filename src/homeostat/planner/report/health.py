@@ -19,30 +19,30 @@ def described(health: NodeHealth, marks: Marks | None) -> Wire:
     Returns:
         `finding`, `since`, `reason`, `detected`: what each detection has found; and `recovery` while there is one.
     """
-    shown: Wire = {
+    wire: Wire = {
         "finding": health.finding.value,
         "since": timestamp(health.since),
         "reason": health.reason,
         "detected": [
             {
-                "type": each.type,
-                "finding": each.finding.value,
-                "since": timestamp(each.since),
-                "evidence": each.evidence,
+                "type": detected.type,
+                "finding": detected.finding.value,
+                "since": timestamp(detected.since),
+                "evidence": detected.evidence,
             }
-            for each in health.detected
+            for detected in health.detected
         ],
     }
     recovery = (marks or NO_MARKS).recovery
     if recovery is not None:
-        shown["recovery"] = {
+        wire["recovery"] = {
             "step": 0 if recovery.step == BY_HINT else recovery.step + 1,
             "begun_at": timestamp(recovery.begun_at),
             "tried": list(recovery.tried),
             "fenced": list(recovery.fenced),
             "rounds": recovery.rounds,
         }
-    return shown
+    return wire
 
 
 def timestamp(seconds: float) -> str:

@@ -121,7 +121,7 @@ class ShardPreviewer:
     def preview(self, now: float) -> list[ResourcePreview]:
         """Return all resources, each after what it requires, and then those that would be deleted."""
         definitions = self._world.definitions
-        for name in ordered({name: each.requires for name, each in definitions.items()}):
+        for name in ordered({name: definition.requires for name, definition in definitions.items()}):
             self._preview(definitions[name], now)
         return [*self._notes.values(), *map(_going, self._leaving())]
 
@@ -136,13 +136,13 @@ class ShardPreviewer:
 
         Those of resources that are not in the template any more, and those that something has replaced already.
         """
-        found: dict[str, Resource] = {}
+        rows: dict[str, Resource] = {}
         for row in self._world.rows.values():
             note, current = self._notes.get(row.name), self._current.get(row.name)
             goes_anyway = note is not None and (row is current or note.fate is Fate.REPLACED)
             if not goes_anyway and not (row.deleting and row.busy) and (row.handle or row is current):
-                found[row.name] = current if note is None and current is not None else row
-        return list(found.values())
+                rows[row.name] = current if note is None and current is not None else row
+        return list(rows.values())
 
     def _preview(self, definition: Definition, now: float) -> None:
         row = self._current.get(definition.name)
@@ -209,9 +209,9 @@ class NotedContext(Context):
     notes: Mapping[str, ResourcePreview]
 
     def missing_requirements(self, definition: Definition) -> Waiting | None:
-        gone = conditions.absent_requirements(self.world, definition, self.current)
-        made = (Fate.ADDED, Fate.REPLACED)
-        if all(row.name in self.notes and self.notes[row.name].fate in made for row in gone):
+        absent = conditions.absent_requirements(self.world, definition, self.current)
+        new = (Fate.ADDED, Fate.REPLACED)
+        if all(row.name in self.notes and self.notes[row.name].fate in new for row in absent):
             return None
         return super().missing_requirements(definition)
 
@@ -275,8 +275,8 @@ class DryRunActions:
         verdict = kind.judge(thing, now)
         if verdict.condition is not Condition.DRIFTED or not check.heals(self._context.world, row):
             return
-        there = {name: each for name, each in kind.observed_properties(thing).items() if name in verdict.drifted}
-        note.before = {**thing.properties, **note.before, **there}
+        observed = {name: value for name, value in kind.observed_properties(thing).items() if name in verdict.drifted}
+        note.before = {**thing.properties, **note.before, **observed}
         note.after = {**thing.properties, **note.after}
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
@@ -323,9 +323,16 @@ class AskingGates:
         return None
 
     def postpone_healing(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+        self,
+        row: Resource,
+        reason: str,
+        now: float,
+        *,
+        absent: bool = False,
+        destroys: bool = True,
+        alive: bool = False,
     ) -> Decision | None:
-        return healing.refused(self._context, row, reason, now, gone=gone, destroys=destroys)
+        return healing.refused(self._context, row, reason, now, absent=absent, destroys=destroys)
 
     def waits_for_reports(self, row: Resource) -> str:
         return ""

@@ -69,7 +69,7 @@ def outlook(rollout: Rollout, now: float, *, held: bool = False, reported: bool 
 
 def possible(rollout: Rollout) -> tuple[Steering, ...]:
     """Return what a user can do with a rollout in its state."""
-    return tuple(each for each in Steering if rollout.state in each.states and _asks_for(rollout, each))
+    return tuple(verb for verb in Steering if rollout.state in verb.states and _asks_for(rollout, verb))
 
 
 def extent(rollout: Rollout) -> str:
@@ -114,7 +114,7 @@ def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
 
 
 def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ...]) -> str:
-    commands = f"(homeostat rollout {', '.join(each.command for each in steering)})"
+    commands = f"(homeostat rollout {', '.join(verb.command for verb in steering)})"
     step = f"step {rollout.step}"
     return {
         Awaited.WORKER: "a worker taking it up",

@@ -50,7 +50,7 @@ def cause_of(row: Resource) -> Cause | None:
     """Return what was lacking when a resource could not be made; None where that is not known to be such a thing."""
     if not row.failed or row.action != Action.CREATE:
         return None
-    return next((each for each in CAUSES if each.words.search(row.reason)), None)
+    return next((cause for cause in CAUSES if cause.words.search(row.reason)), None)
 
 
 def due_at(row: Resource) -> float:
