@@ -10,12 +10,14 @@ from homeostat.planner.lifecycle.cascade import Deletion
 
 
 class Cascades:
-    """Has parts wait for the deletion of their whole, where leftovers otherwise wait for their users.
+    """Makes parts wait for the deletion of their whole; all other leftovers wait for their users.
+
+    The frontier keeps `leftovers`, `users` and `graph` up to date.
 
     Args:
-        leftovers: Key -> leftover row; the frontier keeps it up to date, and `users` and `graph` too.
-        users: Key of a row -> keys of the rows that were built on it.
-        blockers: Returns the nodes that come before the deletion of a leftover without a cascade.
+        leftovers: Key -> leftover row.
+        users: Key of a row -> keys of the rows built on this row.
+        blockers: Returns the nodes that precede the deletion of a leftover without a cascade.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Cascades:
             self._wholes.add(row.key)
 
     def queue_wholes(self) -> None:
-        """Examine waiting wholes again if nested stacks, which may have parts of them, are being deleted."""
+        """Examine waiting wholes again if nested stacks, which may contain their parts, are being deleted."""
         if self._wholes and any(cascade.is_deleted_stack(row) for row in self._leftovers.values()):
             nodes = (leftover_node(key) for key in self._wholes if key in self._leftovers)
             self._graph.ready.extend(node for node in nodes if self._graph.blocked[node] > 0)
@@ -82,7 +84,7 @@ class Cascades:
         return row.key in self._parts and cascade.is_refused(self._world, row)
 
     def separate(self, whole: Resource) -> list[Resource]:
-        """Have the parts come before their whole again; return the leftovers to add to the graph anew."""
+        """Delete the parts before their whole again; return the leftovers to add to the graph anew."""
         rows = [whole, *(self._leftovers[key] for key in self._parts.pop(whole.key) if key in self._leftovers)]
         self._graph.forget_waits_of({leftover_node(row.key) for row in rows})
         self._decider.delete_parts_with(whole, ())

@@ -40,9 +40,9 @@ class Decider:
     """Decides about single resources of one world.
 
     Args:
-        current: Name -> the row that stands for it; the frontier keeps it up to date.
+        current: Name -> current row; kept up to date by the frontier.
         keys: Supply of fresh row keys, since randomness is an input.
-        settled: Nodes that are at rest; the frontier keeps them up to date. None where all count as such.
+        settled: Settled nodes, kept up to date by the frontier; None if all nodes count as settled.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Decider:
         return decide(self._context, definition, now)
 
     def decide_leftover(self, row: Resource, now: float) -> Step | Waiting:
-        """Decide about a leftover that nothing uses any more (CV12)."""
+        """Decide about an unused leftover (CV12)."""
         return delete.decide(self._context, row, now)
 
     def deletion_of(self, row: Resource) -> Deletion:
@@ -72,7 +72,7 @@ class Decider:
         return cascade.deletion_of(self._context, row)
 
     def is_stuck(self, whole: Resource, now: float) -> bool:
-        """Return whether a whole is in a state in which its parts cannot be deleted."""
+        """Return whether the state of a whole prevents the deletion of its parts."""
         return cascade.is_stuck(self._context, whole, now)
 
     def delete_parts_with(self, whole: Resource, parts: Iterable[Resource], *, inside: bool = False) -> None:
@@ -85,20 +85,20 @@ class Decider:
         (self._context.inside.add if inside else self._context.inside.discard)(whole.key)
 
     def look_for(self, row: Resource, now: float) -> Step | Waiting:
-        """Look for what a creation without an answer has made; nothing is begun for it."""
+        """Look for the thing of an unanswered creation; start nothing new."""
         return create.find(self._context, row, now)
 
     def waits_for_reports(self, row: Resource) -> str:
-        """Return for whom a member that has drifted waits, see `planner.policies.healing`; "" if for nobody."""
+        """Return which reports a drifted member waits for, see `planner.policies.healing`; "" if for none."""
         return self._context.gates.waits_for_reports(row)
 
     def is_stale(self, definition: Definition, row: Resource) -> bool:
-        """Return whether a reference or attribute that the resource reads has changed since it last read them."""
+        """Return whether a reference or attribute has changed since the resource last read it."""
         return self._context.is_stale(definition, row)
 
 
 def decide(context: Context, definition: Definition, now: float) -> Decision:
-    """Decide about a resource that should exist, and whose requirements are all done."""
+    """Decide about a desired resource whose requirements are all done."""
     row = context.current.get(definition.name)
     _take_on_type(definition, row)
     wanted = definition
@@ -112,7 +112,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     if stopped is not None:
         return stopped
     if _is_external(context, wanted, row):
-        # A takeover is brought to its end before the row may stand for a thing not managed here.
+        # Finish an adoption in progress before the row may reference an external thing.
         if row is not None and row.busy and row.action == Action.ADOPT:
             return adopt.go_on(context, row, now)
         return external.decide(context, wanted, row, now)
@@ -127,7 +127,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
 
 
 def _operated(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
-    """Decide about a row that is operated on as a user has asked, or cut off; None for any other."""
+    """Decide about a row with a requested operation or fencing in progress; None for any other row."""
     if row is None or not row.busy:
         return None
     if row.marks is not None and request_outcome.is_operating(row):
@@ -158,8 +158,8 @@ def _in_progress_with_nothing(
 def _only_finished(
     context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
 ) -> Decision | None:
-    """Decide about a resource for which nothing is begun, only ended; None for any other."""
-    # Such a row is in progress here: `_left_as_is` has decided about all others.
+    """Decide about a resource whose acts may only be finished; None if new acts may begin."""
+    # Here the row is in progress: `_left_as_is` has decided about all other rows.
     if row is not None and check.only_finishes(context.world):
         return in_progress.finish(context, definition, row, now)
     if context.world.to_be_deleted and deleted_around.takes(definition, row):
@@ -170,7 +170,7 @@ def _only_finished(
 def _to_be_deleted(
     context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
 ) -> Decision:
-    """Decide about what goes with a stack around its own: acts are brought to their end, and none is begun."""
+    """Decide about a resource of a stack whose enclosing stack is being deleted: acts are finished, none begun."""
     if row is None or row.action == Action.INIT:
         return deleted_around.waits(definition, row, now)
     if row.busy:
@@ -188,13 +188,13 @@ def _to_be_deleted(
 
 
 def _take_on_type(definition: Definition, row: Resource | None) -> None:
-    """Have a row take on another name of its type: that is no replacement. Users still see the name in the template."""
+    """Let a row take on another name of its type without a replacement; users still see the name in the template."""
     if row is not None and row.type != definition.type and is_renamed(row.type, definition.type):
         row.template_type, row.type = row.shown_type, definition.type
 
 
 def _begin(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
-    """Begin a resource that has no thing yet."""
+    """Begin a resource without a thing."""
     if row is None:
         return (
             context.wait_if_failed(definition.name)
@@ -202,7 +202,7 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
             or context.gates.hand_over(definition, None, now)
             or context.acts.create(definition, now)
         )
-    # A replacement row is carried on although its revision has failed: its predecessor is being deleted already.
+    # A replacement goes on although its revision has failed: its predecessor is being deleted already.
     waiting = context.wait_if_failed(row.name) if row.replaces is None else None
     if adoption_of(row.intent) is not None:
         return waiting or adopt.begin(context, definition, row, now)
@@ -216,9 +216,9 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
 
 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:
-    """Return whether the thing is not managed here, or is not to be any more.
+    """Return whether the thing is external, or is to become external.
 
-    In a frozen stack nothing becomes anything else: the row alone counts.
+    In a frozen stack only the row counts, since nothing may change.
     """
     if row is not None and row.external_id is not None:
         return True
@@ -226,17 +226,16 @@ def _is_external(context: Context, definition: Definition, row: Resource | None)
 
 
 def _left_as_is(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
-    """Decide about a resource that is left as it is whatever its definition says; None where it may be changed."""
+    """Decide about a resource that is left as it is whatever its definition says; None if changes are allowed."""
     stack = context.world.stack
-    # Maintenance and snapshots end by their own code, whatever the stack does by now: it has what was requested of
-    # the thing, and what shows that it is done.
+    # Maintenance and snapshots end in their own modules whatever the stack does by now: only these know the request
+    # and the sign of its completion.
     if row is not None and row.busy and row.action in MAINTENANCE:
         return maintenance.go_on(context, row, now)
     if row is not None and row.busy and row.action == Action.SNAPSHOT:
         return snapshot.go_on(context.world, row, now)
     if row is not None and row.busy:
-        # Other acts in progress end as well, but nothing may follow from them in a stack that is maintained or
-        # frozen.
+        # Other acts end as well, but in a maintained or frozen stack nothing may follow from them.
         return in_progress.finish(context, definition, row, now) if stack.maintained or stack.frozen else None
     if stack.maintained:
         return maintenance.maintain(context, row, now)
@@ -248,9 +247,9 @@ def _left_as_is(context: Context, definition: Definition, row: Resource | None, 
 
 
 def _frozen(context: Context, definition: Definition, row: Resource | None) -> Waiting | None:
-    """Have a resource of a locked or suspended stack wait if it would have to be made, retried or replaced.
+    """Postpone the creation, retry or replacement of a resource while its stack is locked or suspended.
 
-    None for one at rest: it is judged as usual, and what is wrong with it is only noted.
+    None for a resource at rest: it is judged as usual, and problems are only noted.
     """
     if row is None or row.action == Action.INIT:
         return maintenance_state.wait_while_frozen(context.world.stack, definition.name)
