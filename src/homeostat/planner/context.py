@@ -85,7 +85,7 @@ class Acts(Protocol):
         """Continue the act in progress."""
 
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-        """Repair a thing in place, by a step that updates it or operates on it."""
+        """Repair a thing in place, by an update or an operation."""
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         """Look whether an external thing exists."""

@@ -1,7 +1,7 @@
 """Limit on the weight of all values that functions produce for one shard. Pure.
 
-A limit for each resource is not enough: a thousand values of the maximum weight would fill the memory of every process
-that loads the shard (ADR 0038).
+A limit for each resource is not enough: a thousand values of the maximum weight would fill the memory of every worker
+(ADR 0038).
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class ShardWeight:
         """Set the desired values of a resource.
 
         Raises:
-            Rejected: The values are too heavy, alone or together with all other values of the shard.
+            Rejected: The values are too heavy, alone or in the sum of the shard.
         """
         if self._weights is None:
             # Weighed on first use only: most passes resolve nothing.

@@ -1,7 +1,7 @@
 """Things that are deleted together with their parts, in one request (ADR 0070). Pure.
 
 A load balancer is a whole; its listeners, pools, members, health monitors and policies are its parts. A row is a part
-of a whole if it was built on it, directly or through other parts.
+of a whole if it requires the whole, directly or through further parts, in the same shard.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,18 +42,18 @@ class Deletion(Enum):
 
 
 def part_kinds(row: Resource) -> tuple[str, ...]:
-    """Return the kinds of the parts of a row's thing; none for what is no whole."""
+    """Return the kinds of parts that a row's thing can have; empty if it is no whole."""
     kind = KINDS.get(kind_of(row.type))
     return kind.parts if kind is not None else ()
 
 
 def is_part(row: Resource) -> bool:
-    """Return whether a row's thing is a part of another one."""
+    """Return whether a row's thing is of a kind of parts."""
     return kind_of(row.type) in PART_KINDS
 
 
 def whole_of(world: World, row: Resource) -> Resource | None:
-    """Return the row of the whole that a part was built on; None where the shard has no such row."""
+    """Return the row of the whole that a part was built on; None if the shard has no such row."""
     kind, seen, rest = kind_of(row.type), {row.key}, [row]
     while rest:
         for key in rest.pop().requires:
@@ -69,7 +69,7 @@ def whole_of(world: World, row: Resource) -> Resource | None:
 
 
 def has_lost_its_whole(world: World, row: Resource) -> bool:
-    """Return whether something that a part was built on, directly or through other parts, is deleted already."""
+    """Return whether a requirement of a part, direct or through other parts, is deleted already."""
     if not is_part(row):
         return False
     seen, rest = {row.key}, [row]
@@ -85,7 +85,7 @@ def has_lost_its_whole(world: World, row: Resource) -> bool:
 
 
 def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) -> list[Resource]:
-    """Return the rows of the parts of a whole; `users` are the keys of the rows that were built on each row."""
+    """Return the rows of the parts of a whole; `users` maps a key to the keys of the rows built on this row."""
     kinds, parts, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
     while rest:
         for key in users.get(rest.pop(), ()):
@@ -107,7 +107,7 @@ def deletion_of(context: Context, row: Resource) -> Deletion:
 
 
 def is_stuck(context: Context, whole: Resource, now: float) -> bool:
-    """Return whether a whole is broken: a load balancer in ERROR takes no change of its parts, nor their deletion."""
+    """Return whether a whole is broken: a load balancer in ERROR refuses changes and deletions of its parts."""
     if not whole.handle or whole.key not in context.world.seen or not is_known(whole.type):
         return False
     verdict = type_of(whole.type).judge(thing_of(context.world, whole), now)
@@ -120,7 +120,7 @@ def is_stack(row: Resource) -> bool:
 
 
 def is_deleted_stack(row: Resource) -> bool:
-    """Return whether a row's thing is a nested stack that is being deleted."""
+    """Return whether a row's thing is a nested stack whose deletion has begun."""
     return row.deleting and row.busy and row.acted_at is not None and is_stack(row)
 
 

@@ -1,7 +1,7 @@
-"""Resources that stand for a thing not managed here (`external_id`). Pure.
+"""Resources that reference an external thing (`external_id`). Pure.
 
-The thing is looked at, never created, changed or deleted. When the resource is removed, the thing stays: its deletion
-policy is always Retain.
+The thing is observed, but never created, changed or deleted. It outlives the resource: the deletion policy is always
+Retain.
 """
 
 from homeostat.model.desired import Definition
@@ -23,16 +23,15 @@ from homeostat.resources.registry import type_of
 from homeostat.templates import evaluate
 
 EXTERNAL_ID_MAX = 1024
-"""Characters of an external id."""
+"""Maximum length of an external id."""
 
 
 def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
-    """Decide about a resource whose definition or row says that its thing is not managed here."""
+    """Decide about a resource whose definition or row references an external thing."""
     if row is None or row.action == Action.INIT:
         return context.wait_if_failed(definition.name) or context.acts.reference_external(definition, row, now)
     if _was_never_ours(row):
-        # Before that the resource may have created a thing of its own, which would be left behind: look for it
-        # first.
+        # The resource may have created a thing before, which would be left behind: look for it first.
         unanswered = row.token != "" and (row.busy or may_exist(row))
         return (
             create.find(context, row, now)
@@ -49,7 +48,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         waiting = None if row.busy else context.wait_if_failed(row.name)
         if waiting is not None:
             return waiting
-        # The thing was made from the adoption data: there is nothing left to take over.
+        # The thing was created from the adoption data: nothing is left to adopt.
         row.intent = without_adoption(row.intent)
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
     if row.busy:
@@ -60,7 +59,7 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
 
 
 def _after_failed_look(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
+    """Decide about a row whose first look failed: it may reference a different thing, or create one."""
     if not context.is_newer(row) and row.converge_requested_at is None:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     waiting = context.wait_if_failed(row.name)
@@ -73,7 +72,7 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
 
 
 def _unsupported_change(context: Context, definition: Definition, row: Resource) -> str:
-    """Return why the row does not stand for what the definition names, or ""."""
+    """Return the error if the definition names a different thing than the row, or ""."""
     try:
         same = external_id(context, definition) == row.external_id and definition.type == row.type
     except (Rejected, Terminal):
@@ -83,10 +82,10 @@ def _unsupported_change(context: Context, definition: Definition, row: Resource)
 
 
 def external_id(context: Context, definition: Definition) -> str | None:
-    """Return the id of the thing to stand for; None where the definition names none.
+    """Return the id of the external thing; None if the definition names none.
 
     Raises:
-        Rejected: Another resource has no such value.
+        Rejected: A referenced resource has no such value.
         Terminal: The value is no id.
     """
     if definition.external_id is None:
@@ -100,7 +99,7 @@ def external_id(context: Context, definition: Definition) -> str | None:
 
 
 def reference_external(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
-    """Look whether the thing exists."""
+    """Look whether the external thing exists."""
     fresh = row is None
     row = row or intents.new_row(context, definition, now)
     never_ours = _was_never_ours(row)
@@ -139,7 +138,7 @@ def watch(context: Context, row: Resource, now: float) -> Decision:
 
 
 def _at_rest(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Report changes of the thing; to act on them is up to its owner."""
+    """Report changes of the thing, without acting on them: this is up to its owner."""
     mark = unhealthy.mark_of(row)
     if mark is not None:
         over = mark.is_over(now)
@@ -162,7 +161,7 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
         if missing and not context.world.stack.frozen:
             return context.acts.fail(row, verdict.reason, now, Action.CHECK)
         row.intent = None
-        # Reported once the stack is unlocked or resumed.
+        # The failure is reported after the stack is unlocked or resumed.
         if missing:
             check.leave_alone(row, verdict)
         row.changed = context.world.next_stamp() if unjudged else row.changed
@@ -175,6 +174,6 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
 
 
 def _was_never_ours(row: Resource) -> bool:
-    """Return whether the row stands for nothing yet: as far as is known nothing was made, taken over or looked at."""
+    """Return whether the row is known to have no thing yet: nothing was created, adopted or referenced."""
     to_be_adopted = adoption_of(row.intent) is not None and row.token == ""
     return row.external_id is None and (row.handle == "" or to_be_adopted)

@@ -1,4 +1,4 @@
-"""Healing: what brings back a thing that is missing, broken or drifted (CV13). Pure."""
+"""Healing of things that are missing, broken or drifted (CV13). Pure."""
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent, OperationIntent, changed_of
@@ -22,7 +22,7 @@ def bring_back(context: Context, definition: Definition, row: Resource, verdict:
 
 
 def mend(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
-    """Apply the remedy that the resource type gives for a broken thing."""
+    """Apply the remedy of the verdict."""
     if verdict.remedy is Remedy.OPERATE:
         return _operate(context, row, verdict, now)
     if verdict.remedy is Remedy.RECREATE:
@@ -31,7 +31,7 @@ def mend(context: Context, definition: Definition, row: Resource, verdict: Verdi
         return replace(context, definition, row, verdict.reason, now)
     if verdict.remedy is Remedy.UPDATE:
         return repair(context, row, verdict, now)
-    # Remedy MANUAL: in progress the action itself fails; at rest it is a check that fails.
+    # Remedy MANUAL: fail the action in progress; at rest, a check.
     return context.acts.fail(row, verdict.reason, now, "" if row.busy else Action.CHECK)
 
 
@@ -40,10 +40,10 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     required = context.missing_requirements(definition)
     if required is not None:
         return _note_loss(context, row, verdict, now) or required
-    # Only a creation gives up: what was well once is healed for as long as it takes.
+    # Only a creation gives up: a resource that was healthy once is healed for as long as it takes.
     if RETRY.is_final(row.attempts) and row.action == Action.CREATE and row.busy:
         return context.acts.fail(row, verdict.reason, now)
-    # A thing that was well for a while breaks for a new reason: the attempts before count no more.
+    # A thing that was healthy for a while breaks for a new reason: earlier attempts do not count.
     calm = row.status == Status.COMPLETE and RETRY.is_calm(now - row.updated_at)
     due_at = row.updated_at + RETRY.delay_after_s(0 if calm else row.attempts)
     if due_at > now:
@@ -56,17 +56,16 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     noticed = event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
     known = row.action == Action.CHECK and row.failed
     row.reason = verdict.reason
-    # Read now, since the steps below change the row.
+    # The steps below change the row.
     never_well = healing.was_never_well(row)
     if absent:
-        # The new one first: there is nothing to delete, and the old row stays, should its thing come back
-        # (ADR 0045).
+        # Create first: there is nothing to delete, and the old row stays in case its thing comes back (ADR 0045).
         step = context.acts.create(definition, now, row)
         row.enter(Action.CHECK, Status.FAILED, verdict.reason)
         row.updated_at = now
         healing.replaced_for_absence(row, now)
     else:
-        # A broken thing may hold the address or name that the new one needs (ADR 0009).
+        # A broken thing may hold the address or name of its replacement (ADR 0009).
         step = context.acts.delete_first(definition, row, now)
     if not never_well:
         context.gates.begin_healing(step)
@@ -76,14 +75,14 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
 
 
 def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision | None:
-    """Show that a thing is gone where it cannot be made again: what failed and is required may never be made."""
+    """Record a loss in a failed stack, where a required resource may never be created."""
     if not context.failed_early or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
     gates = context.gates
     stopped = gates.postpone_healing(row, verdict.reason, now, absent=True) or gates.look_once_more(row, now)
     if stopped is not None:
         return stopped
-    # It keeps its revision, by which it will be made again.
+    # The row keeps its revision: that of its later recreation.
     row.enter(Action.CHECK, Status.FAILED, verdict.reason)
     row.updated_at = now
     return Step(Verb.RECORD, row, events=[event_of(row)])
@@ -107,7 +106,7 @@ def _operate(context: Context, row: Resource, verdict: Verdict, now: float) -> D
 def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
     kind = type_of(row.type)
     spec = intents.requested_spec(context, row)
-    # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
+    # The same request makes up for an interrupted update, whose fields may not be among the compared ones.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
     drifted = tuple(field for name in verdict.drifted for field in kind.fields_of(name, row.properties)) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
@@ -118,7 +117,7 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
 
 
 def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-    """Intend an act that brings a thing back; from the third in a row on, at growing intervals."""
+    """Intend a healing act; from the third in a row on, at growing intervals."""
     before = 0 if RETRY.is_calm(now - row.updated_at) else row.attempts
     delay_s = RETRY.delay_after_s(before)
     due_at = row.updated_at + delay_s if delay_s else now
@@ -131,7 +130,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
         return stopped
     never_well = healing.was_never_well(row)
     reason = f"healing: {verdict.reason}"
-    # While a resource is being created, an act on it is a part of the creation, and no event of its own.
+    # Healing during the creation is a part of the creation, without events.
     if row.busy and row.action == Action.CREATE:
         row.reason = reason
     else:

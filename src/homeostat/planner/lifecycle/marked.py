@@ -1,4 +1,4 @@
-"""Resources that users or their programs have marked unhealthy (MU2, MU7). Pure."""
+"""Resources marked unhealthy by users or their programs (MU2, MU7). Pure."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from homeostat.planner.policies import unhealthy
 
 
 def decide(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
-    """Decide about a resource that is marked unhealthy: replace it, or wait for an update that does (MU2, MU7)."""
+    """Replace a resource marked unhealthy, or wait for an update that replaces it (MU2, MU7)."""
     if mark.is_over(now):
         return unhealthy.expire(context.world, row, now)
     decision = _replace(context, definition, row, mark, now)
@@ -26,15 +26,15 @@ def decide(context: Context, definition: Definition, row: Resource, mark: Unheal
 
 def _replace(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
     stack = context.world.stack
-    # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
+    # Only healing is subject to switches and the healing policy; an update replaces a marked resource in any case.
     updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.failed_early)
     restricted = "replace" in definition.restricted and row.converge_requested_at is None
     if not updated and (restricted or not check.heals(context.world, row)):
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
-    # What was well in a stack that has failed since is replaced as it was; what could not be brought about waits.
+    # In a failed stack, replace a formerly healthy resource in its former state; a never complete one waits.
     waiting = context.wait_if_failed(row.name) if mark.before is not None or not row.handle else None
     if waiting is not None and row.converge_requested_at is None:
-        # Examined again when the mark expires: without the mark the thing may be well.
+        # Examine it again when the mark expires: without the mark the thing may be healthy.
         return replace(waiting, due_at=mark.expires_at)
     waiting = context.missing_requirements(definition)
     if waiting is not None:
