@@ -36,7 +36,7 @@ class LiveGates:
         alive: bool = False,
     ) -> Decision | None:
         stopped = healing.postpone_healing(self._context, row, reason, now, absent=absent, destroys=destroys)
-        return stopped or (healing.waits_for_others(self._context, row, reason, now) if alive else None)
+        return stopped or (healing.wait_for_budget(self._context, row, reason, now) if alive else None)
 
     def waits_for_reports(self, row: Resource) -> str:
         return healing.waits_for_reports(self._context, row)

@@ -149,10 +149,9 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
 
 
 def _passed_on(context: Context, row: Resource, now: float) -> Step | None:
-    """Pass a convergence request on to a nested stack during its update; None if there is no request for now.
+    """Pass a convergence request on to a nested stack during its update; None if there is none.
 
-    At once, since the update may wait for the request: if all members of a group seem to be gone, only a user can
-    confirm the loss.
+    At once, since the update may wait for the request: a user has to confirm the loss of a group that seems to be gone.
     """
     if row.action != Action.UPDATE or row.acted_at is None or context.failed_early:
         return None
@@ -161,9 +160,9 @@ def _passed_on(context: Context, row: Resource, now: float) -> Step | None:
 
 
 def _replace(context: Context, definition: Definition, row: Resource, now: float) -> Step:
-    """Replace a thing during an act; delete it first if it was never complete.
+    """Replace a thing during an act; delete a never complete thing first.
 
-    It holds no data then, but may hold claims that its replacement needs, such as a server its port.
+    Such a thing holds no data, but may hold claims that its replacement needs, as a server holds its port.
     """
     if row.action != Action.CREATE:
         return context.acts.replace(definition, row, now)

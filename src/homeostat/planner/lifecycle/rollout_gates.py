@@ -21,7 +21,7 @@ from homeostat.templates import evaluate, requires
 
 
 def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the resources that have to be at rest before the gates of a rollout are known.
+    """Return the names of the resources to settle before the gates of a rollout are known.
 
     Resources that require the group, directly or not, come later and are left out.
 

@@ -1,8 +1,8 @@
-"""Detection: what the looks of a health policy say about a member of a group. Pure (ADR 0072).
+"""Detection: findings about a member of a group by the looks of a health policy. Pure (ADR 0072).
 
-Each detection has a finding of its own; together they are healthy, unhealthy or unknown. What cannot be seen is
-unknown, never unhealthy. After a member was made, changed or recovered, polling has no say for the grace of the policy.
-One that becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
+Each detection has its own finding; their combination is healthy, unhealthy or unknown. An invisible member is unknown,
+never unhealthy. After its creation, change or recovery polling does not count for the grace time of the policy. A
+flapping member needs more failed, and more healthy, looks in a row with each turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +18,17 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.planner.policies import verdicts
 
 FLAPPING_S = 3600.0
-"""Time for which it counts that a member became unhealthy."""
+"""Time for which a turn to unhealthy counts."""
 TURNS_MAX = 4
-"""Turns that count at most: the looks that are needed double with each."""
+"""Maximum number of turns that count: each doubles the number of looks in a row."""
 CONVERGE = "converge"
-"""The operation that brings back what is lost or broken in a stack, and changes nothing else."""
+"""The operation that restores lost or broken resources of a stack, and changes nothing else."""
 LOST = "it does not exist any more"
 
 _STOPPED = {"stopped": "start", "lost": "reboot"}
 _POLLED = {"error": "", "soft_deleted": "restore", **_STOPPED}
 _HEARD = {**_POLLED, "paused": "unpause"}
-"""Status words of servers: those that are unhealthy when polled, and when the cloud tells of a change; each with the
-operation that brings the server back, "" where none does."""
+"""Unhealthy server statuses, when polled and when notified by the cloud -> operation that repairs the server, or ""."""
 
 _BALANCED = {
     "error": (Kind.UNHEALTHY, "in ERROR: it does not pass the health monitor"),
@@ -39,19 +38,18 @@ _BALANCED = {
     "offline": (Kind.NOT_COVERED, "offline: it, or the load balancer, is switched off"),
     "draining": (Kind.BUSY, "draining"),
 }
-"""Operating status of a place in a pool -> what it says. Only a health monitor that fails says that a member is ill."""
+"""Operating status of a pool member -> answer. Only a failing health monitor means that a member is unhealthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a group, as far as detection needs it.
+    """Facts for detection about a member of a group.
 
     Attributes:
-        kind: Its kind in the cloud port.
-        observation: What was last seen of it; None if nothing was.
-        well_since: When it was made, or last changed or recovered, in seconds since the epoch.
-        condition: For other kinds than servers: whether the judgement of its type is that it works; None where that is
-            not known.
+        kind: Kind in the cloud port.
+        observation: The newest observation, if any.
+        well_since: Time of its creation, last change or recovery, in seconds since the epoch.
+        condition: For kinds other than servers: whether its type judges the member as working; None if unknown.
     """
 
     kind: str
@@ -61,13 +59,13 @@ class Member:
 
 
 def by_status(member: Member, detection: DetectionType) -> Look:
-    """Return what the status of a member says, as its cloud tells it."""
+    """Return the look at a member by its status in the cloud."""
     kind, evidence, hint = _status_of(member, detection)
     return verdicts.look(detection, kind, evidence, hint)
 
 
 def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str]:
-    """Return the kind of what the cloud tells, the evidence, and the operation that would help."""
+    """Return the kind of the cloud's answer, the evidence, and the operation that would help."""
     seen = member.observation
     if seen is None:
         return Kind.NOT_LOOKED, "it was not looked at yet", ""
@@ -96,16 +94,15 @@ BY_OBSERVATION: Mapping[DetectionType, Callable[[Member], Look]] = {
     DetectionType.STATUS: partial(by_status, detection=DetectionType.STATUS),
     DetectionType.EVENTS: partial(by_status, detection=DetectionType.EVENTS),
 }
-"""Detection -> what it says by what the cloud shows of a member, without another request."""
+"""Detections that need only the observation of a member, without another request."""
 
 
 def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
-    """Return the look at a member that is a stack, with what is unwell in it.
+    """Return the look at a member that is a nested stack, including its unhealthy resources.
 
     Args:
-        seen: What its own status says.
-        detection: The detection.
-        inside: What is gone or broken in it; "" for nothing.
+        seen: The look at the stack's own status.
+        inside: The absent or broken resources in the stack; "" for none.
     """
     if not inside or seen.finding is Finding.UNKNOWN:
         return seen
@@ -113,12 +110,10 @@ def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
 
 
 def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:
-    """Return what the state of its host says about a server.
+    """Return the look at a server by the state of its host.
 
     Args:
-        member: The server.
-        hypervisor: What was seen of its host; None where it has none.
-        detection: The detection.
+        hypervisor: Observation of the host; None if the cloud does not name the host.
     """
     kind, evidence = _host_of(member, hypervisor, detection)
     look = verdicts.look(DetectionType.HYPERVISOR, kind, evidence)
@@ -131,7 +126,7 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
 
 
 def _host_of(member: Member, hypervisor: Observation | None, detection: Detection) -> tuple[Kind, str]:
-    """Return the kind of what is seen of the host of a server, and the evidence."""
+    """Return the kind of the answer about a server's host, and the evidence."""
     seen = member.observation
     if seen is not None and not seen.present and seen.presence is not Presence.UNKNOWN:
         return Kind.GONE, LOST
@@ -150,7 +145,7 @@ def _host_of(member: Member, hypervisor: Observation | None, detection: Detectio
 
 
 def _silent(hypervisor: Observation) -> tuple[Kind, str]:
-    """Return the kind of what is seen of a host that is called down, and the evidence."""
+    """Return the kind of the answer about a host reported down, and the evidence."""
     name, properties = hypervisor.handle, hypervisor.properties
     if properties.get("blind"):
         return Kind.BLIND, f"its host {name} is called down, and that does not count: {properties['blind']}"
@@ -162,10 +157,10 @@ def _silent(hypervisor: Observation) -> tuple[Kind, str]:
 
 
 def by_balancer(place: Observation | None) -> Look:
-    """Return what a load balancer says about a member.
+    """Return the look at a member by its load balancer.
 
     Args:
-        place: What was seen of its place in the pool; None where it has none.
+        place: Observation of its pool member; None if there is none.
     """
     if place is None or place.presence is Presence.ABSENT:
         return verdicts.look(DetectionType.BALANCER, Kind.GONE, "it has no place in the pool of a load balancer")
@@ -187,11 +182,8 @@ def found(
     """Return the health of a member after a round of looks.
 
     Args:
-        policy: The policy.
-        member: The member.
-        looks: Number of a detection -> what it has seen; those without a look keep what they have found.
-        before: Its health before; None for a member that was never looked at.
-        now: The time.
+        looks: Number of a detection -> its look; a detection without a look keeps its finding.
+        before: Former health; None for a member that was never looked at.
     """
     known = before.detected if before is not None and len(before.detected) == len(policy.detections) else None
     turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
@@ -219,7 +211,7 @@ def found(
 
 
 def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
-    """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
+    """Return whether an unhealthy member is healthy by its newest looks, but too few in a row."""
     unhealthy = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
     still = [detected for detected in unhealthy if detected.successes == 0]
     events = any(detected.type == DetectionType.EVENTS for detected in still)
@@ -227,7 +219,7 @@ def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
 
 
 def _counted(look: Look, one: Detected) -> Detected:
-    """Return what was found, with when places had looked last for it, as long as looks in a row are counted."""
+    """Return a finding with the time of the last counted look of the vantage points, while looks are being counted."""
     counts = one.successes > 0 if one.finding is Finding.UNHEALTHY else one.failures > 0
     counted_at = one.counted_at if look.counted_at is None else look.counted_at
     return replace(one, counted_at=counted_at if counts else None)
@@ -242,7 +234,7 @@ def _detected(
             _as(before, Finding.UNKNOWN, now, evidence, ""), failures=0, attempts=0, beat="", still_from=None
         )
     if look.finding is Finding.UNKNOWN:
-        # The attempts of a look follow one another: those before this one belong to another look.
+        # The attempts of a look are consecutive: earlier attempts belong to another look.
         return replace(_as(before, Finding.UNKNOWN, now, evidence, ""), attempts=0)
     if look.finding is Finding.HEALTHY:
         if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
@@ -259,17 +251,17 @@ def _detected(
         needed = policy.failures * factor
     if before.finding is not Finding.UNHEALTHY and failures < needed:
         return replace(before, failures=failures, attempts=0, evidence=evidence)
-    # Counting on would store each look at what is unhealthy already.
+    # Counting on would store each look at an unhealthy member.
     counted = failures if failures <= needed else before.failures
     unhealthy = _as(before, Finding.UNHEALTHY, now, evidence, look.hint)
     return replace(unhealthy, failures=counted, successes=0, attempts=0)
 
 
 def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, now: float) -> Detected:
-    """Return what looks find together of which the newest calls a host down (ADR 0093).
+    """Return the finding of a detection whose newest look reports the host down (ADR 0093).
 
-    That counts once several looks in a row have found so, between which the host has not beaten. One that was declared
-    down and beats is not down, no matter who has declared that.
+    A host is down after several such looks in a row without a heartbeat in between. A host with a heartbeat is not
+    down, even if it was declared down.
     """
     evidence, needed = look.evidence[:EVIDENCE_MAX], max(policy.failures, hosts.LOOKS) * factor
     if hosts.has_beaten(before.beat, look.beat):
@@ -296,9 +288,9 @@ def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str
 def _together(
     policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float, *, was_unhealthy: bool
 ) -> tuple[Finding, str, str]:
-    """Return what all detections together have found, why, and the operation that would help.
+    """Return the combined finding of all detections, the reason, and the operation that would help.
 
-    No member becomes unhealthy by a look that was well, such as the first one after its grace.
+    A healthy look, such as the first look after the grace time, never makes a member unhealthy.
     """
     heard = [result for result in detected if result.type == DetectionType.EVENTS]
     polled = [result for result in detected if result.type != DetectionType.EVENTS]
@@ -314,8 +306,8 @@ def _together(
         return Finding.UNHEALTHY, _said(guilty), next((result.hint for result in guilty if result.hint), "")
     if unknown and not any(result.finding is Finding.HEALTHY for result in detected):
         return Finding.UNKNOWN, _said(unknown), ""
-    # As many more could have failed as could not be seen. A URL that could not be asked always says more than a status
-    # that is well; a host, or a load balancer, that says nothing does so only beside what has failed.
+    # Unknown detections may hide failures. An unreachable URL always outweighs a healthy status; an unknown host or
+    # load balancer counts only in addition to a failure.
     unseen = unknown if failed else [result for result in unknown if result.type == DetectionType.URL]
     if unseen and policy.is_unhealthy(len(failed) + len(unseen)) and not graced:
         return Finding.UNKNOWN, _said([*failed, *unseen]), ""

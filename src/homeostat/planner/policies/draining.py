@@ -1,8 +1,8 @@
-"""Draining: a server that leaves its group runs on for a while after it has left its load balancers. Pure (ADR 0069).
+"""Draining: a server that leaves its group runs on for a while after leaving its load balancers. Pure (ADR 0069).
 
-What drains is a leftover that is well: one that scaling in has removed, or that an update has replaced. Its places in
-the pools of load balancers go first. Then it, and what was built on it, such as the attachments of its volumes, stay
-for the `drain_time` of the group. Nothing runs meanwhile: the end is a column of its row.
+Only healthy leftovers drain: servers removed by scaling in or replaced by an update. Their pool members are deleted
+first. Then the server and its dependants, such as volume attachments, stay for the `drain_time` of the group. No timer
+runs meanwhile: the end is a column of the row.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import kind_of, type_of
 
 SERVER, PLACE = "server", "pool_member"
-"""Kinds of what is drained, and of its places in load balancers."""
+"""Kinds of servers and of their pool members in load balancers."""
 
 
 def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Return why a leftover is not deleted yet, or the step that begins its drain; None where it may be deleted."""
+    """Return why a leftover is not deleted yet, or the step that begins its drain; None if it may be deleted."""
     if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
         return None
     servers = [server for server in _built_on(context, row) if _drains(context, server, now)]
@@ -44,7 +44,7 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
 
 
 def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
-    """Yield the servers among a row and what it was built on, as far as they are in the same stack."""
+    """Yield the servers among a row and its direct and indirect requirements in the same shard."""
     keys, left = {row.key}, [row]
     while left:
         used = left.pop()
@@ -56,7 +56,7 @@ def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
 
 
 def _drains(context: Context, server: Resource, now: float) -> bool:
-    """Return whether a server leaves, and is in service: what is dead, broken or unhealthy is deleted at once."""
+    """Return whether a leaving server is in service; a dead, broken or unhealthy server is deleted at once."""
     exists = server.handle != "" and server.action != Action.INIT and not server.deleting
     leaves = exists and server.status == Status.COMPLETE and server is not context.current.get(server.name)
     if not leaves or mark_of(server) is not None:
@@ -66,11 +66,11 @@ def _drains(context: Context, server: Resource, now: float) -> bool:
 
 
 def _places(context: Context, server: Resource) -> Iterator[str]:
-    """Yield the nodes of the places of a server in load balancers that it has not left yet."""
+    """Yield the nodes of a server's remaining pool members."""
     if context.places is None:
         context.places = _by_server(context)
     for place in context.places.get(server.key, ()):
-        # A place may have become another server's, or have gone, since they were noted.
+        # A pool member may have moved to another server, or been deleted, since the cache was built.
         if server.key not in place.requires or place.key not in context.world.rows:
             continue
         current = context.current.get(place.name) is place
@@ -80,7 +80,7 @@ def _places(context: Context, server: Resource) -> Iterator[str]:
 
 
 def _by_server(context: Context) -> dict[str, list[Resource]]:
-    """Return the places in load balancers by the keys of the rows that they were built on."""
+    """Return the pool members by the keys of their required rows."""
     places: dict[str, list[Resource]] = {}
     for row in context.world.rows.values():
         if kind_of(row.type) == PLACE:

@@ -1,7 +1,7 @@
-"""The brake on recoveries: before any begins, the whole group is looked at. Pure (ADR 0072).
+"""The brake on recoveries, which considers the whole group before a recovery begins. Pure (ADR 0072).
 
-It holds back what would replace many members at once for a cause that recoveries do not mend: an observer that is
-blind, a cloud that is away, an image that kills every new member.
+The brake prevents the replacement of many members at once for a cause that recoveries cannot fix: a blind observer, an
+unreachable cloud, a bad image.
 """
 
 from homeostat.model.health_policy import HealthPolicy
@@ -11,21 +11,19 @@ from homeostat.model.world import Resource
 from homeostat.planner.policies.incidents import Incident, waits_for_first
 
 EXAMINED_S = 5.0
-"""Seconds between two examinations of what other shards report."""
+"""Seconds between two examinations of the reports of sibling shards."""
 
 
 def postpone_recovery(
     policy: HealthPolicy, health: ShardHealth, incident: Incident | None, row: Resource, reason: str, now: float
 ) -> Waiting | None:
-    """Return why no recovery of a member begins now; None where one may.
+    """Return why no recovery of a member begins now; None if it may.
 
     Args:
-        policy: The policy.
         health: Facts about the whole group.
-        incident: What fails together with the member, if anything does.
-        row: The member, which is unhealthy.
-        reason: Why it is.
-        now: The time.
+        incident: The incident of the member, if any.
+        row: The unhealthy member.
+        reason: Reason of its finding.
     """
     text = _over_limit(policy, health)
     if not text:
@@ -33,7 +31,7 @@ def postpone_recovery(
         if waits is None:
             return None
         pause, due_at = waits
-        # The first one may be in another shard, which tells nothing of its recovery.
+        # The first member may be in another shard, which does not report its recovery.
         due_at = min(due_at, now + EXAMINED_S)
         return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {pause}", row.updated_at, due_at, row.key)
     why = Why.BLIND if health.blind else Why.POSTPONED

@@ -1,9 +1,10 @@
-"""What URLs say that are asked from several places, which differ in how much they count. Pure (ADR 0080).
+"""Combined look at a URL from several weighted vantage points. Pure (ADR 0080).
 
-An observer that is cut off finds everything silent. Where so many places as the policy asks for agree that a member
-does not answer, it does not; where those that are left could still make it so or not, nothing is known.
+An isolated observer finds all URLs silent. A member is unhealthy if a quorum of vantage points agree that it does not
+answer; while the undecided vantage points could still make the quorum, the result is unknown.
 
-Looks in a row are counted by what the places have found anew: together they may be put more often than places look.
+Only new results of vantage points count as looks in a row, since they may be combined more often than the vantage
+points look.
 """
 
 from collections.abc import Mapping
@@ -24,15 +25,14 @@ def together(
     counted_at: float | None,
     now: float,
 ) -> Look | None:
-    """Return what all places together have found of one URL of a member; None where that was counted already.
+    """Return the combined look at a URL of a member; None if it was counted already.
 
     Args:
-        policy: The policy, which names the places.
-        looks: Name of a place -> what was found from there.
+        policy: The health policy with the vantage points.
+        looks: Name of a vantage point -> its look.
         place: Row key of the member, and number of the detection.
-        changed_at: When the member was made, or acted on last: what was found before says nothing of it.
-        counted_at: While looks in a row are counted: when the newest look of a place that has counted began.
-        now: The time.
+        changed_at: Time of the creation of, or last act on, the member: older looks do not count.
+        counted_at: Start of the newest counted look, while looks in a row are being counted.
     """
     result = _together(policy, looks, place, changed_at, now)
     if result.finding is Finding.UNKNOWN:

@@ -1,6 +1,6 @@
 """Estimate of the time until a stack is at rest. Pure.
 
-It follows from how long such things took before, along the chain of resources that takes longest, and from the rate.
+The estimate is based on earlier durations along the critical path, and on the rate.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ Kind = tuple[str, str]
 """Type of a resource and action on it."""
 
 Durations = Mapping[Kind, float]
-"""Seconds that an action on a resource of this type takes."""
+"""Usual seconds of an action on a resource of a type."""
 
 _ACTIONS: Mapping[str, str] = {
     Verb.CREATE: Action.CREATE,
@@ -28,7 +28,7 @@ _ACTIONS: Mapping[str, str] = {
     Verb.OPERATE: Action.UPDATE,
     ADOPT: Action.ADOPT,
 }
-"""Next act, as in `Explanation.next` -> action that it begins."""
+"""Next act, as in `Explanation.next` -> action begun by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,13 @@ class ResourceEvent:
 
 
 def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
-    """Return the median durations of actions, from events in the order in which they happened.
-
-    Actions that failed, or have not ended, do not count.
-    """
+    """Return the median durations of completed actions, from events in chronological order."""
     begun: dict[tuple[str, str], float] = {}
     durations: dict[Kind, list[float]] = defaultdict(list)
     for event in happened:
         act = (event.key, event.action)
         if event.status == Status.IN_PROGRESS:
-            # An action that was begun again counts from its first beginning.
+            # A repeated action counts from its first beginning.
             begun.setdefault(act, event.at)
             continue
         at = begun.pop(act, None)
@@ -63,7 +60,7 @@ def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One resource of a chain; `seconds` that it still needs, None where no such duration is known."""
+    """A resource of a chain, with the seconds still needed (None if unknown)."""
 
     explanation: Explanation
     action: str
@@ -72,19 +69,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Resources of which each waits for the one before it; the first waits for none."""
+    """Resources in a sequence, each waiting for its predecessor."""
 
     links: tuple[Link, ...] = ()
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that the chain needs as a whole; None if nothing is known of any of its links."""
+        """Seconds that the whole chain needs; None if all its links are unknown."""
         known = [link.seconds for link in self.links if link.seconds is not None]
         return sum(known) if known else None
 
     @property
     def unknown(self) -> tuple[Kind, ...]:
-        """Types and actions of which nothing is known: the chain may take longer than `seconds`."""
+        """Types and actions of unknown duration, for which the chain may take longer than `seconds`."""
         kinds = {(link.explanation.shown_type, link.action) for link in self.links if link.seconds is None}
         return tuple(sorted(kinds))
 
@@ -92,7 +89,7 @@ class Chain:
 def critical_path(
     unfinished: Sequence[Explanation], durations: Durations, now: float, inside: Mapping[Node, float] | None = None
 ) -> Chain:
-    """Return the chain that takes longest; of several, the one with most links.
+    """Return the chain that takes longest; among equals, the chain with most links.
 
     Args:
         durations: Usual durations of actions.
@@ -105,7 +102,7 @@ def critical_path(
         known = [blocker for blocker in links[node].explanation.after if blocker in best]
         seconds, length = 0.0, 0
         if known:
-            # The node itself breaks ties, so that the same world always gives the same chain.
+            # The node breaks ties, so that the same world always gives the same chain.
             before[node] = max(known, key=lambda blocker: (best[blocker], blocker))
             seconds, length = best[before[node]]
         best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
@@ -127,7 +124,7 @@ def _link(explanation: Explanation, durations: Durations, now: float, inside: Ma
 
 
 def _seconds(explanation: Explanation, usual: float | None, now: float) -> float | None:
-    """Return the seconds that a resource still needs; where time alone releases it, the planner knows when."""
+    """Return the seconds that a resource still needs, including a wait for a known time."""
     wait = max(0.0, explanation.due_at - now) if explanation.due_at is not None else 0.0
     if explanation.why is Why.BUILDING and explanation.due_at is not None:
         return wait
@@ -137,7 +134,7 @@ def _seconds(explanation: Explanation, usual: float | None, now: float) -> float
 
 
 def _action(explanation: Explanation) -> str:
-    """Return the action that has to be carried out; "" for a resource that may be as it should be already."""
+    """Return the action to execute; "" for a resource that may be complete already."""
     if explanation.leftover:
         return Action.DELETE
     if explanation.status == Status.IN_PROGRESS:
@@ -146,7 +143,7 @@ def _action(explanation: Explanation) -> str:
 
 
 def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
-    """Return the nodes, each after all that it waits for; nodes in a ring are left out."""
+    """Return the nodes in topological order; nodes in a cycle are left out."""
     nodes = {explanation.node for explanation in unfinished}
     left = {explanation.node: sum(other in nodes for other in explanation.after) for explanation in unfinished}
     followers: dict[Node, list[Node]] = defaultdict(list)
@@ -181,8 +178,8 @@ def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
     """Return the longer of the two estimates; None if nothing is known.
 
     Args:
-        left: Number of resources that are not at rest.
-        rate: Resources a second that came to rest lately.
+        left: Number of resources not at rest.
+        rate: Recent number of resources per second that came to rest.
     """
     estimates = []
     if chain.seconds is not None:

@@ -1,4 +1,4 @@
-"""What health policies have found of a member, and how far its recovery is, for users. Pure."""
+"""Findings of health policies about a member, and the progress of its recovery, for users. Pure."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +12,8 @@ Wire = dict[str, Any]
 def described(health: NodeHealth, marks: Marks | None) -> Wire:
     """Return the health of a member as users see it.
 
-    Args:
-        health: What was found of it.
-        marks: The marks of its row.
-
     Returns:
-        `finding`, `since`, `reason`, `detected`: what each detection has found; and `recovery` while there is one.
+        `finding`, `since`, `reason`, `detected` (the finding of each detection), and `recovery` during a recovery.
     """
     wire: Wire = {
         "finding": health.finding.value,
