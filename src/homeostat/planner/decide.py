@@ -81,7 +81,7 @@ class Decider:
         Args:
             inside: Whether parts that nested stacks are deleting are included.
         """
-        self._context.parts[whole.key] = cascade.listed(parts)
+        self._context.parts[whole.key] = cascade.handles_by_kind(parts)
         (self._context.inside.add if inside else self._context.inside.discard)(whole.key)
 
     def look_for(self, row: Resource, now: float) -> Step | Waiting:
@@ -162,7 +162,7 @@ def _only_finished(
     # Here the row is in progress: `_left_as_is` has decided about all other rows.
     if row is not None and check.only_finishes(context.world):
         return in_progress.finish(context, definition, row, now)
-    if context.world.to_be_deleted and deleted_around.takes(definition, row):
+    if context.world.to_be_deleted and deleted_around.covers(definition, row):
         return _to_be_deleted(context, wanted, definition, row, now)
     return None
 
@@ -172,18 +172,18 @@ def _to_be_deleted(
 ) -> Decision:
     """Decide about a resource of a stack whose enclosing stack is being deleted: acts are finished, none begun."""
     if row is None or row.action == Action.INIT:
-        return deleted_around.waits(definition, row, now)
+        return deleted_around.wait(definition, row, now)
     if row.busy:
         return in_progress.finish(context, definition, row, now, to_be_deleted=True)
     asked = row.converge_requested_at is not None or (row.marks is not None and bool(row.marks.requested))
     changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
     if row.failed or asked or changes or outcome.is_unchanged(row):
-        return deleted_around.waits(definition, row, now, row.reason if row.failed else "")
+        return deleted_around.wait(definition, row, now, row.reason if row.failed else "")
     verdict = maintenance_state.at_rest(context.world, row, now)
     # The failure of a nested stack is only recorded.
     recorded = verdict.remedy is Remedy.MANUAL and verdict.condition is not Condition.ABSENT
     if outcome.unfit(verdict) and not recorded:
-        return deleted_around.waits(definition, row, now, verdict.reason)
+        return deleted_around.wait(definition, row, now, verdict.reason)
     return at_rest.decide(context, wanted, definition, row, now)
 
 

@@ -49,9 +49,9 @@ class Frontier:
         self._braked: deque[Node] = deque()
         self._budgeted: deque[Node] = deque()
         self._needing: list[Node] = []
-        self._removals, self._put_off = Removals(world, self.current), list[Node]()
+        self._removals, self._postponed = Removals(world, self.current), list[Node]()
         self._unfinished = len(world.definitions)
-        self._cascades = Cascades(world, self.leftovers, self._users, self._graph, self._decider, self._holders)
+        self._cascades = Cascades(world, self.leftovers, self._users, self._graph, self._decider, self._blockers)
         self._build()
 
     def _build(self) -> None:
@@ -78,7 +78,7 @@ class Frontier:
         self._graph.add(node, blockers)
         # A lost answer is cleared up at once, whatever blocks the node by now; see `_unanswered`. Existing things of a
         # failed stack are examined at once, too: their blockers may never settle.
-        if self._graph.blocked[node] == 0 or self._unanswered(node) is not None or self._outlasts(node):
+        if self._graph.blocked[node] == 0 or self._unanswered(node) is not None or self._exists_in_failed_stack(node):
             self._graph.ready.append(node)
 
     def _add_leftover(self, row: Resource) -> None:
@@ -86,9 +86,9 @@ class Frontier:
         # still come first.
         begun = row.deleting and not cascade.is_refused(self.world, row)
         self._cascades.add(row)
-        self._add(leftover_node(row.key), () if begun else self._holders(row))
+        self._add(leftover_node(row.key), () if begun else self._blockers(row))
 
-    def _holders(self, row: Resource) -> set[Node]:
+    def _blockers(self, row: Resource) -> set[Node]:
         """Return the nodes to settle before the deletion of a leftover: its replacement, and the rows built on it."""
         nodes: set[Node] = {row.name} if self._was_replaced(row) else set()
         for user in (self.world.rows.get(key) for key in self._users.get(row.key, ()) if key != row.key):
@@ -144,8 +144,8 @@ class Frontier:
                 self._needing.append(node)
             elif decision.why is Why.HANDOVER:
                 self._removals.needed.update(decision.on)
-                self._graph.ready.extend([*map(leftover_node, decision.on), *self._put_off])
-                self._put_off.clear()
+                self._graph.ready.extend([*map(leftover_node, decision.on), *self._postponed])
+                self._postponed.clear()
             return None
         if isinstance(decision, Settled):
             self._settle(node)
@@ -165,10 +165,10 @@ class Frontier:
             row = self._unanswered(node)
             if row is not None:
                 return self._decider.look_for(row, now)
-            return self._decide_blocked(node, now) if self._outlasts(node) else None
+            return self._decide_blocked(node, now) if self._exists_in_failed_stack(node) else None
         return self._decider.decide(self.world.definitions[node], now)
 
-    def _outlasts(self, node: Node) -> bool:
+    def _exists_in_failed_stack(self, node: Node) -> bool:
         """Return whether a resource has or had a thing, in a stack whose newest revision failed early."""
         stack, row = self.world.stack, self.current.get(node)
         if row is None or not stack.failed_early or stack.maintained or node not in self.world.definitions:
@@ -212,7 +212,7 @@ class Frontier:
             ended = rollouts.end(self.world, row)
             if ended is not None:
                 return ended
-            self._put_off.append(node)
+            self._postponed.append(node)
             return Waiting(row.name, Why.IN_USE, (), LAST, row.updated_at, key=row.key, by=LAST_ENDS)
         return self._decider.decide_leftover(row, now)
 
@@ -241,9 +241,9 @@ class Frontier:
             self.leftovers[old.key] = old
             self._cascades.retry()
             self._add_leftover(old)
-            self._hold(old)
+            self._block_requirements(old)
 
-    def _hold(self, user: Resource) -> None:
+    def _block_requirements(self, user: Resource) -> None:
         """Block the leftovers that a new leftover was built on until its deletion.
 
         They waited only for the replacement so far.
@@ -261,7 +261,7 @@ class Frontier:
         self.current[row.name] = row
         self.leftovers[new.key] = new
         self._add_leftover(new)
-        self._healed(new, removed=True)
+        self._end_healing(new, removed=True)
 
     # -- moving ------------------------------------------------------------------------------------------------------
 
@@ -272,9 +272,9 @@ class Frontier:
         # The step may have turned the current row into a leftover or back, so discard both of its nodes.
         self._acting.discard(node)
         self._acting.discard(row.name)
-        self._healed(row, removed=record.removed)
+        self._end_healing(row, removed=record.removed)
         for other in step.also:
-            self._healed(other, removed=False)
+            self._end_healing(other, removed=False)
         if row.status == Status.COMPLETE and self.world.stack.failed_early:
             self._graph.ready.extend(self._needing)
             self._needing.clear()
@@ -284,7 +284,7 @@ class Frontier:
         if cascade.is_deleted_stack(row):
             self._cascades.queue_wholes()
         if record.removed:
-            self._gone(row)
+            self._remove(row)
         elif step.handover is not None:
             self._handed_over(node, step)
         # A row that was only recorded may not have been compared with its definition yet: examine it again.
@@ -305,7 +305,7 @@ class Frontier:
         self._acting.discard(step.needed_by)
         self._graph.ready.extend((node, step.needed_by))
 
-    def _healed(self, row: Resource, *, removed: bool) -> None:
+    def _end_healing(self, row: Resource, *, removed: bool) -> None:
         """After the end of a healing, examine a resource that waits for the brake."""
         healing = self._decider.healing
         if row.key in healing and (removed or not outcome.is_being_healed(row)):
@@ -340,14 +340,16 @@ class Frontier:
             return False
         return not self._decider.is_stale(definition, row)
 
-    def _gone(self, row: Resource) -> None:
+    def _remove(self, row: Resource) -> None:
         self.world.rows.pop(row.key, None)
         self.world.seen.pop(row.key, None)
         self.leftovers.pop(row.key, None)
         self._settle(leftover_node(row.key))
         # A resource in `Why.LEAVING` waits for the deletion of its broken predecessor, but is not blocked by the
         # predecessor's node, so settling the node does not queue it. In a failed stack it may be blocked for ever.
-        if (self._graph.blocked.get(row.name) == 0 or self._outlasts(row.name)) and row.name not in self._graph.settled:
+        if (
+            self._graph.blocked.get(row.name) == 0 or self._exists_in_failed_stack(row.name)
+        ) and row.name not in self._graph.settled:
             self._graph.ready.append(row.name)
 
     def _settle(self, node: Node) -> None:
@@ -359,8 +361,8 @@ class Frontier:
         self._graph.settle(node)
         self._unfinished -= node[0] != "/"
         if self._unfinished == 0:
-            self._graph.ready.extend(self._put_off)
-            self._put_off.clear()
+            self._graph.ready.extend(self._postponed)
+            self._postponed.clear()
 
     def time_out(self, now: float) -> list[Step]:
         """Fail all rows in progress, since the stack's deadline has passed."""

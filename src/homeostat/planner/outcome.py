@@ -212,10 +212,10 @@ def complete(world: World, row: Resource, now: float, reason: str = CHANGED) -> 
     undone = STACK_ACTIONS[row.action].clears != "" and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
-    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row) or undone)
+    return StepOutcome(row, [event_of(row)], whole=end_healing(row) or undone)
 
 
-def no_longer_healed(row: Resource) -> bool:
+def end_healing(row: Resource) -> bool:
     """Remove the healing mark of a row, healthy or not; return whether there was a mark."""
     if row.marks is None or not row.marks.healing:
         return False
@@ -240,7 +240,7 @@ def fail(world: World, row: Resource, reason: str, now: float, action: str = "")
     row.revision = world.stack.revision
     row.due_at = row.converge_requested_at = None
     row.updated_at = now
-    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row))
+    return StepOutcome(row, [event_of(row)], whole=end_healing(row))
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepOutcome:

@@ -142,13 +142,13 @@ def _unmade(world: World, row: Resource, now: float) -> Decision:
     if not outcome.is_looked_for(row) or row.external_id is not None:
         return SETTLED
     unseen = look_first(world, row)
-    if unseen is not None or came_to_be(world, row, now) is None:
+    if unseen is not None or created_late(world, row, now) is None:
         return unseen or SETTLED
     row.changed = world.next_stamp()
     return _checked(world, row, Status.COMPLETE, outcome.CHANGED, now)
 
 
-def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
+def created_late(world: World, row: Resource, now: float) -> Verdict | None:
     """Return the verdict on a thing whose creation timed out, if the thing works by now, else None."""
     if row.handle == "" or not is_outside(row.type) or row.external_id is not None:
         return None

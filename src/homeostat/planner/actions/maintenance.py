@@ -80,7 +80,7 @@ def _reaches_failed(context: Context, row: Resource, action: str) -> bool:
     """
     if action == Action.LOCK:
         return kind_of(row.type) == "stack" and row.handle != "" and not row.deleting
-    return action == Action.RESUME and maintenance_state.sleeps(context.world, row)
+    return action == Action.RESUME and maintenance_state.is_suspended_stack(context.world, row)
 
 
 def _is_refused(context: Context, row: Resource, action: str) -> bool:

@@ -13,8 +13,8 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
-ASLEEP = Verdict(Condition.BROKEN, "its stack is suspended", Remedy.OPERATE, Action.RESUME.lower())
-"""Verdict on a nested stack that is still suspended (see `sleeps_on`)."""
+STILL_SUSPENDED = Verdict(Condition.BROKEN, "its stack is suspended", Remedy.OPERATE, Action.RESUME.lower())
+"""Verdict on a nested stack that is still suspended (see `is_still_suspended`)."""
 
 UNLOCK = "unlock"
 """Operation in the intent of a row that is being unlocked for its deletion."""
@@ -81,24 +81,24 @@ def unlocking(row: Resource) -> bool:
 def at_rest(world: World, row: Resource, now: float) -> Verdict:
     """Judge a thing without an act in progress."""
     verdict = type_of(row.type).judge(thing_of(world, row), now)
-    return ASLEEP if verdict.condition is Condition.READY and sleeps_on(world, row) else verdict
+    return STILL_SUSPENDED if verdict.condition is Condition.READY and is_still_suspended(world, row) else verdict
 
 
-def sleeps(world: World, row: Resource) -> bool:
+def is_suspended_stack(world: World, row: Resource) -> bool:
     """Return whether a resource is a suspended nested stack."""
     seen = world.seen.get(row.key)
     asleep = seen is not None and kind_of(row.type) == "stack" and seen.observation.properties.get("suspended")
     return bool(asleep)
 
 
-def sleeps_on(world: World, row: Resource) -> bool:
+def is_still_suspended(world: World, row: Resource) -> bool:
     """Return whether a resource is a nested stack that is still suspended although this stack was resumed."""
-    return sleeps(world, row) and not world.stack.suspended and not world.stack.frozen
+    return is_suspended_stack(world, row) and not world.stack.suspended and not world.stack.frozen
 
 
 def unresumed(world: World, row: Resource) -> bool:
     """Return whether a resource was suspended with its stack and not resumed with it."""
-    return _marked_in_vain(world, row) or sleeps_on(world, row)
+    return _is_mark_left(world, row) or is_still_suspended(world, row)
 
 
 def wait_while_frozen(stack: StackFacts, name: str, key: str = "", since: float | None = None) -> Waiting:
@@ -120,18 +120,18 @@ def still_locked(world: World, row: Resource) -> bool:
     return unlocked and has_mark(row, LOCKED) and (not row.failed or row.action in MAINTENANCE)
 
 
-def wakes(world: World, row: Resource, verdict: Verdict) -> bool:
+def is_resumption(world: World, row: Resource, verdict: Verdict) -> bool:
     """Return whether a verdict asks to resume a thing that stayed suspended in a resumed stack.
 
     The user has requested the resumption, even if an update has overtaken it: switches for convergence and health
     policies do not matter.
     """
-    return verdict.operation == Action.RESUME.lower() and _marked_in_vain(world, row) and not world.stack.frozen
+    return verdict.operation == Action.RESUME.lower() and _is_mark_left(world, row) and not world.stack.frozen
 
 
 def resumed_otherwise(world: World, row: Resource) -> bool:
     """Return whether a resource was suspended with its stack, and resumed by other means, such as an update."""
-    if not _marked_in_vain(world, row) or world.stack.frozen:
+    if not _is_mark_left(world, row) or world.stack.frozen:
         return False
     seen = world.seen.get(row.key)
     if seen is None or not seen.observation.present:
@@ -140,5 +140,5 @@ def resumed_otherwise(world: World, row: Resource) -> bool:
     return method is not None and method.is_done(seen.observation.properties)
 
 
-def _marked_in_vain(world: World, row: Resource) -> bool:
+def _is_mark_left(world: World, row: Resource) -> bool:
     return has_mark(row, SUSPENDED) and not world.stack.suspended

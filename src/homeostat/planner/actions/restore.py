@@ -53,6 +53,6 @@ def restoration(
     return Restoration({**template_values, **stays}, mark)
 
 
-def goes_down(world: World, row: Resource) -> bool:
+def is_restored_inside(world: World, row: Resource) -> bool:
     """Return whether a nested stack has to be restored together with this stack."""
     return world.stack.restoring and kind_of(row.type) == "stack" and row.revision != world.stack.revision

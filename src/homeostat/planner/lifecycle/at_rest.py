@@ -90,7 +90,7 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
     None if it is healthy, is left alone, or will be repaired by the comparison with a newer revision.
     """
     if row.marks is not None and row.key in context.world.seen and context.world.seen[row.key].observation.present:
-        healing.found_again(row)
+        healing.unmark_lost(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
     unkept.forget(context.world, row, verdict)
     left = unkept.of(context.world, row, verdict) if row.converge_requested_at is None else ()
@@ -105,12 +105,12 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         if _is_failed_stack(context, row, verdict):
             return None if newer else context.acts.fail(row, verdict.reason, now, Action.CHECK)
         # The comparison with its newer definition resumes the thing.
-        if verdict is maintenance_state.ASLEEP and newer and not context.failed_early:
+        if verdict is maintenance_state.STILL_SUSPENDED and newer and not context.failed_early:
             return None
         waits = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
-        heals = check.heals(context.world, row) or maintenance_state.wakes(context.world, row, verdict)
+        heals = check.heals(context.world, row) or maintenance_state.is_resumption(context.world, row, verdict)
         if heals and not _forbidden(definition, verdict) and not waits:
-            return heal.bring_back(context, definition, row, verdict, now)
+            return heal.apply_verdict(context, definition, row, verdict, now)
         check.leave_alone(row, verdict)
     elif check.left_alone(row):
         row.intent = None

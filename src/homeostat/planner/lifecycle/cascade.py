@@ -129,7 +129,7 @@ def is_refused(world: World, whole: Resource) -> bool:
     return operation_of(whole.intent) == PARTS_FIRST and whole.revision == world.stack.revision
 
 
-def listed(parts: Iterable[Resource]) -> dict[str, list[str]]:
+def handles_by_kind(parts: Iterable[Resource]) -> dict[str, list[str]]:
     """Return the handles of parts by kind."""
     handles: dict[str, list[str]] = {}
     for part in parts:

@@ -190,7 +190,7 @@ def _release_healing(context: Context, row: Resource) -> Step | None:
     successor = context.world.rows.get(row.replaced_by or "")
     if successor is None or not outcome.is_being_healed(successor):
         return None
-    outcome.no_longer_healed(successor)
+    outcome.end_healing(successor)
     return Step(Verb.RECORD, row, row.reason, also=[successor])
 
 

@@ -30,13 +30,13 @@ def is_to_be_deleted(around: Iterable[Enclosing]) -> bool:
     return False
 
 
-def takes(definition: Definition, row: Resource | None) -> bool:
+def covers(definition: Definition, row: Resource | None) -> bool:
     """Return whether a resource of such a stack will be deleted; a resource that may be kept converges as before."""
     policies = {definition.deletion_policy, row.deletion_policy if row is not None else definition.deletion_policy}
     return policies == {DeletionPolicy.DELETE} and (row is None or row.external_id is None)
 
 
-def waits(definition: Definition, row: Resource | None, now: float, reason: str = "") -> Waiting:
+def wait(definition: Definition, row: Resource | None, now: float, reason: str = "") -> Waiting:
     """Return the reason to wait; `reason` is the problem of the resource, if any."""
     key, since = ("", None) if row is None else (row.key, row.updated_at)
     text = f"{reason}; {REASON}" if reason else REASON

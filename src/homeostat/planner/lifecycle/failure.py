@@ -34,7 +34,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if waiting is not None and row.converge_requested_at is None:
         return waiting
     row.attempts = 0
-    return _came_to_be(context, row, now) or _try_again(context, definition, row, now)
+    return _created_late(context, row, now) or _try_again(context, definition, row, now)
 
 
 def _without_request(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
@@ -52,8 +52,8 @@ def _without_request(context: Context, definition: Definition, row: Resource, no
             # A healthy thing does not undo the failure of its snapshot.
             return waiting if row.action == Action.SNAPSHOT else _well_again(context, row, verdict, now)
         if outcome.unfit(verdict) and verdict.remedy is not Remedy.MANUAL and check.heals(context.world, row):
-            return heal.bring_back(context, definition, row, verdict, now)
-    late = _came_to_be(context, row, now) if conditions.is_at_rest(context.world.stack) else None
+            return heal.apply_verdict(context, definition, row, verdict, now)
+    late = _created_late(context, row, now) if conditions.is_at_rest(context.world.stack) else None
     if late is not None:
         return late
     if not conditions.may_succeed(context.world, row, now, changed=context.is_stale(definition, row)):
@@ -126,7 +126,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     # A suspension or resumption that failed halfway is repaired by an operation, without a replacement.
     if row.action in MAINTENANCE and verdict.remedy is Remedy.OPERATE:
-        return heal.mend(context, definition, row, verdict, now)
+        return heal.apply_remedy(context, definition, row, verdict, now)
     # An unknown state is no reason to replace the thing.
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
@@ -159,15 +159,15 @@ def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: floa
     return Step(Verb.RECORD, row, events=[*events, *outcome.complete(context.world, row, now).events])
 
 
-def _came_to_be(context: Context, row: Resource, now: float) -> Step | None:
+def _created_late(context: Context, row: Resource, now: float) -> Step | None:
     """Complete a resource whose creation timed out and has succeeded since, instead of creating a second thing."""
-    verdict = check.came_to_be(context.world, row, now) if row.action == Action.CREATE else None
+    verdict = check.created_late(context.world, row, now) if row.action == Action.CREATE else None
     return _well_again(context, row, verdict, now) if verdict is not None else None
 
 
 def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
     outcome.judge_at_rest(context.world, row, verdict)
-    healing.found_again(row)
+    healing.unmark_lost(row)
     # The failure has set the row's revision to the newest without comparing the row: make the comparison due.
     row.revision = min(row.revision, context.world.settled_revision)
     return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)

@@ -109,18 +109,18 @@ def room_for(context: Context, definition: Definition, row: Resource | None, now
     kind = kind_of(definition.type)
     if kind not in EXCLUSIVE or not _holders(context):
         return None
-    for what in _wanted(context, definition, kind):
+    for what in _future_claims(context, definition, kind):
         for key in _holders(context).get(f"{kind} {what}", ()):
             old = context.world.rows.get(key)
             if old is None or old is row or context.current.get(old.name) is old or not old.handle:
                 continue
-            hindered = _leaves(context, definition, row, old, what, now)
-            if hindered is not None:
-                return hindered
+            blocked = _release_or_wait(context, definition, row, old, what, now)
+            if blocked is not None:
+                return blocked
     return None
 
 
-def _leaves(
+def _release_or_wait(
     context: Context, definition: Definition, row: Resource | None, old: Resource, what: str, now: float
 ) -> Step | Waiting | None:
     """Make a leftover release a claim, or wait for its deletion; None if it does not hold the claim, or is kept."""
@@ -142,7 +142,7 @@ def _leaves(
     return Waiting(definition.name, Why.HANDOVER, (old.key,), text, since, key=key, after=after)
 
 
-def _wanted(context: Context, definition: Definition, kind: str) -> tuple[str, ...]:
+def _future_claims(context: Context, definition: Definition, kind: str) -> tuple[str, ...]:
     """Return the exclusive claims of a future thing."""
     try:
         want = context.resolve(definition)
@@ -158,11 +158,11 @@ def _holders(context: Context) -> dict[str, list[str]]:
         context.holders = {}
         for row in context.world.rows.values():
             if context.current.get(row.name) is not row:
-                left(context, row)
+                note_claims(context, row)
     return context.holders
 
 
-def left(context: Context, row: Resource) -> None:
+def note_claims(context: Context, row: Resource) -> None:
     """Add the claims of a new leftover to `Context.holders`, if computed already."""
     kind = kind_of(row.type)
     if context.holders is None or kind not in EXCLUSIVE or not row.handle:
@@ -181,9 +181,9 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
         return None
     for other in context.world.rows.values():
         if other.type == row.type and context.current.get(other.name) is not other and (other.handle or other.token):
-            hindered = _hindered(context, other, mark, row, now)
-            if hindered is not None:
-                return hindered
+            blocked = _claim_conflict(context, other, mark, row, now)
+            if blocked is not None:
+                return blocked
     spec = intents.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
     if mark.due_at is not None and mark.due_at > now and mark.said:
@@ -192,7 +192,9 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
     return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
 
 
-def _hindered(context: Context, other: Resource, mark: LetGoMark, row: Resource, now: float) -> Step | Waiting | None:
+def _claim_conflict(
+    context: Context, other: Resource, mark: LetGoMark, row: Resource, now: float
+) -> Step | Waiting | None:
     """Return the step or wait before a thing can take back claims that a sibling row may hold, if any."""
     theirs = let_go_of(other)
     if theirs is not None and theirs.done:

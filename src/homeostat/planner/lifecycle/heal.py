@@ -15,13 +15,13 @@ from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.registry import type_of
 
 
-def bring_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+def apply_verdict(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
     if verdict.condition is Condition.ABSENT:
         return recreate(context, definition, row, verdict, now)
-    return mend(context, definition, row, verdict, now)
+    return apply_remedy(context, definition, row, verdict, now)
 
 
-def mend(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+def apply_remedy(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
     """Apply the remedy of the verdict."""
     if verdict.remedy is Remedy.OPERATE:
         return _operate(context, row, verdict, now)
@@ -57,17 +57,17 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     known = row.action == Action.CHECK and row.failed
     row.reason = verdict.reason
     # The steps below change the row.
-    never_well = healing.was_never_well(row)
+    being_created = healing.is_being_created(row)
     if absent:
         # Create first: there is nothing to delete, and the old row stays in case its thing comes back (ADR 0045).
         step = context.acts.create(definition, now, row)
         row.enter(Action.CHECK, Status.FAILED, verdict.reason)
         row.updated_at = now
-        healing.replaced_for_absence(row, now)
+        healing.mark_lost(row, now)
     else:
         # A broken thing may hold the address or name of its replacement (ADR 0009).
         step = context.acts.delete_first(definition, row, now)
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     if not known:
         step.events.insert(0, noticed)
@@ -92,9 +92,9 @@ def replace(context: Context, definition: Definition, row: Resource, reason: str
     stopped = context.gates.postpone_healing(row, reason, now)
     if stopped is not None:
         return stopped
-    never_well = healing.was_never_well(row)
+    being_created = healing.is_being_created(row)
     step = context.acts.replace(definition, row, now, reason)
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     return step
 
@@ -128,7 +128,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     )
     if stopped is not None:
         return stopped
-    never_well = healing.was_never_well(row)
+    being_created = healing.is_being_created(row)
     reason = f"healing: {verdict.reason}"
     # Healing during the creation is a part of the creation, without events.
     if row.busy and row.action == Action.CREATE:
@@ -142,6 +142,6 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     row.intent = operation if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     return step

@@ -60,7 +60,7 @@ def _brought_back(context: Context, definition: Definition, row: Resource, verdi
     # Otherwise a listing lag would lead to a second thing.
     if verdict.condition is Condition.ABSENT and row.action == Action.CREATE and now < visible_at:
         return _building(row, verdict, visible_at)
-    return heal.bring_back(context, definition, row, verdict, now)
+    return heal.apply_verdict(context, definition, row, verdict, now)
 
 
 def finish(
@@ -78,7 +78,7 @@ def finish(
     if row.handle == "" and row.action == Action.CREATE:
         if row.token:
             return create.find(context, row, now)
-        return deleted_around.waits(definition, row, now) if to_be_deleted else _nothing_to_finish(context, row)
+        return deleted_around.wait(definition, row, now) if to_be_deleted else _nothing_to_finish(context, row)
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
@@ -91,7 +91,7 @@ def finish(
     # Healing would be a new act, so a broken or absent thing fails.
     if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
         if to_be_deleted:
-            return deleted_around.waits(definition, row, now, verdict.reason)
+            return deleted_around.wait(definition, row, now, verdict.reason)
         return context.acts.fail(row, verdict.reason, now)
     return _building(row, verdict, visible_at if late else verdict.due_at)
 

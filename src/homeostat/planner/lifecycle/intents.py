@@ -54,7 +54,7 @@ def revision_of(context: Context, definition: Definition) -> int:
 def _inherit_healing(context: Context, row: Resource, replaces: Resource) -> None:
     """Pass the healing mark on to a replacement."""
     if outcome.is_being_healed(replaces):
-        outcome.no_longer_healed(replaces)
+        outcome.end_healing(replaces)
         row.marks = Marks(healing=True)
         context.healing.discard(replaces.key)
         context.healing.add(row.key)

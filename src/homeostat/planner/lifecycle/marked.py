@@ -44,7 +44,7 @@ def _replace(context: Context, definition: Definition, row: Resource, mark: Unhe
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
     if stopped is not None:
         return stopped
-    cut_off = recovery.cut_off_first(context, row, mark.reason, now)
+    cut_off = recovery.fence_first(context, row, mark.reason, now)
     if cut_off is not None:
         return cut_off
     row.attempts = 0

@@ -26,16 +26,16 @@ from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.recovery_state import (
     REPORTER,
     Case,
-    begun,
-    cut_of,
-    fitting,
+    fences_of,
+    fit_to_policy,
     host,
-    is_cut_off,
+    is_fenced,
     is_gone,
     is_host_down,
     is_kept,
     is_marked,
     keep,
+    new_recovery,
     recovery_of,
     status,
     unfenced,
@@ -66,7 +66,7 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if context.world.stack.frozen or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
         return None
     # A fenced and absent thing is unfenced after it reappears.
-    concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
+    concerned = mark is not None or (was_recovered(row) and not (is_fenced(row) and is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
     if health.paused and row.converge_requested_at is None:
@@ -83,8 +83,8 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         old = max(node.since, health.looked_at) < row.updated_at
         # The newest look was healthy, but several in a row are needed.
         failing = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
-        mends = bool(failing) and all(detected.successes > 0 for detected in failing)
-        return None if old or mends or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
+        is_better = bool(failing) and all(detected.successes > 0 for detected in failing)
+        return None if old or is_better or node.finding is Finding.UNKNOWN else _mark(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
     return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)
 
@@ -125,13 +125,13 @@ def _reported(case: Case) -> Decision:
     return _recovered(case)
 
 
-def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
+def fence_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
     """Return the fencing of a thing to be replaced outside of a recovery; None if there is nothing to fence."""
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
     if policy is None or not row.handle or not unfenced(row, policy) or is_gone(context, row):
         return None
-    return _fence(context, row, reason, policy, recovery_of(row) or begun(context, row, policy, now), now)
+    return _fence(context, row, reason, policy, recovery_of(row) or new_recovery(context, row, policy, now), now)
 
 
 def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
@@ -165,7 +165,7 @@ def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
     )
 
 
-def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
+def _mark(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
     """Mark an unhealthy member; its event has the reason."""
     event = unhealthy.marked(row, UnhealthyMark(node.reason, now, reporter=REPORTER))
     row.changed = context.world.next_stamp()
@@ -175,10 +175,10 @@ def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> S
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
     """Remove the mark of a healthy member, after undoing its fence."""
     recovery, absent = recovery_of(row), is_gone(context, row)
-    cut = cut_of(row, recovery) if recovery is not None else ()
+    cut = fences_of(row, recovery) if recovery is not None else ()
     if recovery is not None and cut and row.handle and not absent:
         return _join(context, row, recovery, cut, now)
-    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if absent and is_cut_off(row) else None)
+    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if absent and is_fenced(row) else None)
     if row.failed:
         events = []
         if row.handle and row.action != Action.CHECK:
@@ -232,11 +232,11 @@ def _recovered(case: Case) -> Decision:
 
 def _recover(case: Case) -> Decision:
     row, policy, now = case.row, case.policy, case.now
-    recovery = fitting(recovery_of(row), policy)
+    recovery = fit_to_policy(recovery_of(row), policy)
     if recovery is None:
         inside = case.node.hint == check.CONVERGE
         first = BY_HINT if case.node.hint and (policy.inside_first if inside else policy.by_hint) else 0
-        return _begin(case, begun(case.context, row, policy, now, first))
+        return _begin(case, new_recovery(case.context, row, policy, now, first))
     if recovery.acted_at is not None:
         waiting = _verified(case, recovery)
         if waiting is not None:
@@ -293,7 +293,7 @@ def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
         return None  # the action itself has failed
     ends_at = row.updated_at + policy.verify_s
     looked = _health(case.context).looked_at > row.updated_at
-    if now >= ends_at and looked and not detection.is_mending(policy, case.node):
+    if now >= ends_at and looked and not detection.is_recovering(policy, case.node):
         return None
     reason = f"{_name_of(case, recovery)} is done; {case.node.reason}"
     return Waiting(row.name, Why.VERIFYING, (), reason, row.updated_at, max(ends_at, now + 1.0), row.key)
@@ -384,15 +384,15 @@ def _name_of(case: Case, recovery: RecoveryMark) -> str:
 def _recreate(case: Case) -> Decision:
     """Replace an unhealthy thing, after fencing it as the policy asks."""
     context, row, now = case.context, case.row, case.now
-    recovery = recovery_of(row) or begun(context, row, case.policy, now)
+    recovery = recovery_of(row) or new_recovery(context, row, case.policy, now)
     if not row.handle:
-        return context.wait_if_failed(row.name) or _make_at_last(case)
+        return context.wait_if_failed(row.name) or _retry_creation(case)
     if unfenced(row, case.policy) and not is_gone(context, row):
         return _fence(context, row, case.node.reason, case.policy, recovery, now)
-    return _make_another(case, recovery)
+    return _create_replacement(case, recovery)
 
 
-def _make_at_last(case: Case) -> Decision:
+def _retry_creation(case: Case) -> Decision:
     """Retry the failed creation of a replacement, at growing intervals."""
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
@@ -403,7 +403,7 @@ def _make_at_last(case: Case) -> Decision:
     return context.acts.begin(case.definition, row, now)
 
 
-def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
+def _create_replacement(case: Case, recovery: RecoveryMark) -> Decision:
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
     absent = is_gone(context, row)
     if case.policy.quarantine and not absent:
@@ -470,15 +470,15 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
             f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
         )
         if missing and recovery is not None:
-            recovery = replace(recovery, unsure=cut_of(row, recovery))
+            recovery = replace(recovery, unsure=fences_of(row, recovery))
             keep(row, recovery)
         if policy is None or node is None or recovery is None or exempt or well:
             # A policy will find the member unhealthy again and continue the recovery; a member marked by a user is
             # replaced next.
             return context.acts.fail(row, reason, now, Action.CHECK)
-        case, recovery = Case(context, definition, row, node, policy, now), fitting(recovery, policy)
+        case, recovery = Case(context, definition, row, node, policy, now), fit_to_policy(recovery, policy)
         if _name_of(case, recovery) != Built.EVACUATE:
-            return _make_another(case, recovery)
+            return _create_replacement(case, recovery)
         return context.acts.fail(row, reason, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))

@@ -61,7 +61,7 @@ def is_acting(row: Resource) -> bool:
     return row.busy and row.action != Action.CREATE and marked and was_recovered(row)
 
 
-def is_cut_off(row: Resource) -> bool:
+def is_fenced(row: Resource) -> bool:
     """Return whether a row is fenced, at least in part."""
     recovery = recovery_of(row)
     return recovery is not None and bool(recovery.fenced or recovery.unsure)
@@ -81,17 +81,17 @@ def keep(row: Resource, recovery: RecoveryMark) -> None:
 
 
 @overload
-def fitting(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
+def fit_to_policy(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
 @overload
-def fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
-def fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
+def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
+def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
     """Return the mark of a recovery, reset to the first action if its step is beyond the current policy's actions."""
     if recovery is None or recovery.step < len(policy.actions):
         return recovery
     return replace(recovery, step=0, acted_at=None, tried=())
 
 
-def cut_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
+def fences_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
     """Return the fences of a thing, including unconfirmed ones, which may be in effect."""
     asked = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
     return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, asked))))
@@ -134,7 +134,7 @@ def _kept_so_far(row: Resource) -> dict[str, Any]:
     return {name: row.properties[name] for name in values if name in row.properties}
 
 
-def begun(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
+def new_recovery(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
     """Return the mark of a new recovery; the identity is read before the first fence."""
     return RecoveryMark(now, step, identity=identity_of(context, row, policy))
 

@@ -25,7 +25,7 @@ def create_first(context: Context, definition: Definition, row: Resource, now: f
     restricted = context.restricted(definition, "replace", row, now)
     if restricted is not None:
         return restricted
-    handover.left(context, row)
+    handover.note_claims(context, row)
     needs = handover.needs(context, definition, row)
     if needs.way is Way.LETS_GO:
         return handover.let_go(context, definition, row, needs.held, now)
@@ -47,7 +47,7 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     Args:
         why: Reason of the deletion; "" for the row's reason.
     """
-    handover.left(context, row)
+    handover.note_claims(context, row)
     new = intents.new_row(context, definition, now, replaces=row)
     older = [other for other in context.world.rows.values() if other.replaced_by == row.key and not other.deleting]
     for predecessor in older:

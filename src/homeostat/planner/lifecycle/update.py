@@ -47,8 +47,8 @@ def compare(context: Context, definition: Definition, row: Resource, now: float)
         # With convergence off, only an action of the stack heals a nested stack that was left alone, and replaces
         # marked members in it.
         or (row.key in context.world.neglected and context.is_newer(row))
-        or restore.goes_down(context.world, row)
-        or maintenance_state.sleeps_on(context.world, row)
+        or restore.is_restored_inside(context.world, row)
+        or maintenance_state.is_still_suspended(context.world, row)
     ):
         return context.wait_if_failed(row.name) or context.acts.update(want, row, {}, now)
     return _follow(context, want, row, now)

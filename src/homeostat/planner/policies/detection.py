@@ -172,7 +172,7 @@ def by_balancer(place: Observation | None) -> Look:
     return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {text}")
 
 
-def found(
+def health_after(
     policy: HealthPolicy,
     member: Member,
     looks: Mapping[int, Look],
@@ -197,7 +197,7 @@ def found(
         again = again or one.attempts > 0
         detected.append(one)
     was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY
-    finding, reason, hint = _together(policy, member, detected, now, was_unhealthy=was_unhealthy)
+    finding, reason, hint = _combined(policy, member, detected, now, was_unhealthy=was_unhealthy)
     if before is not None and before.finding is finding:
         since = before.since
     else:
@@ -210,7 +210,7 @@ def found(
     return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
 
 
-def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
+def is_recovering(policy: HealthPolicy, node: NodeHealth) -> bool:
     """Return whether an unhealthy member is healthy by its newest looks, but too few in a row."""
     unhealthy = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
     still = [detected for detected in unhealthy if detected.successes == 0]
@@ -285,7 +285,7 @@ def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str
     return replace(before, finding=finding, since=since, evidence=evidence, hint=hint)
 
 
-def _together(
+def _combined(
     policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float, *, was_unhealthy: bool
 ) -> tuple[Finding, str, str]:
     """Return the combined finding of all detections, the reason, and the operation that would help.
@@ -303,16 +303,16 @@ def _together(
     counts = policy.is_unhealthy(len(failed)) and not graced
     if told or counts:
         guilty = [*told, *(failed if counts else ())]
-        return Finding.UNHEALTHY, _said(guilty), next((result.hint for result in guilty if result.hint), "")
+        return Finding.UNHEALTHY, _evidence_of(guilty), next((result.hint for result in guilty if result.hint), "")
     if unknown and not any(result.finding is Finding.HEALTHY for result in detected):
-        return Finding.UNKNOWN, _said(unknown), ""
+        return Finding.UNKNOWN, _evidence_of(unknown), ""
     # Unknown detections may hide failures. An unreachable URL always outweighs a healthy status; an unknown host or
     # load balancer counts only in addition to a failure.
     unseen = unknown if failed else [result for result in unknown if result.type == DetectionType.URL]
     if unseen and policy.is_unhealthy(len(failed) + len(unseen)) and not graced:
-        return Finding.UNKNOWN, _said([*failed, *unseen]), ""
+        return Finding.UNKNOWN, _evidence_of([*failed, *unseen]), ""
     return Finding.HEALTHY, "", ""
 
 
-def _said(detected: Sequence[Detected]) -> str:
+def _evidence_of(detected: Sequence[Detected]) -> str:
     return "; ".join(f"{result.type}: {result.evidence}" for result in detected)[: 2 * EVIDENCE_MAX]

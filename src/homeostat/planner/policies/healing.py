@@ -82,7 +82,9 @@ def _is_unlimited(row: Resource) -> bool:
     A user's request for this resource overrides all limits; a healing in progress is counted by the brake already; and
     the retry of a creation is no healing.
     """
-    return row.converge_requested_at is not None or (row.marks is not None and row.marks.healing) or was_never_well(row)
+    return (
+        row.converge_requested_at is not None or (row.marks is not None and row.marks.healing) or is_being_created(row)
+    )
 
 
 def wait_for_budget(context: Context, row: Resource, reason: str, now: float) -> Waiting | None:
@@ -123,7 +125,9 @@ def _is_one_more(context: Context, row: Resource) -> bool:
     """Return whether the budget limits the healing of a member that is in service, or merely marked unhealthy."""
     itself = budget.absence_of(row, context.world.seen.get(row.key))
     counts = itself is None or (itself is Absence.MARKED and unhealthy.merely_marked(row))
-    return context.world.brake.limit.binds and counts and row.converge_requested_at is None and not was_never_well(row)
+    return (
+        context.world.brake.limit.binds and counts and row.converge_requested_at is None and not is_being_created(row)
+    )
 
 
 def _no_room(context: Context, away: dict[str, Absence], others: int) -> str:
@@ -239,7 +243,7 @@ def look_once_more(context: Context, row: Resource, now: float) -> Step | Waitin
     return Step(Verb.OBSERVE, row, MISSED)
 
 
-def replaced_for_absence(row: Resource, now: float) -> None:
+def mark_lost(row: Resource, now: float) -> None:
     """Mark a row as replaced because its thing is absent."""
     if outcome.is_looked_for(row):
         row.marks = replace(row.marks or NO_MARKS, lost_at=now)
@@ -264,7 +268,7 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
     # Makes `current_row` choose the old row, also in the next pass: see `current.gave_way`.
     row.replaced_by, old.replaced_by = old.key, None
     # A leftover may have to stay, and must not use up the limit on healing.
-    outcome.no_longer_healed(row)
+    outcome.end_healing(row)
     old.marks = replace(old.marks or NO_MARKS, lost_at=None) or None
     old.judged_observation = outcome.UNJUDGED
     # The old row may have failed at a revision without being compared with it: set the revision back.
@@ -296,12 +300,12 @@ def needs_consent(row: Resource) -> bool:
     return row.failed and row.action == Action.CHECK and CONSENT in row.reason
 
 
-def was_never_well(row: Resource) -> bool:
+def is_being_created(row: Resource) -> bool:
     """Return whether a resource is still being created or adopted, so that a repair is no healing."""
     return row.busy and row.action in (Action.CREATE, Action.ADOPT)
 
 
-def found_again(row: Resource) -> None:
+def unmark_lost(row: Resource) -> None:
     """Forget the absence of a thing that has come back and is current: later it may be deleted like any thing."""
     if row.marks is not None and row.marks.lost_at is not None:
         row.marks = replace(row.marks, lost_at=None) or None

@@ -17,7 +17,7 @@ from homeostat.model.vantage import Seen, VantageLook
 from homeostat.planner.policies import verdicts
 
 
-def together(
+def combined_look(
     policy: HealthPolicy,
     looks: Mapping[str, VantageLook],
     place: tuple[str, int],
@@ -34,18 +34,18 @@ def together(
         changed_at: Time of the creation of, or last act on, the member: older looks do not count.
         counted_at: Start of the newest counted look, while looks in a row are being counted.
     """
-    result = _together(policy, looks, place, changed_at, now)
+    result = _combined(policy, looks, place, changed_at, now)
     if result.finding is Finding.UNKNOWN:
         return result
     if counted_at is not None:
         anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
-        if _together(policy, anew, place, changed_at, now).finding is not result.finding:
+        if _combined(policy, anew, place, changed_at, now).finding is not result.finding:
             return None
     named = (looks.get(point.name) for point in policy.vantage_points)
     return replace(result, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
 
 
-def _together(
+def _combined(
     policy: HealthPolicy, looks: Mapping[str, VantageLook], place: tuple[str, int], changed_at: float, now: float
 ) -> Look:
     evidence: dict[Finding, list[tuple[str, str]]] = {finding: [] for finding in Finding}
