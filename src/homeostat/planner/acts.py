@@ -46,14 +46,14 @@ class IntendedActs:
 
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
         # No second event for another failure at the same revision.
-        known = (
+        is_repeated = (
             row.failed and row.revision == self._context.world.stack.revision and row.action == (action or row.action)
         )
         if isinstance(error, Exception):
             # The error comes from the values read: note their stamp, since a change of these values allows a retry.
             row.resolved = self._context.world.stamp
         record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now, action)
-        return Step(Verb.RECORD, row, events=[] if known else record.events)
+        return Step(Verb.RECORD, row, events=[] if is_repeated else record.events)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
         """Fail the stack for an update that its environment forbids; the resource stays unchanged, as in Heat.

@@ -61,11 +61,11 @@ class Cascades:
         if row is None or whole is None or whole.key not in self._leftovers or whole.key in self._parts_first:
             return
         if row.key not in self._parts.get(whole.key, ()):
-            fresh = self._deletable_parts(whole)
-            if fresh is None or not self._reverse_order(whole, fresh):
+            new_parts = self._deletable_parts(whole)
+            if new_parts is None or not self._reverse_order(whole, new_parts):
                 self._parts_first.add(whole.key)
                 return
-            self._parts.setdefault(whole.key, set()).update(part.key for part in fresh)
+            self._parts.setdefault(whole.key, set()).update(part.key for part in new_parts)
         parts = [self._world.rows[key] for key in sorted(self._parts.get(whole.key, ())) if key in self._leftovers]
         users = {key for used in (whole, *parts) for key in self._users.get(used.key, ()) if key in self._leftovers}
         stacks = [self._leftovers[key] for key in users if cascade.is_stack(self._leftovers[key])]
@@ -113,12 +113,12 @@ class Cascades:
     def _reverse_order(self, whole: Resource, parts: Sequence[Resource]) -> bool:
         """Let parts wait for their whole, and the whole for their other waits; return False for a cycle."""
         first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
-        known = {first, *nodes, *map(leftover_node, self._parts.get(whole.key, ()))}
-        blockers = {blocker for part in parts for blocker in self._blockers(part)} - known - self._graph.settled
-        if (blockers | self._blockers(whole)) & self._graph.waiting_for(known):
+        members = {first, *nodes, *map(leftover_node, self._parts.get(whole.key, ()))}
+        blockers = {blocker for part in parts for blocker in self._blockers(part)} - members - self._graph.settled
+        if (blockers | self._blockers(whole)) & self._graph.waiting_for(members):
             return False
         for node in nodes:
-            self._graph.release(node, known)
+            self._graph.release(node, members)
         if not whole.deleting:
             self._graph.wait_for(first, [node for node in blockers if first not in self._graph.unblocks[node]])
         # The deletion of a part that has begun is carried on.

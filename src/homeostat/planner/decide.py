@@ -101,21 +101,21 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
     """Decide about a desired resource whose requirements are all done."""
     row = context.current.get(definition.name)
     _take_on_type(definition, row)
-    wanted = definition
+    desired = definition
     if row is not None:
         definition = context.reached(definition, row)
     unchanged = _operated(context, definition, row, now) or _left_as_is(context, definition, row, now)
-    unchanged = unchanged or _only_finished(context, wanted, definition, row, now)
+    unchanged = unchanged or _only_finished(context, desired, definition, row, now)
     if unchanged is not None:
         return unchanged
     stopped = context.gates.stop(definition, row, now)
     if stopped is not None:
         return stopped
-    if _is_external(context, wanted, row):
+    if _is_external(context, desired, row):
         # Finish an adoption in progress before the row may reference an external thing.
         if row is not None and row.busy and row.action == Action.ADOPT:
             return adopt.go_on(context, row, now)
-        return external.decide(context, wanted, row, now)
+        return external.decide(context, desired, row, now)
     if row is None or row.action == Action.INIT:
         return _begin(context, definition, row, now)
     handed = context.gates.hand_over(definition, row, now)
@@ -123,7 +123,7 @@ def decide(context: Context, definition: Definition, now: float) -> Decision:
         return handed
     if row.busy:
         return context.acts.go_on(definition, row, now)
-    return _in_progress_with_nothing(context, wanted, definition, row, now)
+    return _decide_idle(context, desired, definition, row, now)
 
 
 def _operated(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
@@ -135,9 +135,7 @@ def _operated(context: Context, definition: Definition, row: Resource | None, no
     return recovery.go_on(context, definition, row, now) if recovery_state.is_fencing(row) else None
 
 
-def _in_progress_with_nothing(
-    context: Context, wanted: Definition, definition: Definition, row: Resource, now: float
-) -> Decision:
+def _decide_idle(context: Context, desired: Definition, definition: Definition, row: Resource, now: float) -> Decision:
     if maintenance_state.still_locked(context.world, row):
         return maintenance.unlock(context, row, now)
     marks = row.marks
@@ -152,39 +150,39 @@ def _in_progress_with_nothing(
         return marked.decide(context, definition, row, mark, now)
     if row.failed:
         return failure.decide(context, definition, row, now)
-    return at_rest.decide(context, wanted, definition, row, now)
+    return at_rest.decide(context, desired, definition, row, now)
 
 
 def _only_finished(
-    context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
+    context: Context, desired: Definition, definition: Definition, row: Resource | None, now: float
 ) -> Decision | None:
     """Decide about a resource whose acts may only be finished; None if new acts may begin."""
     # Here the row is in progress: `_left_as_is` has decided about all other rows.
     if row is not None and check.only_finishes(context.world):
         return in_progress.finish(context, definition, row, now)
     if context.world.to_be_deleted and deleted_around.covers(definition, row):
-        return _to_be_deleted(context, wanted, definition, row, now)
+        return _to_be_deleted(context, desired, definition, row, now)
     return None
 
 
 def _to_be_deleted(
-    context: Context, wanted: Definition, definition: Definition, row: Resource | None, now: float
+    context: Context, desired: Definition, definition: Definition, row: Resource | None, now: float
 ) -> Decision:
     """Decide about a resource of a stack whose enclosing stack is being deleted: acts are finished, none begun."""
     if row is None or row.action == Action.INIT:
         return deleted_around.wait(definition, row, now)
     if row.busy:
         return in_progress.finish(context, definition, row, now, to_be_deleted=True)
-    asked = row.converge_requested_at is not None or (row.marks is not None and bool(row.marks.requested))
+    is_requested = row.converge_requested_at is not None or (row.marks is not None and bool(row.marks.requested))
     changes = context.is_newer(row) or definition.type != row.type or context.is_stale(definition, row)
-    if row.failed or asked or changes or outcome.is_unchanged(row):
+    if row.failed or is_requested or changes or outcome.is_unchanged(row):
         return deleted_around.wait(definition, row, now, row.reason if row.failed else "")
     verdict = maintenance_state.at_rest(context.world, row, now)
     # The failure of a nested stack is only recorded.
     recorded = verdict.remedy is Remedy.MANUAL and verdict.condition is not Condition.ABSENT
     if outcome.unfit(verdict) and not recorded:
         return deleted_around.wait(definition, row, now, verdict.reason)
-    return at_rest.decide(context, wanted, definition, row, now)
+    return at_rest.decide(context, desired, definition, row, now)
 
 
 def _take_on_type(definition: Definition, row: Resource | None) -> None:
@@ -206,13 +204,13 @@ def _begin(context: Context, definition: Definition, row: Resource | None, now: 
     waiting = context.wait_if_failed(row.name) if row.replaces is None else None
     if adoption_of(row.intent) is not None:
         return waiting or adopt.begin(context, definition, row, now)
-    waits: Step | Waiting | None = waiting or replace.wait_for_predecessor(context, definition, row)
-    if isinstance(waits, Waiting) and waits.why is Why.LEAVING and row.marks is not None:
-        waits = requested.wait_for_predecessor(context, row, waits, now)
-    if isinstance(waits, Waiting) and waits.why is Why.LEAVING and context.world.health is not None:
-        waits = recovery.wait_for_predecessor(context, row, waits, now)
-    waits = waits or context.missing_requirements(definition) or context.gates.hand_over(definition, row, now)
-    return waits or context.acts.begin(definition, row, now)
+    wait: Step | Waiting | None = waiting or replace.wait_for_predecessor(context, definition, row)
+    if isinstance(wait, Waiting) and wait.why is Why.LEAVING and row.marks is not None:
+        wait = requested.wait_for_predecessor(context, row, wait, now)
+    if isinstance(wait, Waiting) and wait.why is Why.LEAVING and context.world.health is not None:
+        wait = recovery.wait_for_predecessor(context, row, wait, now)
+    wait = wait or context.missing_requirements(definition) or context.gates.hand_over(definition, row, now)
+    return wait or context.acts.begin(definition, row, now)
 
 
 def _is_external(context: Context, definition: Definition, row: Resource | None) -> bool:

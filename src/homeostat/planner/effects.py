@@ -75,22 +75,22 @@ def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[
     Args:
         current: Name -> current row.
     """
-    wanted: dict[Named, Change] = {change.named: change for change in changes}
-    if not wanted:
+    by_name: dict[Named, Change] = {change.named: change for change in changes}
+    if not by_name:
         return ToLookAt()
-    through = {(named.kind, named.through) for named in wanted}
+    through = {(named.kind, named.through) for named in by_name}
     rows, matched = list[Resource](), set[Named]()
     for row in current.values():
         kinds = [pair for pair in through if pair[0] == kind_of(row.type)]
         if not kinds or not row.handle:
             continue
-        concerned = {named for _, held in kinds for named in _names_of(world, row, held)} & wanted.keys()
+        concerned = {named for _, held in kinds for named in _names_of(world, row, held)} & by_name.keys()
         matched |= concerned
         if concerned and is_readable(row):
             rows.append(row)
     # A thing named in a template may belong to another stack; a thing named by the cloud alone belongs to none.
     return ToLookAt(
-        rows, [change.named for change in wanted.values() if change.requested and change.named not in matched]
+        rows, [change.named for change in by_name.values() if change.requested and change.named not in matched]
     )
 
 

@@ -32,7 +32,6 @@ class Frontier:
     was returned and not yet applied), waiting for a reason in `waiting`, or settled.
 
     Args:
-        world: The whole shard.
         keys: Supply of fresh row keys, since the planner has no randomness.
     """
 
@@ -84,9 +83,9 @@ class Frontier:
     def _add_leftover(self, row: Resource) -> None:
         # Too late to wait for users of a row whose deletion has begun, unless its cascade was refused: then the parts
         # still come first.
-        begun = row.deleting and not cascade.is_refused(self.world, row)
+        is_begun = row.deleting and not cascade.is_refused(self.world, row)
         self._cascades.add(row)
-        self._add(leftover_node(row.key), () if begun else self._blockers(row))
+        self._add(leftover_node(row.key), () if is_begun else self._blockers(row))
 
     def _blockers(self, row: Resource) -> set[Node]:
         """Return the nodes to settle before the deletion of a leftover: its replacement, and the rows built on it."""
@@ -205,10 +204,10 @@ class Frontier:
         if (stack.maintained or stack.frozen) and not (row.deleting and row.busy) and not unanswered:
             return Settled() if stack.maintained else wait_while_frozen(stack, row.name, row.key, row.updated_at)
         # The thing of an unanswered creation is looked for even if nothing new may begin.
-        begun = row.deleting or unanswered
-        if stack.failed_early and not begun and stack.action != Action.DELETE:
+        is_begun = row.deleting or unanswered
+        if stack.failed_early and not is_begun and stack.action != Action.DELETE:
             return Waiting(row.name, Why.STACK_FAILED, reason=self.world.stack.reason, key=row.key)
-        if not begun and self._removals.waits(row, self._unfinished):
+        if not is_begun and self._removals.waits(row, self._unfinished):
             ended = rollouts.end(self.world, row)
             if ended is not None:
                 return ended

@@ -50,10 +50,10 @@ class WaitGraph:
 
     def add(self, node: Node, blockers: Iterable[Node]) -> None:
         """Add a node that waits for the unsettled blockers, without queueing it."""
-        waits = [blocker for blocker in set(blockers) if blocker not in self.settled]
-        for blocker in waits:
+        unsettled = [blocker for blocker in set(blockers) if blocker not in self.settled]
+        for blocker in unsettled:
             self.unblocks[blocker].append(node)
-        self.blocked[node] = len(waits)
+        self.blocked[node] = len(unsettled)
 
     def wait_for(self, node: Node, blockers: Iterable[Node]) -> None:
         """Add blockers to a node."""
@@ -82,11 +82,11 @@ class WaitGraph:
 
     def waiting_for(self, nodes: set[Node]) -> set[Node]:
         """Return the nodes that wait for these nodes, directly or transitively."""
-        followers, rest = set[Node](), list(nodes)
-        while rest:
-            fresh = set(self.unblocks.get(rest.pop(), ())) - followers - nodes
-            followers |= fresh
-            rest += fresh
+        followers, pending = set[Node](), list(nodes)
+        while pending:
+            new = set(self.unblocks.get(pending.pop(), ())) - followers - nodes
+            followers |= new
+            pending += new
         return followers
 
     def _unblock(self, node: Node) -> None:

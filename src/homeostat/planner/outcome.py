@@ -92,15 +92,15 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if step.verb is Verb.OBSERVE and not is_look:
         return _second_look(world, row, answer, now)
     if step.verb is Verb.FIND and isinstance(answer, Observation) and not answer.present:
-        late = _may_come(row, now)
-        if late is not None:
-            return late
+        outcome_later = _may_come(row, now)
+        if outcome_later is not None:
+            return outcome_later
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
-        again = _try_again(row, answer, now)
+        record = _try_again(row, answer, now)
         if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
-            row.intent, again.whole = with_late_s(row.intent, answer.late_s), True
-        return again
+            row.intent, record.whole = with_late_s(row.intent, answer.late_s), True
+        return record
     if isinstance(answer, HomeostatError) and step.inside:
         # Nested stacks may not have reached all parts yet, and the parts cannot be deleted first.
         return _try_again(row, Transient(f"it is to be deleted together with its parts: {answer}"), now)
@@ -136,10 +136,10 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
     row.due_at = None
     row.retries = 0
     row.handle = answer.handle or row.handle
-    noted = unkept.accept(world, step, answer)
+    has_new_notes = unkept.accept(world, step, answer)
     look(world, row, answer)
     record = judged(world, row, now)
-    record.observation, record.whole = answer, record.whole or noted
+    record.observation, record.whole = answer, record.whole or has_new_notes
     return record
 
 
@@ -148,18 +148,18 @@ def _fenced(world: World, row: Resource, answer: Observation, now: float) -> Ste
 
     An absent thing does not count as fenced: it may be present again at the next look.
     """
-    asked = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
+    fences = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
     confirmed = answer.properties.get("fenced", ()) if answer.present else ()
     marks = row.marks or NO_MARKS
     if marks.recovery is not None:
         # Fences of an earlier policy stay noted: they have to be lifted in the end, too.
-        before = [fence for fence in marks.recovery.fenced if fence not in asked]
+        before = [fence for fence in marks.recovery.fenced if fence not in fences]
         row.marks = replace(marks, recovery=replace(marks.recovery, fenced=(*before, *confirmed)))
-    if missing := [fence for fence in asked if fence not in confirmed]:
+    if missing := [fence for fence in fences if fence not in confirmed]:
         record = _try_again(row, Transient(unconfirmed(missing, answer.properties)), now)
     else:
         row.acted_at, row.due_at, row.retries = now, None, 0
-        row.reason = f"it is cut off: {', '.join(asked)}"
+        row.reason = f"it is cut off: {', '.join(fences)}"
         record = StepOutcome(row)
     look(world, row, answer)
     record.observation, record.whole = answer, True

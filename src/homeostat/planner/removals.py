@@ -74,14 +74,14 @@ class Removals:
 
     def _is_in_the_way(self, row: Resource) -> bool:
         """Return whether the deletion of a requirement has begun or cannot wait, and may be blocked by this row."""
-        rest, keys = list(row.requires), set(row.requires)
-        while rest:
-            used = self._world.rows.get(rest.pop())
+        pending, keys = list(row.requires), set(row.requires)
+        while pending:
+            used = self._world.rows.get(pending.pop())
             if used is None:
                 continue
             if used.deleting or used.key in self.needed:
                 return True
-            rest += [key for key in used.requires if key not in keys]
+            pending += [key for key in used.requires if key not in keys]
             keys.update(used.requires)
         return False
 
@@ -111,11 +111,11 @@ def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> 
     name, kind = properties.get("name"), kind_of(type_name)
     if isinstance(name, str) and (kind in NAMED or handle in ("", name)):
         yield f"name of {kind}", name
-    rest: list[Any] = [properties]
-    while rest:
-        tree = rest.pop()
+    pending: list[Any] = [properties]
+    while pending:
+        tree = pending.pop()
         if isinstance(tree, Mapping):
             yield from (("taken", value) for key, value in tree.items() if key in TAKEN and isinstance(value, str))
-            rest += tree.values()
+            pending += tree.values()
         elif isinstance(tree, Sequence) and not isinstance(tree, str):
-            rest += tree
+            pending += tree

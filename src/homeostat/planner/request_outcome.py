@@ -191,8 +191,8 @@ def _again(row: Resource, request: Request, error: Transient | Uncertain, now: f
 
 def _fenced(row: Resource, request: Request, fenced: object, answer: Observation, now: float) -> StepOutcome:
     """Conclude a fencing request; unconfirmed fences are requested again."""
-    wanted = request.arguments.get("fence") or ()
-    done = isinstance(fenced, list | tuple) and set(wanted) <= set(fenced)
+    fences = request.arguments.get("fence") or ()
+    done = isinstance(fenced, list | tuple) and set(fences) <= set(fenced)
     if done or answer.presence is Presence.ABSENT:
         put(row, replace(request, arguments={**request.arguments, "fenced": True}))
     else:

@@ -46,8 +46,8 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
         return SETTLED
     # Done at this revision; a failure ends the maintenance unless the action is thorough.
     if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
-        failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        return failed if row.failed and not stack.thorough else SETTLED
+        failure = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return failure if row.failed and not stack.thorough else SETTLED
     action = required_action(stack, row)
     if not action:
         return SETTLED
@@ -131,9 +131,9 @@ def _record_missing(context: Context, row: Resource, action: str, verdict: Verdi
     """Skip an absent thing, except for a lock, which fails since nothing is protected."""
     if action != Action.LOCK:
         return _record_done(context, row, action, now, verdict)
-    begun = outcome.begin(row, action)
+    begin_events = outcome.begin(row, action)
     step = context.acts.fail(row, verdict.reason, now, action)
-    step.events[:0] = begun
+    step.events[:0] = begin_events
     return step
 
 

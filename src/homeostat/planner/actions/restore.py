@@ -42,15 +42,15 @@ def restoration(
     if snapshot is not None and place:
         run = (world.stack.snapshot or {}).get("run")
         # Each restore request has its own run, which restores the data once, even if the value stays the same.
-        known = mark is not None and mark.run == run
+        is_restored = mark is not None and mark.run == run
         values = {**template_values, place: snapshot}
         restored = RestoredMark(run, {place: template_values.get(place)})
-        return Restoration(values, restored, frozenset(() if known else (place,)))
+        return Restoration(values, restored, frozenset(() if is_restored else (place,)))
     # New values in the template take precedence.
     if row is None or mark is None or any(template_values.get(name) != value for name, value in mark.said.items()):
         return Restoration(template_values)
-    stays = {name: row.properties[name] for name in mark.said if name in row.properties}
-    return Restoration({**template_values, **stays}, mark)
+    kept_values = {name: row.properties[name] for name in mark.said if name in row.properties}
+    return Restoration({**template_values, **kept_values}, mark)
 
 
 def is_restored_inside(world: World, row: Resource) -> bool:

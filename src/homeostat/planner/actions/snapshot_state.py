@@ -54,8 +54,8 @@ def snapshot_id(row: Resource) -> str:
 def observed(world: World, row: Resource) -> Mapping[str, Any] | None:
     """Return the newest observation of the requested snapshot, if any."""
     look = world.seen.get(row.key)
-    known = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
-    return next((record for record in known or () if record.get("token") == token_of(row)), None)
+    snapshots = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
+    return next((record for record in snapshots or () if record.get("token") == token_of(row)), None)
 
 
 def end_reason(row: Resource, usual: str) -> str:

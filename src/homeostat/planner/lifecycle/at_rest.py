@@ -64,8 +64,8 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
         # Nothing is stored and the row will be judged again, so its dependants must not read anything anew yet.
         row.judged_observation, row.changed = judged_before, changed_before
         return decision
-    noted = unjudged or resumed or before != (row.intent, row.converge_requested_at, row.drains_until, row.marks)
-    return Settled(Step(Verb.RECORD, row)) if noted and decision is SETTLED else decision
+    is_changed = unjudged or resumed or before != (row.intent, row.converge_requested_at, row.drains_until, row.marks)
+    return Settled(Step(Verb.RECORD, row)) if is_changed and decision is SETTLED else decision
 
 
 def _compared(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
@@ -93,12 +93,12 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         healing.unmark_lost(row)
     verdict = maintenance_state.at_rest(context.world, row, now)
     unkept.forget(context.world, row, verdict)
-    left = unkept.of(context.world, row, verdict) if row.converge_requested_at is None else ()
-    if left and len(left) == len(verdict.drifted):
-        check.leave_alone(row, replace(verdict, reason=unkept.reason(context.world, row, left)))
+    unkept_names = unkept.of(context.world, row, verdict) if row.converge_requested_at is None else ()
+    if unkept_names and len(unkept_names) == len(verdict.drifted):
+        check.leave_alone(row, replace(verdict, reason=unkept.reason(context.world, row, unkept_names)))
         return None
-    if left:
-        verdict = replace(verdict, drifted=tuple(name for name in verdict.drifted if name not in left))
+    if unkept_names:
+        verdict = replace(verdict, drifted=tuple(name for name in verdict.drifted if name not in unkept_names))
     if outcome.unfit(verdict):
         newer = context.is_newer(row)
         # A newer revision repairs a failed nested stack, see `lifecycle.update`.
@@ -107,9 +107,9 @@ def _judge(context: Context, definition: Definition, row: Resource, now: float) 
         # The comparison with its newer definition resumes the thing.
         if verdict is maintenance_state.STILL_SUSPENDED and newer and not context.failed_early:
             return None
-        waits = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
+        awaited = verdict.condition is Condition.DRIFTED and context.gates.waits_for_reports(row)
         heals = check.heals(context.world, row) or maintenance_state.is_resumption(context.world, row, verdict)
-        if heals and not _forbidden(definition, verdict) and not waits:
+        if heals and not _forbidden(definition, verdict) and not awaited:
             return heal.apply_verdict(context, definition, row, verdict, now)
         check.leave_alone(row, verdict)
     elif check.left_alone(row):

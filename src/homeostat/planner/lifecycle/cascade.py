@@ -54,9 +54,9 @@ def is_part(row: Resource) -> bool:
 
 def whole_of(world: World, row: Resource) -> Resource | None:
     """Return the row of the whole that a part was built on; None if the shard has no such row."""
-    kind, seen, rest = kind_of(row.type), {row.key}, [row]
-    while rest:
-        for key in rest.pop().requires:
+    kind, seen, pending = kind_of(row.type), {row.key}, [row]
+    while pending:
+        for key in pending.pop().requires:
             used = world.rows.get(key)
             if used is None or key in seen:
                 continue
@@ -64,7 +64,7 @@ def whole_of(world: World, row: Resource) -> Resource | None:
             if kind in part_kinds(used):
                 return used
             if is_part(used):
-                rest.append(used)
+                pending.append(used)
     return None
 
 
@@ -72,27 +72,27 @@ def has_lost_its_whole(world: World, row: Resource) -> bool:
     """Return whether a requirement of a part, direct or through other parts, is deleted already."""
     if not is_part(row):
         return False
-    seen, rest = {row.key}, [row]
-    while rest:
-        for key in rest.pop().requires:
+    seen, pending = {row.key}, [row]
+    while pending:
+        for key in pending.pop().requires:
             used = world.rows.get(key)
             if used is None:
                 return True
             if key not in seen and is_part(used):
                 seen.add(key)
-                rest.append(used)
+                pending.append(used)
     return False
 
 
 def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) -> list[Resource]:
     """Return the rows of the parts of a whole; `users` maps a key to the keys of the rows built on this row."""
-    kinds, parts, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
-    while rest:
-        for key in users.get(rest.pop(), ()):
+    kinds, parts, pending = part_kinds(whole), dict[str, Resource](), [whole.key]
+    while pending:
+        for key in users.get(pending.pop(), ()):
             row = world.rows.get(key)
             if row is not None and key not in parts and kind_of(row.type) in kinds:
                 parts[key] = row
-                rest.append(key)
+                pending.append(key)
     return list(parts.values())
 
 

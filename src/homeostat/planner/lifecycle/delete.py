@@ -145,9 +145,9 @@ def _give_up(context: Context, row: Resource, now: float) -> Step:
     if row.deleting and row.failed:
         return _remove_row(context, row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
     reason = f"{unknown(row.type)}, or delete {row.handle} yourself and delete it again: then it is released"
-    begun = outcome.begin(row, Action.DELETE)
+    begin_events = outcome.begin(row, Action.DELETE)
     step = context.acts.fail(row, reason, now)
-    step.events[:0] = begun
+    step.events[:0] = begin_events
     return step
 
 
@@ -250,10 +250,10 @@ def _request_deletion(context: Context, row: Resource, now: float) -> Step:
 
 def _mark_deleting(step: Step, reason: str) -> None:
     """Begin the deletion, or continue it; only the beginning is an event."""
-    begun = outcome.begin(step.row, Action.DELETE, reason)
-    if begun:
+    begin_events = outcome.begin(step.row, Action.DELETE, reason)
+    if begin_events:
         step.row.attempts = step.row.retries = 0
-    step.events += begun
+    step.events += begin_events
 
 
 def _mark_requested(context: Context, row: Resource, now: float) -> None:
@@ -265,13 +265,13 @@ def _mark_requested(context: Context, row: Resource, now: float) -> None:
 def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
     """Intend the snapshot; repeat an unanswered request under the same token, so that it is not made twice."""
     snapshot_token = snapshot_state.deletion_token(row)
-    old = snapshot_state.observed(context.world, row) if snapshot_token else None
+    snapshot = snapshot_state.observed(context.world, row) if snapshot_token else None
     # After a failed deletion a complete or failed snapshot does not count: the thing may have been written to since.
-    spent = old is not None and old.get("status") != snapshot_state.CREATING
-    again = bool(snapshot_token) and not (row.failed and spent)
+    spent = snapshot is not None and snapshot.get("status") != snapshot_state.CREATING
+    is_repeated = bool(snapshot_token) and not (row.failed and spent)
     step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
     _mark_deleting(step, snapshot_state.SNAPSHOT_FIRST)
-    if not again:
+    if not is_repeated:
         row.resolved = context.world.next_stamp()
         snapshot_token = token(row.key, row.resolved)
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token)

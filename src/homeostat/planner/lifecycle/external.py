@@ -42,8 +42,8 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
         return _after_failed_look(context, definition, row, now)
     changed = _unsupported_change(context, definition, row)
     if changed and not context.world.stack.frozen:
-        known = row.failed and row.revision == context.world.stack.revision
-        if known:
+        is_reported = row.failed and row.revision == context.world.stack.revision
+        if is_reported:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         waiting = None if row.busy else context.wait_if_failed(row.name)
         if waiting is not None:
@@ -100,14 +100,14 @@ def external_id(context: Context, definition: Definition) -> str | None:
 
 def reference_external(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
     """Look whether the external thing exists."""
-    fresh = row is None
+    is_new = row is None
     row = row or intents.new_row(context, definition, now)
     never_ours = _was_never_ours(row)
     try:
         row.external_id = external_id(context, definition)
     except (Rejected, Terminal) as error:
         step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
-        step.inserted = fresh
+        step.inserted = is_new
         return step
     row.type, row.template_type, row.deletion_policy = definition.type, definition.template_type or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
@@ -120,7 +120,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.updated_at = now
     row.resolved = context.world.next_stamp()
-    return Step(Verb.OBSERVE, row, inserted=fresh, events=events)
+    return Step(Verb.OBSERVE, row, inserted=is_new, events=events)
 
 
 def watch(context: Context, row: Resource, now: float) -> Decision:
@@ -165,11 +165,11 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
         if missing:
             check.leave_alone(row, verdict)
         row.changed = context.world.next_stamp() if unjudged else row.changed
-    noted = unjudged or before != (row.intent, row.converge_requested_at)
-    called = definition.template_type or None
-    if not (noted or row.template_type != called):
+    is_changed = unjudged or before != (row.intent, row.converge_requested_at)
+    template_type = definition.template_type or None
+    if not (is_changed or row.template_type != template_type):
         return SETTLED
-    row.template_type = called
+    row.template_type = template_type
     return Settled(Step(Verb.RECORD, row))
 
 

@@ -196,8 +196,8 @@ def _claim_conflict(
     context: Context, other: Resource, mark: LetGoMark, row: Resource, now: float
 ) -> Step | Waiting | None:
     """Return the step or wait before a thing can take back claims that a sibling row may hold, if any."""
-    theirs = let_go_of(other)
-    if theirs is not None and theirs.done:
+    other_mark = let_go_of(other)
+    if other_mark is not None and other_mark.done:
         return None
     held_things = held_by(kind_of(other.type), intents.requested_spec(context, other))
     held = tuple(what for what, way in held_things.items() if what in mark.held and way is Way.LETS_GO)
@@ -207,11 +207,11 @@ def _claim_conflict(
     able = used and other.handle and not other.deleting and _may_let_go(context, other)
     # An unused thing is deleted at once. A used thing is deleted only after its users have moved back, so it has to
     # release the claims first.
-    if able and (theirs is None or not theirs.refused):
-        if theirs is None:
-            theirs = LetGoMark(held)
-            put(other, theirs)
-        return _ask(context, other, theirs, row.name, row, now)
+    if able and (other_mark is None or not other_mark.refused):
+        if other_mark is None:
+            other_mark = LetGoMark(held)
+            put(other, other_mark)
+        return _ask(context, other, other_mark, row.name, row, now)
     text = f"it gets {', '.join(mark.held)} back when what was to replace it is gone"
     after = (leftover_node(other.key),)
     return Waiting(row.name, Why.HANDOVER, (other.key,), text, row.updated_at, key=row.key, after=after)

@@ -192,9 +192,9 @@ def _judge(context: Context, row: Resource, now: float) -> Verdict:
     """
     kind = type_of(row.type)
     thing = thing_of(context.world, row, kind)
-    missed = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
-    if missed:
-        return Verdict(Condition.BROKEN, f"its {', '.join(missed)} was lost with an answer", Remedy.RECREATE)
+    lost = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
+    if lost:
+        return Verdict(Condition.BROKEN, f"its {', '.join(lost)} was lost with an answer", Remedy.RECREATE)
     return kind.judge(thing, now)
 
 

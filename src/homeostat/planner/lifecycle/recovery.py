@@ -80,11 +80,11 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
         return _well(context, row, RECOVERED if recovery_of(row) else WELL, now) if concerned else None
     if mark is None:
         # The last act may have repaired an older finding.
-        old = max(node.since, health.looked_at) < row.updated_at
+        is_outdated = max(node.since, health.looked_at) < row.updated_at
         # The newest look was healthy, but several in a row are needed.
         failing = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
         is_better = bool(failing) and all(detected.successes > 0 for detected in failing)
-        return None if old or is_better or node.finding is Finding.UNKNOWN else _mark(context, row, node, now)
+        return None if is_outdated or is_better or node.finding is Finding.UNKNOWN else _mark(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
     return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)
 
@@ -134,7 +134,7 @@ def fence_first(context: Context, row: Resource, reason: str, now: float) -> Dec
     return _fence(context, row, reason, policy, recovery_of(row) or new_recovery(context, row, policy, now), now)
 
 
-def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
+def wait_for_predecessor(context: Context, row: Resource, waiting: Waiting, now: float) -> Waiting | None:
     """Return the wait of a replacement for the deletion of its predecessor; None if its policy allows the creation now.
 
     With `node_force_recreate` the wait ends after `node_delete_timeout`; the deletion goes on.
@@ -142,9 +142,9 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
     health, old = context.world.health, context.world.rows.get(row.replaces or "")
     policy = health.policy_of(row.name) if health is not None else None
     if policy is None or not policy.force_recreate or old is None or not (is_marked(old) or was_recovered(old)):
-        return waits
+        return waiting
     due_at = row.updated_at + policy.delete_timeout_s
-    return replace(waits, due_at=due_at) if now < due_at else None
+    return replace(waiting, due_at=due_at) if now < due_at else None
 
 
 def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: float) -> NodeHealth:
@@ -197,15 +197,15 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
 
 def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[str, ...], now: float) -> Decision:
     """Undo the fence of a member; first start a server that was powered off."""
-    left: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
     if Fence.COMPUTE in cut and status(context, row) == STOPPED:
         step = Step(Verb.OPERATE, row, operation="start")
-        left = tuple(fence for fence in cut if fence != Fence.COMPUTE)
+        remaining = tuple(fence for fence in cut if fence != Fence.COMPUTE)
     else:
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
     decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     if decision is step:
-        keep(row, replace(recovery, fenced=left, unsure=()))
+        keep(row, replace(recovery, fenced=remaining, unsure=()))
     return decision
 
 
@@ -257,16 +257,16 @@ def _recover(case: Case) -> Decision:
 
 def _begin(case: Case, recovery: RecoveryMark) -> Decision:
     """Begin a recovery or its next round unless postponed, and count it in the limit per hour."""
-    waits = _waits(case)
-    if waits is not None:
-        return waits
+    waiting = _waits(case)
+    if waiting is not None:
+        return waiting
     marks = case.row.marks
     decision = _act(case, recovery)
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery, decision.host = True, host(case.context, case.row)
         health, row = _health(case.context), case.row
-        lately = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
-        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=lately)
+        recoveries = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
+        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=recoveries)
         case.context.forget_incidents()
     else:
         case.row.marks = marks  # not begun yet
@@ -315,11 +315,11 @@ def _act(case: Case, recovery: RecoveryMark) -> Decision:
     name = _name_of(case, recovery)
     if name != Built.RECREATE and is_gone(case.context, row):
         # No operation brings an absent thing back, but a later RECREATE does.
-        later = [place for place, action in enumerate(policy.actions) if action.name == Built.RECREATE]
-        if not later:
+        recreations = [place for place, action in enumerate(policy.actions) if action.name == Built.RECREATE]
+        if not recreations:
             reason = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
             return Waiting(row.name, Why.FAILED, (), reason, row.updated_at, key=row.key)
-        keep(row, replace(recovery, step=later[0]))
+        keep(row, replace(recovery, step=recreations[0]))
         return _recreate(case)
     if name == Built.RECREATE:
         return _recreate(case)
@@ -456,8 +456,8 @@ def _fence(
 def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Decide about a thing that is being fenced: repeat the request, wait, or replace the thing."""
     stack, health, recovery = context.world.stack, context.world.health, recovery_of(row)
-    asked = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
-    missing = [fence for fence in asked if recovery is None or fence not in recovery.fenced]
+    fences = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
+    missing = [fence for fence in fences if recovery is None or fence not in recovery.fenced]
     node = health.nodes.get(row.key) if health is not None else None
     # The member may have become healthy meanwhile: then the fence is undone.
     well = node is not None and node.finding is Finding.HEALTHY
@@ -467,7 +467,9 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         exempt = stack.frozen or stack.maintained or not is_marked(row)
         was = "gone" if is_gone(context, row) else "well"
         reason = (
-            f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
+            f"it is cut off: {', '.join(fences)}"
+            if not missing
+            else f"it is {was}, and was to be cut off: {row.reason}"
         )
         if missing and recovery is not None:
             recovery = replace(recovery, unsure=fences_of(row, recovery))

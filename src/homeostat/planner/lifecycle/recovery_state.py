@@ -93,8 +93,8 @@ def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> Recove
 
 def fences_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
     """Return the fences of a thing, including unconfirmed ones, which may be in effect."""
-    asked = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
-    return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, asked))))
+    pending = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
+    return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, pending))))
 
 
 def unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
@@ -144,8 +144,8 @@ def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
     recovery, health = recovery_of(row), context.world.health
     if recovery is not None:
         return recovery.identity
-    asked = row.marks is not None and any(request.operation == RECREATE for request in row.marks.requested)
-    policy = health.policy_of(row.name) if health is not None and asked else None
+    is_requested = row.marks is not None and any(request.operation == RECREATE for request in row.marks.requested)
+    policy = health.policy_of(row.name) if health is not None and is_requested else None
     if policy is not None:
         return identity_of(context, row, policy)
     # A replacement that was never complete passes on its inheritance.

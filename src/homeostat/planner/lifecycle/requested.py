@@ -40,8 +40,8 @@ def decide(context: Context, definition: Definition, row: Resource, request: Req
     if now >= request.until:
         return _failed(context, row, request, TIMED_OUT, now)
     if context.world.stack.frozen:
-        waits = wait_while_frozen(context.world.stack, row.name, row.key, request.at)
-        return replace(waits, due_at=min(request.until, waits.due_at or request.until))
+        waiting = wait_while_frozen(context.world.stack, row.name, row.key, request.at)
+        return replace(waiting, due_at=min(request.until, waiting.due_at or request.until))
     if request.operation == ABANDON:
         return _done(context, row, request, now)
     if request.operation == CHECK or request.if_unwell:
@@ -81,13 +81,13 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     return Waiting(row.name, Why.BUILDING, (), row.reason, row.updated_at, due_at, row.key)
 
 
-def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Step | Waiting | None:
+def wait_for_predecessor(context: Context, row: Resource, waiting: Waiting, now: float) -> Step | Waiting | None:
     """Decide about a requested replacement whose predecessor still exists; None to create it all the same."""
     request = request_outcome.first_of(row)
     if request is None or request.operation != RECREATE:
-        return waits
+        return waiting
     if now < _leaves_at(request):
-        return replace(waits, due_at=_leaves_at(request))
+        return replace(waiting, due_at=_leaves_at(request))
     if request.arguments.get("force"):
         return None
     within = request.arguments.get("delete_timeout")
@@ -200,8 +200,8 @@ def _make_anew(context: Context, definition: Definition, row: Resource, request:
     if row.handle == "" and not row.busy:
         request_outcome.put(row, renewal)
         return context.acts.begin(definition, row, now)
-    rest = row.marks.requested[1:] if row.marks is not None else ()
+    others = row.marks.requested[1:] if row.marks is not None else ()
     row.marks = replace(row.marks or NO_MARKS, requested=(), kept="", unhealthy=None) or None
     step = context.acts.delete_first(definition, row, now)
-    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(renewal, *rest))
+    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(renewal, *others))
     return step

@@ -32,9 +32,9 @@ def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, .
     definitions, settled = context.world.definitions, context.settled
     if settled is None:
         return ()
-    named = set(alarms).union(*(_mentioned(definition, kind) for definition, kind in _conditions(definitions, group)))
+    names = set(alarms).union(*(_mentioned(definition, kind) for definition, kind in _conditions(definitions, group)))
     unsettled = {
-        name for name in named & definitions.keys() if name not in settled and not _stays(context, definitions[name])
+        name for name in names & definitions.keys() if name not in settled and not _stays(context, definitions[name])
     }
     return tuple(sorted(unsettled - _followers(definitions, group))) if unsettled else ()
 
@@ -68,10 +68,10 @@ def gates(context: Context, group: str, before: Sequence[WaitGate] = ()) -> tupl
         Rejected: The properties of a condition are invalid.
         Terminal: As above.
     """
-    gates, had = [], {earlier.condition: earlier.handle for earlier in before}
+    gates, former_handles = [], {earlier.condition: earlier.handle for earlier in before}
     for definition, kind in _conditions(context.world.definitions, group):
         gate = _gate(context, definition, kind)
-        handle = gate.handle or had.get(gate.condition, "")
+        handle = gate.handle or former_handles.get(gate.condition, "")
         if handle:  # else the handle is created after the group
             gates.append(replace(gate, handle=handle))
     return tuple(gates[:WAITED_FOR_MAX])  # the check of the template refuses more
@@ -108,18 +108,18 @@ def _gate(context: Context, definition: Definition, kind: WaitCondition) -> Wait
     return WaitGate(definition.name, id, float(timeout_s), int(count))
 
 
-def _handle_of(context: Context, named: Collection[str], reference: str) -> str:
+def _handle_of(context: Context, names: Collection[str], reference: str) -> str:
     """Return the record id of a condition's handle; "" if it does not exist yet.
 
     Args:
         named: Names of the resources that the property refers to.
         reference: Value of the property.
     """
-    rows = [context.current.get(name) for name in named]
+    rows = [context.current.get(name) for name in names]
     if any(row is None or not row.handle for row in rows):
         return ""
     # The reference of a handle created just now has not been observed yet.
-    records = [_record_of(context, name) for name in named]
+    records = [_record_of(context, name) for name in names]
     return records[0] if len(records) == 1 and records[0] else handle_id(reference)
 
 
@@ -131,19 +131,19 @@ def _record_of(context: Context, name: str) -> str:
 
 def _followers(definitions: Mapping[str, Definition], group: str) -> set[str]:
     """Return the names of all resources that wait for a group, by requirements or by handles of further groups."""
-    after: dict[str, set[str]] = defaultdict(set)
+    waiting: dict[str, set[str]] = defaultdict(set)
     for name, definition in definitions.items():
         for required in definition.requires:
-            after[required].add(name)
+            waiting[required].add(name)
         kind = type_of(definition.type)
         if kind.kind == CONDITION and isinstance(kind, WaitCondition):
             groups = {other for other in definition.requires if _is_group(definitions, other)}
             for handle in _mentioned(definition, kind):
-                after[handle] |= groups
+                waiting[handle] |= groups
     followers: set[str] = set()
     ahead = [group]
     while ahead:
-        new = after[ahead.pop()] - followers
+        new = waiting[ahead.pop()] - followers
         followers |= new
         ahead += new
     return followers

@@ -60,15 +60,15 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
     So a dependant of a replaced resource releases the old row: `requires` now has the key of the new row.
     """
     definition = want.definition
-    called, remembered = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
+    template_type, progress = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     if rollouts.is_moved(want, row) and rollouts.is_gradual(want, row):
         return context.wait_if_failed(row.name) or rollouts.begin(context, want, row, now)
     moved = row.requires != want.requires or rollouts.is_moved(want, row)
-    moved = moved or row.template_type != called or row.hooks != remembered
+    moved = moved or row.template_type != template_type or row.hooks != progress
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
         row.requires = want.requires
         rollout = rollouts.take(want, row)
-        row.template_type, row.hooks = called, remembered
+        row.template_type, row.hooks = template_type, progress
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
         return Settled(Step(Verb.RECORD, row, rollout=rollout))

@@ -189,13 +189,13 @@ def health_after(
     turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
     # The first turn is no flapping.
     factor = 2 ** min(max(len(turns) - 1, 0), TURNS_MAX)
-    detected, again = [], False
+    detected, needs_another = [], False
     for number, detection in enumerate(policy.detections):
         earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)
         look = looks.get(number)
-        one = earlier if look is None else _counted(look, _detected(policy, detection, look, earlier, factor, now))
-        again = again or one.attempts > 0
-        detected.append(one)
+        result = earlier if look is None else _counted(look, _detected(policy, detection, look, earlier, factor, now))
+        needs_another = needs_another or result.attempts > 0
+        detected.append(result)
     was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY
     finding, reason, hint = _combined(policy, member, detected, now, was_unhealthy=was_unhealthy)
     if before is not None and before.finding is finding:
@@ -207,7 +207,7 @@ def health_after(
     pause_s = min(
         (detection.pause_s for detection in policy.detections if detection.type is DetectionType.URL), default=0
     )
-    return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
+    return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if needs_another else None)
 
 
 def is_recovering(policy: HealthPolicy, node: NodeHealth) -> bool:
@@ -218,11 +218,11 @@ def is_recovering(policy: HealthPolicy, node: NodeHealth) -> bool:
     return len(still) < len(unhealthy) and not events and not policy.is_unhealthy(len(still))
 
 
-def _counted(look: Look, one: Detected) -> Detected:
+def _counted(look: Look, detected: Detected) -> Detected:
     """Return a finding with the time of the last counted look of the vantage points, while looks are being counted."""
-    counts = one.successes > 0 if one.finding is Finding.UNHEALTHY else one.failures > 0
-    counted_at = one.counted_at if look.counted_at is None else look.counted_at
-    return replace(one, counted_at=counted_at if counts else None)
+    counts = detected.successes > 0 if detected.finding is Finding.UNHEALTHY else detected.failures > 0
+    counted_at = detected.counted_at if look.counted_at is None else look.counted_at
+    return replace(detected, counted_at=counted_at if counts else None)
 
 
 def _detected(
@@ -292,18 +292,18 @@ def _combined(
 
     A healthy look, such as the first look after the grace time, never makes a member unhealthy.
     """
-    heard = [result for result in detected if result.type == DetectionType.EVENTS]
-    polled = [result for result in detected if result.type != DetectionType.EVENTS]
-    failed, told = (
+    from_events = [result for result in detected if result.type == DetectionType.EVENTS]
+    from_polling = [result for result in detected if result.type != DetectionType.EVENTS]
+    failed, notified = (
         [result for result in some if result.finding is Finding.UNHEALTHY and (was_unhealthy or result.successes == 0)]
-        for some in (polled, heard)
+        for some in (from_polling, from_events)
     )
     unknown = [result for result in detected if result.finding is Finding.UNKNOWN]
     graced = now < member.well_since + policy.grace_s
     counts = policy.is_unhealthy(len(failed)) and not graced
-    if told or counts:
-        guilty = [*told, *(failed if counts else ())]
-        return Finding.UNHEALTHY, _evidence_of(guilty), next((result.hint for result in guilty if result.hint), "")
+    if notified or counts:
+        causes = [*notified, *(failed if counts else ())]
+        return Finding.UNHEALTHY, _evidence_of(causes), next((result.hint for result in causes if result.hint), "")
     if unknown and not any(result.finding is Finding.HEALTHY for result in detected):
         return Finding.UNKNOWN, _evidence_of(unknown), ""
     # Unknown detections may hide failures. An unreachable URL always outweighs a healthy status; an unknown host or

@@ -31,11 +31,11 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     places = tuple(node for server in servers for node in _places(context, server))
     if places:
         return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
-    fresh = [server for server in servers if server.drains_until is None]
-    for server in fresh:
+    undrained = [server for server in servers if server.drains_until is None]
+    for server in undrained:
         server.drains_until = now + context.world.drain_s
-    if fresh:
-        return Step(Verb.RECORD, row, also=[server for server in fresh if server is not row])
+    if undrained:
+        return Step(Verb.RECORD, row, also=[server for server in undrained if server is not row])
     until = max(server.drains_until or now for server in servers)
     if until <= now:
         return None
@@ -45,14 +45,16 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
 
 def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
     """Yield the servers among a row and its direct and indirect requirements in the same shard."""
-    keys, left = {row.key}, [row]
-    while left:
-        used = left.pop()
+    keys, pending = {row.key}, [row]
+    while pending:
+        used = pending.pop()
         if kind_of(used.type) == SERVER:
             yield used
-        new = [context.world.rows[key] for key in used.requires if key in context.world.rows and key not in keys]
-        keys |= {one.key for one in new}
-        left += new
+        requirements = [
+            context.world.rows[key] for key in used.requires if key in context.world.rows and key not in keys
+        ]
+        keys |= {requirement.key for requirement in requirements}
+        pending += requirements
 
 
 def _drains(context: Context, server: Resource, now: float) -> bool:

@@ -99,11 +99,11 @@ def wait_for_budget(context: Context, row: Resource, reason: str, now: float) ->
     if unhealthy.merely_marked(row):
         away = {name: why for name, why in away.items() if why in (Absence.HEALED, Absence.CHANGED)}
     others = brake.elsewhere + brake.changing
-    waits = _no_room(context, away, others)
-    if not waits:
+    reason_to_wait = _no_room(context, away, others)
+    if not reason_to_wait:
         return None
     due_at = now + BRAKE_S if others else None
-    return Waiting(row.name, Why.BUDGET, (), f"{reason}; {waits}", row.updated_at, due_at, row.key)
+    return Waiting(row.name, Why.BUDGET, (), f"{reason}; {reason_to_wait}", row.updated_at, due_at, row.key)
 
 
 def waits_for_reports(context: Context, row: Resource) -> str:

@@ -27,10 +27,10 @@ def postpone_recovery(
     """
     text = _over_limit(policy, health)
     if not text:
-        waits = waits_for_first(policy, incident, now)
-        if waits is None:
+        waiting = waits_for_first(policy, incident, now)
+        if waiting is None:
             return None
-        pause, due_at = waits
+        pause, due_at = waiting
         # The first member may be in another shard, which does not report its recovery.
         due_at = min(due_at, now + EXAMINED_S)
         return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {pause}", row.updated_at, due_at, row.key)

@@ -73,12 +73,12 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
         host_down = all(health.nodes[row.key].is_host_down for row in unhealthy) and place[0] == HOST
         tried = _tried(health, since, place[1] if host_down else "")
         # Members leave a host that is down with their recovery.
-        left = tried.keys() - {row.name for row in unhealthy} if host_down else frozenset()
-        if len(unhealthy) + len(left) < (FEW_OF_A_HOST if host_down else FEW):
+        departed = tried.keys() - {row.name for row in unhealthy} if host_down else frozenset()
+        if len(unhealthy) + len(departed) < (FEW_OF_A_HOST if host_down else FEW):
             continue
         keys, helped = frozenset(row.key for row in unhealthy), not well.isdisjoint(tried)
-        one = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
-        by_key |= dict.fromkeys(keys, one)
+        incident = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
+        by_key |= dict.fromkeys(keys, incident)
     return by_key
 
 

@@ -35,5 +35,5 @@ def with_report(node: NodeHealth, marks: Marks | None, now: float) -> NodeHealth
         return node
     finding = verdict(Detector.REPORTER, Kind.UNHEALTHY)
     evidence = report_text(mark)[:EVIDENCE_MAX]
-    one = Detected(Detector.REPORTER.value, finding, mark.since, evidence)
-    return replace(node, finding=finding, since=mark.since, reason=evidence, detected=(*node.detected, one))
+    report = Detected(Detector.REPORTER.value, finding, mark.since, evidence)
+    return replace(node, finding=finding, since=mark.since, reason=evidence, detected=(*node.detected, report))

@@ -40,13 +40,13 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     before = thing_of(world, row, kind)
     after = replace(before, seen=answer)
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
-    asked = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
-    accepted = {name: value for name, value in known.items() if name not in asked}
+    sent_names = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
+    accepted = {name: value for name, value in known.items() if name not in sent_names}
     if shows_what_is_kept(after, kind.statuses):
         for name in kind.drift(after):
             values = fingerprint(*kind.sent_and_seen(after, name))
             is_new = values != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == values
-            if step.verb is Verb.CREATE or (name in asked and is_new):
+            if step.verb is Verb.CREATE or (name in sent_names and is_new):
                 accepted[name] = values
     if accepted == known:
         return False
@@ -75,14 +75,14 @@ def forget(world: World, row: Resource, verdict: Verdict) -> bool:
     if row.marks is None or not row.marks.repaired or verdict.condition not in (Condition.READY, Condition.DRIFTED):
         return False
     thing = thing_of(world, row)
-    left = {
+    remaining = {
         name: seen
         for name, seen in row.marks.repaired.items()
         if name in verdict.drifted or _is_unseen(*_values(row, thing, name))
     }
-    if left == row.marks.repaired:
+    if remaining == row.marks.repaired:
         return False
-    row.marks = replace(row.marks, repaired=left) or None
+    row.marks = replace(row.marks, repaired=remaining) or None
     return True
 
 

@@ -41,8 +41,8 @@ def combined_look(
         anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
         if _combined(policy, anew, place, changed_at, now).finding is not result.finding:
             return None
-    named = (looks.get(point.name) for point in policy.vantage_points)
-    return replace(result, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
+    counted_looks = (looks.get(point.name) for point in policy.vantage_points)
+    return replace(result, counted_at=max(look.looked_at or 0.0 for look in counted_looks if look is not None))
 
 
 def _combined(

@@ -76,8 +76,8 @@ class Chain:
     @property
     def seconds(self) -> float | None:
         """Seconds that the whole chain needs; None if all its links are unknown."""
-        known = [link.seconds for link in self.links if link.seconds is not None]
-        return sum(known) if known else None
+        seconds = [link.seconds for link in self.links if link.seconds is not None]
+        return sum(seconds) if seconds else None
 
     @property
     def unknown(self) -> tuple[Kind, ...]:
@@ -97,20 +97,20 @@ def critical_path(
     """
     links = {explanation.node: _link(explanation, durations, now, inside or {}) for explanation in unfinished}
     best: dict[Node, tuple[float, int]] = {}
-    before: dict[Node, Node] = {}
+    predecessors: dict[Node, Node] = {}
     for node in _in_order(unfinished):
-        known = [blocker for blocker in links[node].explanation.after if blocker in best]
+        blockers = [blocker for blocker in links[node].explanation.after if blocker in best]
         seconds, length = 0.0, 0
-        if known:
+        if blockers:
             # The node breaks ties, so that the same world always gives the same chain.
-            before[node] = max(known, key=lambda blocker: (best[blocker], blocker))
-            seconds, length = best[before[node]]
+            predecessors[node] = max(blockers, key=lambda blocker: (best[blocker], blocker))
+            seconds, length = best[predecessors[node]]
         best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
     if not best:
         return Chain()
     path = [max(best, key=lambda last: (best[last], last))]
-    while path[-1] in before:
-        path.append(before[path[-1]])
+    while path[-1] in predecessors:
+        path.append(predecessors[path[-1]])
     return Chain(tuple(links[node] for node in reversed(path)))
 
 
@@ -145,16 +145,18 @@ def _action(explanation: Explanation) -> str:
 def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
     """Return the nodes in topological order; nodes in a cycle are left out."""
     nodes = {explanation.node for explanation in unfinished}
-    left = {explanation.node: sum(other in nodes for other in explanation.after) for explanation in unfinished}
+    blocker_counts = {
+        explanation.node: sum(other in nodes for other in explanation.after) for explanation in unfinished
+    }
     followers: dict[Node, list[Node]] = defaultdict(list)
     for explanation in unfinished:
         for other in explanation.after:
             followers[other].append(explanation.node)
-    order = [node for node, count in left.items() if count == 0]
+    order = [node for node, count in blocker_counts.items() if count == 0]
     for node in order:
         for other in followers[node]:
-            left[other] -= 1
-            if left[other] == 0:
+            blocker_counts[other] -= 1
+            if blocker_counts[other] == 0:
                 order.append(other)
     return order
 
