@@ -26,7 +26,7 @@ OPERATING = frozenset({Phase.OPERATING, Phase.FENCING})
 SETTLE_S = 60.0
 """Seconds after an operation for which a thing may still show its former state."""
 FENCE_S = 2.0
-"""Seconds between two requests to cut off a thing."""
+"""Seconds between two fencing requests."""
 TIMED_OUT = "its time was over"
 WAKES = frozenset({"start", "unpause", "resume", "reboot", "rebuild", "unrescue", "evacuate"})
 """Operations that end the lasting status of an earlier operation (such as a stop)."""
