@@ -227,12 +227,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     ),
     "a worker is at it": (
         world([wanted("a")]),
-        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, owned=True),
         ("a", Why.TURN, (), "a worker has its shard now", 2.0, None, "create", -2.0),
     ),
     "the cloud has not answered": (
         world([wanted("a")], [ASKED]),
-        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, owned=True),
         (
             "a",
             Why.ANSWER,

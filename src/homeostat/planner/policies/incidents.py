@@ -45,7 +45,7 @@ class Incident:
     host_down: bool = False
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         what, name = self.place
         if self.host_down:
             return f"{what} {name} is called down"
@@ -120,4 +120,5 @@ def waits_for_first(policy: HealthPolicy, incident: Incident | None, now: float)
     due_at = incident.tried_at + policy.verify_s + PAUSE_S
     if now >= due_at:
         return None
-    return f"one incident: {incident.said}; one of them is recovered first, and the others once that has helped", due_at
+    order = "one of them is recovered first, and the others once that has helped"
+    return f"one incident: {incident.summary}; {order}", due_at

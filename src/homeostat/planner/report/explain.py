@@ -66,7 +66,7 @@ class ShardStatus:
     Attributes:
         begun_at: Time of the request for its newest revision.
         wake_at: When the shard is due; None for no time.
-        held: Whether a worker owns the shard now.
+        owned: Whether a worker owns the shard now.
         set_aside_for: The internal error for which the shard was set aside, or "".
         has_workers: Whether any worker is alive.
         observe_at: When its things are looked at next.
@@ -74,7 +74,7 @@ class ShardStatus:
 
     begun_at: float
     wake_at: float | None = None
-    held: bool = False
+    owned: bool = False
     set_aside_for: str = ""
     has_workers: bool = True
     observe_at: float | None = None
@@ -287,7 +287,7 @@ class _Explainer:
             row = self._row(node)
             since = row.updated_at if row is not None else shard.begun_at
             return Waiting(name, Why.SET_ASIDE, (), shard.set_aside_for, since, shard.wake_at)
-        if shard.held:
+        if shard.owned:
             return self._awaiting_answer(node, name) or Waiting(
                 name, Why.TURN, (), "a worker has its shard now", shard.wake_at
             )
