@@ -112,7 +112,7 @@ def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
     first.insert(row)
     first.orphans.append(Orphan("a-1", "server", "p"))
     then.remove(row)
-    then.spared.append("a-1")
+    then.kept_tokens.append("a-1")
     with database.write() as tx:
         shard_state.record(database, tx, stack_id, first, NOW)
     with database.write() as tx:

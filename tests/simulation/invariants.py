@@ -141,10 +141,10 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     marked = {node for node, each in explained.items() if each.why is Why.UNHEALTHY}
     for node in marked:
         assert graph[node].restricted or graph[node].external_id is not None, f"{place}: {node} is marked, and stays"
-        assert frontier.current[node].failed or loaded.world.stack.held, f"{place}: {node} is marked, and hides it"
+        assert frontier.current[node].failed or loaded.world.stack.frozen, f"{place}: {node} is marked, and hides it"
     helpless = forbidden | unkept | marked | {node for node, each in explained.items() if each.why is Why.FAILED}
     if stack.action in MAINTENANCE and stack.complete_revision != stack.revision:
-        helpless |= {node for node, each in explained.items() if each.why is Why.HALTED}
+        helpless |= {node for node, each in explained.items() if each.why is Why.STACK_FAILED}
     if stack.suspended and stack.parent_id is not None:  # the stack that it is nested in says why (see above)
         helpless |= {node for node, each in explained.items() if each.why is Why.SUSPENDED}
     if stack.status == Status.COMPLETE:

@@ -54,7 +54,7 @@ def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:
 def _marked(row: WatchedMember, now: float) -> str:
     """Return what a person says of a thing; what a policy of its own has found is the business of that."""
     mark = reported.report_of(row.marks, now)
-    return reported.told(mark) if mark is not None else ""
+    return reported.report_text(mark) if mark is not None else ""
 
 
 def _trouble(thing: WatchedThing, row: WatchedMember) -> str:

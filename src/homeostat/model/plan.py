@@ -117,7 +117,7 @@ class Step:
         also: Other rows that change with this one.
         orphan_token: Token of a creation that is given up without an answer, or of a thing that is not found and was to
             be deleted; "" for none. What turns up with this token later is deleted.
-        spared: Token of a creation whose thing stays, and does not belong to the stack any more.
+        kept_token: Token of a creation whose thing stays, and does not belong to the stack any more.
         part: Part of the snapshot being taken of the stack.
         retained: Handle of a thing that the row releases, and that stays.
         fails: Why the stack fails with this step although its row does not; "" if it does not.
@@ -142,7 +142,7 @@ class Step:
     events: list[Event] = field(default_factory=list)
     also: "list[Resource]" = field(default_factory=list)
     orphan_token: str = ""
-    spared: str = ""
+    kept_token: str = ""
     retained: str = ""
     part: Part | None = None
     fails: str = ""

@@ -12,7 +12,7 @@ class Why(StrEnum):
     BUILDING = "building"
     BACKOFF = "backoff"
     UNSEEN = "unseen"
-    HALTED = "halted"
+    STACK_FAILED = "halted"
     FAILED = "failed"
     IN_USE = "in_use"
     PART = "part"
@@ -39,7 +39,7 @@ class Why(StrEnum):
     DRAINING = "draining"
     OBSERVED = "observed"
     PROPOSED = "proposed"
-    HELD_BACK = "held_back"
+    POSTPONED = "held_back"
     VERIFYING = "verifying"
     FENCING = "fencing"
 
@@ -62,7 +62,7 @@ REASONS: Mapping[Why, Reason] = {
     Why.BUILDING: Reason("it is under way", "an observation that shows it ready, or the end of its time"),
     Why.BACKOFF: Reason("it will be tried again", "the time of the next attempt"),
     Why.UNSEEN: Reason("it could not be observed", "an observation that the cloud answers"),
-    Why.HALTED: Reason("the stack has failed", "an update of the stack, since another resource failed"),
+    Why.STACK_FAILED: Reason("the stack has failed", "an update of the stack, since another resource failed"),
     Why.FAILED: Reason(
         "it failed", "an update of the stack that changes or replaces it, or a change of what it requires"
     ),
@@ -131,7 +131,7 @@ REASONS: Mapping[Why, Reason] = {
         "its recovery is proposed",
         "a user who runs homeostat health approve STACK RESOURCE, or the thing becoming healthy",
     ),
-    Why.HELD_BACK: Reason(
+    Why.POSTPONED: Reason(
         "its health policy holds its recovery back",
         "enough of the others becoming healthy, or a user who runs homeostat health approve STACK RESOURCE",
     ),

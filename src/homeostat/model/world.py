@@ -235,7 +235,7 @@ class StackFacts:
         depth: Levels of nesting above it.
         lock: The lock while the stack is locked, else None.
         suspended: Whether it was suspended and not resumed since.
-        spares: One of `Spares`, or None.
+        spares: The `KeepPolicy` of its deletion, or None.
         snapshot: The snapshot being taken of the stack, or restored to it, with the place of a nested stack in it.
         secret: False if nothing in the whole tree of stacks is made from secrets; None if that is not known yet.
         healing: Healing settings that differ from the service's: `policy`, `share`.
@@ -271,7 +271,7 @@ class StackFacts:
     healing: Mapping[str, Any] | None = None
 
     @property
-    def halted(self) -> bool:
+    def failed_early(self) -> bool:
         """Whether the newest revision failed before it was ever complete, so that nothing new is begun for it.
 
         Maintenance of existing things neither completes such a revision nor gives it another try.
@@ -299,7 +299,7 @@ class StackFacts:
         return self.status == Status.IN_PROGRESS and STACK_ACTIONS[self.action].thorough
 
     @property
-    def held(self) -> bool:
+    def frozen(self) -> bool:
         """Whether nothing may be begun, since the stack is locked or suspended.
 
         Deleting a stack takes both away; a stack that could not be deleted may be locked afterwards.
@@ -376,7 +376,7 @@ class Enclosing:
     Attributes:
         action: Action of the stack.
         status: Its status.
-        spares: One of `Spares`, or None.
+        spares: The `KeepPolicy` of its deletion, or None.
         deletion_policy: That of the row.
     """
 

@@ -1,4 +1,4 @@
-"""Acts that are carried out: their intents are written into rows, and steps made of them. Pure."""
+"""Acts of the planner: write intents into rows and return steps. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,21 +45,21 @@ class IntendedActs:
         return external.reference_external(self._context, definition, row, now)
 
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
-        # Failing again for the same revision is no news, so there is no second event.
-        known = (
+        # No second event for another failure at the same revision.
+        is_repeated = (
             row.failed and row.revision == self._context.world.stack.revision and row.action == (action or row.action)
         )
         if isinstance(error, Exception):
-            # It failed of the values it read: when one of them changes it may be retried.
+            # The error comes from the values read: note their stamp, since a change of these values allows a retry.
             row.resolved = self._context.world.stamp
         record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now, action)
-        return Step(Verb.RECORD, row, events=[] if known else record.events)
+        return Step(Verb.RECORD, row, events=[] if is_repeated else record.events)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
-        """Fail the stack for an update that its environment forbids; the resource stays as it is, as in Heat.
+        """Fail the stack for an update that its environment forbids; the resource stays unchanged, as in Heat.
 
-        A resource that cannot stay as it is fails itself: one in progress, and one that must follow a change while its
-        stack is at rest.
+        The resource itself fails if it cannot stay unchanged: while in progress, or if a change must be followed while
+        the stack is at rest.
         """
         if row.busy or self._context.world.stack.status != Status.IN_PROGRESS:
             return self.fail(row, error, now, Action.UPDATE)

@@ -1,4 +1,4 @@
-"""Which other things have to be looked at again, since a thing has changed them that was acted on (ADR 0099). Pure."""
+"""Side effects of an act: the things to observe again because the act has changed them (ADR 0099). Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from homeostat.planner.lifecycle.names import physical_name
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
 ENDS = {Action.CREATE: None, Action.UPDATE: changed_of, Action.DELETE: None}
-"""Actions whose end has effects -> what says which fields have changed; None where all count as such."""
+"""Action whose end has side effects -> function that returns the changed fields; None if all count as changed."""
 
 ALSO_NAMED_BY = ("name", "floating_ip_address")
 """Fields by which templates may name a thing in place of its id."""
@@ -21,11 +21,11 @@ ALSO_NAMED_BY = ("name", "floating_ip_address")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """That a thing has changed another one.
+    """Change of a thing as a side effect.
 
     Attributes:
-        named: The other one.
-        requested: Whether it was named in the request, and not by the cloud alone.
+        named: The changed thing.
+        requested: Whether the request named it, and not only the cloud.
     """
 
     named: Named
@@ -34,11 +34,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ToLookAt:
-    """What is looked at again.
+    """Things to observe again.
 
     Attributes:
         rows: Rows of the shard.
-        elsewhere: Things named by templates that are none of the shard.
+        elsewhere: Things named by the template that belong to other shards.
     """
 
     rows: Sequence[Resource] = ()
@@ -46,69 +46,67 @@ class ToLookAt:
 
 
 def has_ended(row: Resource, events: Iterable[Event], *, removed: bool) -> bool:
-    """Return whether a row has come to the end of an act that may have changed others."""
+    """Return whether an act has ended that may have changed other things."""
     if kind_of(row.type) not in EFFECTS or not row.handle:
         return False
-    ended = any(each.status == Status.COMPLETE and each.action in ENDS for each in events)
+    ended = any(event.status == Status.COMPLETE and event.action in ENDS for event in events)
     return ended and (removed or row.action in ENDS)
 
 
 def changed_elsewhere(world: World, row: Resource, before: Mapping[str, Any]) -> list[Change]:
-    """Return the things that a thing has changed which was made, changed or deleted.
+    """Return the side effects of creating, updating or deleting the thing of a row.
 
     Args:
-        world: The shard.
-        row: Its row.
-        before: What was seen of it before that.
+        before: The observed properties before the act.
     """
     seen = world.seen.get(row.key)
     after = seen.observation.properties if seen is not None else {}
     fields = changed_of(row.intent) if row.action == Action.UPDATE else None
     kind, requested = kind_of(row.type), _requested(world, row)
     by_template = set(changed_by(kind, [requested], fields))
-    return [Change(each, each in by_template) for each in changed_by(kind, [requested, before, after], fields)]
+    return [Change(named, named in by_template) for named in changed_by(kind, [requested, before, after], fields)]
 
 
 def to_look_at(world: World, current: Mapping[str, Resource], changes: Iterable[Change]) -> ToLookAt:
-    """Return what is looked at again of these things: what is at rest and will be read.
+    """Return which of the changed things to observe again: resources at rest.
 
-    What is in progress is looked at anyway before it is complete; what is about to go is not read any more.
+    A resource in progress is observed anyway before it is complete; a leftover is not read any more.
 
     Args:
-        world: The shard.
-        current: Name -> the row that stands for it.
-        changes: What has been changed.
+        current: Name -> current row.
     """
-    wanted: dict[Named, Change] = {each.named: each for each in changes}
-    if not wanted:
+    by_name: dict[Named, Change] = {change.named: change for change in changes}
+    if not by_name:
         return ToLookAt()
-    through = {(each.kind, each.through) for each in wanted}
-    rows, found = list[Resource](), set[Named]()
+    through = {(named.kind, named.through) for named in by_name}
+    rows, matched = list[Resource](), set[Named]()
     for row in current.values():
-        kinds = [each for each in through if each[0] == kind_of(row.type)]
+        kinds = [pair for pair in through if pair[0] == kind_of(row.type)]
         if not kinds or not row.handle:
             continue
-        concerned = {each for _, held in kinds for each in _names_of(world, row, held)} & wanted.keys()
-        found |= concerned
+        concerned = {named for _, held in kinds for named in _names_of(world, row, held)} & by_name.keys()
+        matched |= concerned
         if concerned and is_readable(row):
             rows.append(row)
-    # What templates name may be of another stack; what only the cloud named is of none.
-    return ToLookAt(rows, [each.named for each in wanted.values() if each.requested and each.named not in found])
+    # A thing named in a template may belong to another stack; a thing named by the cloud alone belongs to none.
+    return ToLookAt(
+        rows, [change.named for change in by_name.values() if change.requested and change.named not in matched]
+    )
 
 
 def is_readable(row: Resource) -> bool:
-    """Return whether a row is at rest with a thing whose attributes may be read."""
+    """Return whether a row is at rest and the attributes of its thing may be read."""
     return not row.busy and not row.deleting and row.action != Action.INIT and is_outside(row.type)
 
 
 def _names_of(world: World, row: Resource, through: str) -> set[Named]:
-    """Return how others may name the thing of a row: by itself, or through what it holds of a kind."""
+    """Return the names of a row's thing, or of the things of kind `through` held by the thing."""
     seen, kind = world.seen.get(row.key), kind_of(row.type)
     properties = seen.observation.properties if seen is not None else {}
     if through:
         names = held_things(kind, through, [_requested(world, row), properties])
     else:
-        names = {str(each) for each in (row.handle, *map(properties.get, ALSO_NAMED_BY)) if each}
+        names = {str(name) for name in (row.handle, *map(properties.get, ALSO_NAMED_BY)) if name}
     return {Named(kind, name, through) for name in names}
 
 

@@ -1,7 +1,7 @@
 """Limit on the weight of all values that functions produce for one shard. Pure.
 
-A limit for each resource is not enough: a thousand values, each as heavy as allowed, would fill the memory of every
-process that loads the shard (ADR 0038).
+A limit for each resource is not enough: a thousand values of the maximum weight would fill the memory of every worker
+(ADR 0038).
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from homeostat.templates.tree import VALUE_MAX
 from homeostat.templates.weights import TooHeavy, weight
 
 VALUES_MAX = 16 * 1024 * 1024
-"""Weight allowed for the properties and metadata of all resources of one shard that are not literal in its template."""
+"""Maximum weight of all properties and metadata of a shard that its template does not contain literally."""
 
 
 class ShardWeight:
-    """Weighs the desired values of the resources of one world; `current` maps a name to the row that stands for it."""
+    """Weighs the desired values of the resources of one world; `current` maps a name to its current row."""
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
@@ -29,7 +29,7 @@ class ShardWeight:
         """Set the desired values of a resource.
 
         Raises:
-            Rejected: They are too heavy, alone or together with all others.
+            Rejected: The values are too heavy, alone or in the sum of the shard.
         """
         if self._weights is None:
             # Weighed on first use only: most passes resolve nothing.
@@ -49,17 +49,17 @@ class ShardWeight:
         self._weights[name], self._total = weight_of_values, total
 
     def _of_rows(self) -> dict[str, int]:
-        found = {}
+        weights = {}
         for name, row in self._current.items():
             definition = self._world.definitions.get(name)
             if definition is not None and not definition.static and row.properties:
-                found[name] = _weight_of(row)
-        return found
+                weights[name] = _weight_of(row)
+        return weights
 
 
 def _weight_of(row: Resource) -> int:
     try:
         return weight([row.properties, row.metadata], VALUES_MAX)
     except ValueError:
-        # The row is older than the limit. It counts as the whole allowance: nothing else is set before it shrinks.
+        # The row is older than the limit. Count it as the whole allowance: no value is accepted until it shrinks.
         return VALUES_MAX

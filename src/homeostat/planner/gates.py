@@ -1,4 +1,4 @@
-"""Gates: hooks, consent, the brake on healing and second looks, which put off what was decided. Pure."""
+"""Gates that postpone a decision: hooks, consent, the brake on healing and second looks. Pure."""
 
 from homeostat.model.desired import Definition
 from homeostat.model.plan import Decision, Step
@@ -18,18 +18,25 @@ class LiveGates:
         self._context = context
 
     def stop(self, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-        # A thing that came back makes its replacement superfluous, so no hook of the replacement may stop it.
+        # A thing that came back makes its replacement superfluous, so this comes before the replacement's hooks.
         return (
             healing.came_back(self._context, definition, row, now)
             or _stop_before(self._context, definition, row, now)
             or _stop_after(self._context, row, now)
         )
 
-    def held_back(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+    def postpone_healing(
+        self,
+        row: Resource,
+        reason: str,
+        now: float,
+        *,
+        absent: bool = False,
+        destroys: bool = True,
+        alive: bool = False,
     ) -> Decision | None:
-        stopped = healing.held_back(self._context, row, reason, now, gone=gone, destroys=destroys)
-        return stopped or (healing.waits_for_others(self._context, row, reason, now) if alive else None)
+        stopped = healing.postpone_healing(self._context, row, reason, now, absent=absent, destroys=destroys)
+        return stopped or (healing.wait_for_budget(self._context, row, reason, now) if alive else None)
 
     def waits_for_reports(self, row: Resource) -> str:
         return healing.waits_for_reports(self._context, row)
@@ -45,7 +52,7 @@ class LiveGates:
 
 
 def _stop_before(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Stop at a hook before anything is done about the resource for this revision."""
+    """Stop at a hook before the first act on the resource for this revision."""
     overtaken = hooks.interrupted(context.world, row) if row is not None else None
     if overtaken is not None or not definition.hooks:
         return overtaken
@@ -64,7 +71,7 @@ def _stop_before_creation(
         return None
     if row is not None:
         return hooks.stop(context.world, row, PRE_CREATE, now)
-    # The stop has to be stored, so the row is stored earlier than usual, as INIT.
+    # The row has to store the stop, so it is inserted earlier than usual, as INIT.
     fresh = intents.new_row(context, definition, now)
     step = hooks.stop(context.world, fresh, PRE_CREATE, now)
     if isinstance(step, Step):
@@ -73,6 +80,6 @@ def _stop_before_creation(
 
 
 def _stop_after(context: Context, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Stop at a hook once the resource is complete."""
+    """Stop at a hook after the resource is complete."""
     hook = hooks.due(context.world, row) if row is not None and row.status == Status.COMPLETE else ""
     return hooks.stop(context.world, row, hook, now) if row is not None and hook else None

@@ -1,4 +1,4 @@
-"""Which nodes of a shard wait for which others, and which may be examined now. Pure; it decides nothing."""
+"""Graph of the waits between the nodes of a shard, and the queue of nodes to examine. Pure; decides nothing."""
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
@@ -16,30 +16,30 @@ def leftover_node(key: str) -> Node:
 
 
 def order_of(world: World) -> Mapping[Node, Iterable[Node]]:
-    """Return for each resource the resources that come before it: those that it requires.
+    """Return the predecessors of each resource: its requirements.
 
-    Maintenance may go the other way, where what requires a resource comes before it, or in no order.
+    Maintenance may go the other way round, dependents first, or in no order.
     """
     definitions, stack = world.definitions, world.stack
     order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
     if order is Order.REQUIRED_FIRST:
-        return {name: each.requires for name, each in definitions.items()}
+        return {name: definition.requires for name, definition in definitions.items()}
     users: dict[Node, list[Node]] = {name: [] for name in definitions}
     if order is Order.DEPENDENTS_FIRST:
-        for name, each in definitions.items():
-            for required in each.requires:
+        for name, definition in definitions.items():
+            for required in definition.requires:
                 users[required].append(name)
     return users
 
 
 class WaitGraph:
-    """Nodes that wait for others.
+    """Nodes and the waits between them.
 
     Attributes:
-        blocked: Node -> how many others it waits for.
-        unblocks: Node -> the nodes that wait for it.
-        settled: Nodes that are at rest: nothing waits for them.
-        ready: Nodes to be examined, in this order; one may be queued twice, or be settled by now.
+        blocked: Node -> number of its blockers.
+        unblocks: Node -> nodes blocked by this node.
+        settled: Nodes at rest, which nothing waits for.
+        ready: Queue of nodes to examine; may contain a node twice, and settled nodes.
     """
 
     def __init__(self) -> None:
@@ -49,45 +49,45 @@ class WaitGraph:
         self.ready: deque[Node] = deque()
 
     def add(self, node: Node, blockers: Iterable[Node]) -> None:
-        """Add a node that waits for others; it is not queued."""
-        waits = [each for each in set(blockers) if each not in self.settled]
-        for blocker in waits:
+        """Add a node that waits for the unsettled blockers, without queueing it."""
+        unsettled = [blocker for blocker in set(blockers) if blocker not in self.settled]
+        for blocker in unsettled:
             self.unblocks[blocker].append(node)
-        self.blocked[node] = len(waits)
+        self.blocked[node] = len(unsettled)
 
     def wait_for(self, node: Node, blockers: Iterable[Node]) -> None:
-        """Have a node wait for others, too."""
+        """Add blockers to a node."""
         for blocker in blockers:
             self.unblocks[blocker].append(node)
             self.blocked[node] += 1
 
     def release(self, blocker: Node, nodes: Collection[Node]) -> None:
-        """Let these nodes not wait for another one any more; one that then waits for none is queued."""
+        """Remove a blocker from these nodes, and queue the nodes without blockers."""
         waiting = self.unblocks.pop(blocker, [])
-        self.unblocks[blocker] = [each for each in waiting if each not in nodes]
+        self.unblocks[blocker] = [node for node in waiting if node not in nodes]
         for node in waiting:
             if node in nodes:
                 self._unblock(node)
 
     def settle(self, node: Node) -> None:
-        """Let nothing wait for a node any more, which is at rest."""
+        """Mark a node as settled, and unblock the nodes that wait for it."""
         self.settled.add(node)
         for other in self.unblocks.pop(node, ()):
             self._unblock(other)
 
     def forget_waits_of(self, nodes: Collection[Node]) -> None:
-        """Take these nodes out of every wait; they have to be added again."""
+        """Remove all blockers of these nodes; the caller has to add the nodes again."""
         for blocker in list(self.unblocks):
-            self.unblocks[blocker] = [each for each in self.unblocks[blocker] if each not in nodes]
+            self.unblocks[blocker] = [node for node in self.unblocks[blocker] if node not in nodes]
 
     def waiting_for(self, nodes: set[Node]) -> set[Node]:
-        """Return what waits for these nodes, directly or through others."""
-        found, rest = set[Node](), list(nodes)
-        while rest:
-            fresh = set(self.unblocks.get(rest.pop(), ())) - found - nodes
-            found |= fresh
-            rest += fresh
-        return found
+        """Return the nodes that wait for these nodes, directly or transitively."""
+        followers, pending = set[Node](), list(nodes)
+        while pending:
+            new = set(self.unblocks.get(pending.pop(), ())) - followers - nodes
+            followers |= new
+            pending += new
+        return followers
 
     def _unblock(self, node: Node) -> None:
         self.blocked[node] -= 1

@@ -1,6 +1,6 @@
-"""What becomes of a thing that lets go of what one thing at a time can hold, or takes it back. Pure.
+"""Outcomes of handovers: a thing releases an exclusive claim to its successor, or takes it back. Pure.
 
-The row stays in its state meanwhile: what it is, a rollback may need.
+The row keeps its state meanwhile, since a rollback may need it.
 """
 
 from dataclasses import replace
@@ -18,17 +18,17 @@ from homeostat.resources.registry import kind_of
 
 
 def let_go_of(row: Resource | None) -> LetGoMark | None:
-    """Return what a row has let go of, or is to let go of; None for nothing."""
+    """Return the claims that a row has released or is to release; None if there are none."""
     return row.marks.let_go if row is not None and row.marks is not None else None
 
 
 def put(row: Resource, mark: LetGoMark | None) -> None:
-    """Note what a row lets go of; None for nothing."""
+    """Note the claims that a row releases; None for none."""
     row.marks = replace(row.marks or NO_MARKS, let_go=mark) or None
 
 
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
-    """Change the row of a thing that was asked to let go, or to take back, by the answer."""
+    """Apply the answer to a release or a return of claims to the row."""
     row, mark = step.row, let_go_of(step.row)
     if mark is None:
         return StepOutcome(row, whole=True)
@@ -59,7 +59,7 @@ def _again(row: Resource, mark: LetGoMark, error: Transient | Uncertain, now: fl
 
 
 def _refused(world: World, step: Step, mark: LetGoMark, error: HomeostatError, now: float) -> StepOutcome:
-    """Conclude a refusal: what cannot let go has to go; what cannot take back has failed."""
+    """Conclude a refusal: a refused release deletes the thing, a refused return fails its row."""
     row = step.row
     if step.handover is Handover.LET_GO:
         put(row, replace(mark, refused=outcome.cut(str(error))))

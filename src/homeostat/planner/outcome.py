@@ -33,17 +33,17 @@ from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
 CHANGED = "state changed"
-"""The reason of events that need no other, as in Heat."""
+"""Default reason of an event, as in Heat."""
 NESTED_FAILURE = re.compile(r"Resource \w+ failed: (?P<kind>\w+): resources\.(?P<name>[^.:\[]+)(?P<rest>.*)", re.DOTALL)
-"""A reason that `stack_failure` returns for a nested stack."""
+"""Reason that `stack_failure` returns for a nested stack."""
 UNJUDGED = 0
-"""Below the number of any look: a row with this in `judged` has its newest observation judged again."""
+"""Below the number of any look: a row with this `judged_observation` has its newest observation judged again."""
 
 
 def begin(row: Resource, action: str, reason: str = CHANGED) -> list[Event]:
-    """Begin an action of a row; return its event, or none where it has begun already."""
+    """Begin an action of a row; return its event, or none if it has begun already."""
     if left_alone_for(row.intent):
-        # The action takes its place in the intent: judged again at rest, the thing is healed, or the note made anew.
+        # The action overwrites the note in the intent: judge the thing again at rest, to heal it or renew the note.
         row.judged_observation = UNJUDGED
     goes_on = row.busy and row.action == action
     row.enter(action, Status.IN_PROGRESS, reason)
@@ -64,7 +64,7 @@ def failure_text(row: Resource, error: Exception | str) -> str:
         member = f"[{nested['name']}]" if nested["name"].isdigit() else f".{nested['name']}"
         return f"{nested['kind']}: resources.{row.name}.resources{member}{nested['rest']}"
     kind = "ResourceInError" if isinstance(error, str) else type(error).__name__
-    # The path of an error inside a nested stack names a place in there: it must not be taken for one of this stack.
+    # The path of an error inside a nested stack names a resource of the nested stack, not of this stack.
     inside = kind_of(row.type) == "stack"
     if isinstance(error, Rejected) and not (error.error or inside) and error.path[:2] == ("resources", row.name):
         return f"{kind}: {cut(str(error))}"
@@ -72,12 +72,12 @@ def failure_text(row: Resource, error: Exception | str) -> str:
 
 
 def cut(text: str) -> str:
-    """Shorten an error: it may quote a value, and many rows may repeat it."""
+    """Shorten an error, which may quote a value and be repeated by many rows."""
     return text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}…"
 
 
 def stack_failure(world: World, row: Resource) -> str:
-    """Return why a stack fails with this resource."""
+    """Return the reason of a stack's failure caused by this resource."""
     if world.stack.action == Action.SUSPEND and row.action not in MAINTENANCE:
         refusal = f"State {row.action}_{row.status} invalid for suspend: {row.reason}"
         return f"Resource {Action.SUSPEND} failed: {failure_text(row, NotSupported(refusal))}"
@@ -85,24 +85,24 @@ def stack_failure(world: World, row: Resource) -> str:
 
 
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
-    """Change the row of a performed step by the answer, and return what is to be stored."""
+    """Apply the answer to the row of an executed step, and return the outcome to store."""
     row = step.row
     is_look = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
-    # The owner's second look is no act: it must not touch `updated_at`, from which intervals are counted.
+    # The owner's second look is no act and must not touch `updated_at`, the start of intervals.
     if step.verb is Verb.OBSERVE and not is_look:
         return _second_look(world, row, answer, now)
     if step.verb is Verb.FIND and isinstance(answer, Observation) and not answer.present:
-        late = _may_come(row, now)
-        if late is not None:
-            return late
+        outcome_later = _may_come(row, now)
+        if outcome_later is not None:
+            return outcome_later
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
-        again = _try_again(row, answer, now)
+        record = _try_again(row, answer, now)
         if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
-            row.intent, again.whole = with_late_s(row.intent, answer.late_s), True
-        return again
+            row.intent, record.whole = with_late_s(row.intent, answer.late_s), True
+        return record
     if isinstance(answer, HomeostatError) and step.inside:
-        # Nested stacks may not have come to all of its parts yet. And these cannot go first.
+        # Nested stacks may not have reached all parts yet, and the parts cannot be deleted first.
         return _try_again(row, Transient(f"it is to be deleted together with its parts: {answer}"), now)
     if isinstance(answer, HomeostatError) and step.operation == DELETE_WITH_PARTS:
         return _parts_first(row, answer)
@@ -113,9 +113,9 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
 
 
 def _observed(world: World, step: Step, answer: Observation, now: float) -> StepOutcome:
-    """Conclude an answer that says how the thing is."""
+    """Conclude an answer with an observation."""
     row = step.row
-    # The order matters: what the row is about comes before the verb, which may serve several purposes.
+    # The order matters: the purpose of the row comes before the verb, which may serve several purposes.
     if row.action == Action.ADOPT and step.verb is not Verb.FIND:
         return _adopted_answer(world, row, answer, now)
     if snapshot_state.deletion_token(row) or snapshot_state.is_stack_snapshot(row):
@@ -136,30 +136,30 @@ def _observed(world: World, step: Step, answer: Observation, now: float) -> Step
     row.due_at = None
     row.retries = 0
     row.handle = answer.handle or row.handle
-    noted = unkept.accept(world, step, answer)
+    has_new_notes = unkept.accept(world, step, answer)
     look(world, row, answer)
     record = judged(world, row, now)
-    record.observation, record.whole = answer, record.whole or noted
+    record.observation, record.whole = answer, record.whole or has_new_notes
     return record
 
 
 def _fenced(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude a request to cut a thing off: what the cloud has confirmed is noted, and the rest asked for again.
+    """Conclude a fencing request: note the confirmed fences, and request the rest again.
 
-    What is not found is not cut off by that: it may be there again at the next look.
+    An absent thing does not count as fenced: it may be present again at the next look.
     """
-    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
+    fences = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
     confirmed = answer.properties.get("fenced", ()) if answer.present else ()
     marks = row.marks or NO_MARKS
     if marks.recovery is not None:
-        # Another policy may have asked for something else before: that is cut off as well, and joined in the end.
-        before = [each for each in marks.recovery.fenced if each not in asked]
+        # Fences of an earlier policy stay noted: they have to be lifted in the end, too.
+        before = [fence for fence in marks.recovery.fenced if fence not in fences]
         row.marks = replace(marks, recovery=replace(marks.recovery, fenced=(*before, *confirmed)))
-    if missing := [each for each in asked if each not in confirmed]:
+    if missing := [fence for fence in fences if fence not in confirmed]:
         record = _try_again(row, Transient(unconfirmed(missing, answer.properties)), now)
     else:
         row.acted_at, row.due_at, row.retries = now, None, 0
-        row.reason = f"it is cut off: {', '.join(asked)}"
+        row.reason = f"it is cut off: {', '.join(fences)}"
         record = StepOutcome(row)
     look(world, row, answer)
     record.observation, record.whole = answer, True
@@ -174,10 +174,10 @@ def look(world: World, row: Resource, seen: Observation) -> None:
 
 
 def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
-    """Mark the newest observation of a row that is about to be complete as judged, or leave that for later.
+    """Mark the newest observation of a row about to be complete as judged, unless it has to be judged again at rest.
 
-    A thing that differs is judged once more at rest, and repaired there. So is one that was suspended or locked: only
-    that this is done is known of it.
+    A drifted thing is judged again and repaired at rest. So is a thing just suspended or locked: this verdict only
+    covered the suspension or the lock.
     """
     ready = verdict.condition is Condition.READY and row.action not in MAINTENANCE
     row.judged_observation = world.seen[row.key].number if ready else UNJUDGED
@@ -187,7 +187,7 @@ def judge_at_rest(world: World, row: Resource, verdict: Verdict) -> None:
 def judged(world: World, row: Resource, now: float) -> StepOutcome:
     """Complete or fail a row in progress if its newest observation says so; otherwise it stays in progress."""
     if row.key in world.rollouts or (row.key in world.seen and "staged" in world.seen[row.key].observation.properties):
-        return StepOutcome(row)  # its rollout says what follows: the next decision asks for that
+        return StepOutcome(row)  # the next decision follows its rollout
     verdict = maintenance_state.verdict(world, row, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         before = row.marks
@@ -196,27 +196,27 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
         return replace(record, whole=record.whole or row.marks != before)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.MANUAL:
         return fail(world, row, failure_text(row, verdict.reason), now)
-    # Anything else that is broken is left to the next decision, which applies the remedy.
+    # Other damage is left to the next decision, which applies the remedy.
     row.reason = verdict.reason
     row.due_at = verdict.due_at
     return StepOutcome(row)
 
 
 def complete(world: World, row: Resource, now: float, reason: str = CHANGED) -> StepOutcome:
-    """Complete a row: it is as desired, and its dependants may read it now."""
+    """Complete a row: it matches its desired state, and its dependants may read it now."""
     row.enter(row.action, Status.COMPLETE, reason)
     row.due_at = None
     row.updated_at = now
-    # Whatever has read an earlier state of it is stale by this stamp, see `Context.is_stale`.
+    # This stamp makes the readers of its earlier state stale, see `Context.is_stale`.
     row.changed = world.next_stamp()
     undone = STACK_ACTIONS[row.action].clears != "" and row.marks is not None
     if undone:
         row.marks = maintenance_state.without_mark(row, row.action)
-    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row) or undone)
+    return StepOutcome(row, [event_of(row)], whole=end_healing(row) or undone)
 
 
-def no_longer_healed(row: Resource) -> bool:
-    """Take the mark of healing off a row, well or not; return whether it had one."""
+def end_healing(row: Resource) -> bool:
+    """Remove the healing mark of a row, healthy or not; return whether there was a mark."""
     if row.marks is None or not row.marks.healing:
         return False
     row.marks = replace(row.marks, healing=False) or None
@@ -224,23 +224,23 @@ def no_longer_healed(row: Resource) -> bool:
 
 
 def is_being_healed(row: Resource) -> bool:
-    """Return whether a row is being healed, or made in the place of one that is."""
+    """Return whether a row is being healed, or is the replacement of a row being healed."""
     marked = row.marks is not None and row.marks.healing
     return marked and not row.deleting and (row.busy or row.action == Action.INIT)
 
 
 def fail(world: World, row: Resource, reason: str, now: float, action: str = "") -> StepOutcome:
-    """Fail a row: it is left alone until a newer revision changes the desired state.
+    """Fail a row, which is then left alone until a newer revision changes the desired state.
 
     Args:
         action: The action that fails; "" for the row's own.
     """
     row.enter(action or row.action, Status.FAILED, snapshot_state.end_reason(row, reason))
-    # It has failed for this revision, even where it was acted on for an earlier one: only a newer revision retries it.
+    # The failure counts for the newest revision, even if the act was for an earlier one: only a newer one retries.
     row.revision = world.stack.revision
     row.due_at = row.converge_requested_at = None
     row.updated_at = now
-    return StepOutcome(row, [event_of(row)], whole=no_longer_healed(row))
+    return StepOutcome(row, [event_of(row)], whole=end_healing(row))
 
 
 def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepOutcome:
@@ -252,10 +252,10 @@ def _try_again(row: Resource, error: Transient | Uncertain, now: float) -> StepO
 
 
 def _may_come(row: Resource, now: float) -> StepOutcome | None:
-    """Conclude a search that found nothing while the creation may still be carried out; None if that time is over.
+    """Conclude a search without a result while the creation may still be executed; None if this time is over.
 
-    It counts from the last request that was not answered, which `updated_at` keeps: the row goes on as it is, with its
-    token, and another search follows.
+    The time counts from the last unanswered request (`updated_at`). The row keeps its state and token, and another
+    search follows.
     """
     over_at = row.updated_at + late_s_of(row.intent)
     if now >= over_at:
@@ -266,7 +266,7 @@ def _may_come(row: Resource, now: float) -> StepOutcome | None:
 
 
 def _observed_external(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude a look at a thing that is not managed here (`external_id`)."""
+    """Conclude a look at an external thing (`external_id`)."""
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "the cloud does not say whether it exists"), now)
     if answer.presence is Presence.ABSENT:
@@ -277,7 +277,7 @@ def _observed_external(world: World, row: Resource, answer: Observation, now: fl
     row.retries = 0
     look(world, row, answer)
     record = judged(world, row, now)
-    # What differs is no drift: the owner of the thing may change it.
+    # Differences are no drift: the owner of the thing may change it.
     row.judged_observation = world.seen[row.key].number
     record.observation = answer
     return record
@@ -286,7 +286,7 @@ def _observed_external(world: World, row: Resource, answer: Observation, now: fl
 def is_looked_for(row: Resource) -> bool:
     """Return whether a row has a thing in a cloud, which a single look may miss.
 
-    The service's own records are in its database, where no look misses anything.
+    A look never misses the service's own records, which are in its database.
     """
     return row.handle != "" and is_outside(row.type) and kind_of(row.type) not in BUILTIN_KINDS
 
@@ -297,33 +297,30 @@ def is_changed_outside(row: Resource) -> bool:
 
 
 def is_unchanged(row: Resource) -> bool:
-    """Return whether an update of the thing was intended and never carried out.
+    """Return whether an update of the thing was intended and never executed.
 
-    Something else came in between: the thing was not found, or was marked unhealthy.
+    The thing was not found, or was marked unhealthy in between.
     """
     return row.acted_at is None and row.handle != "" and bool(changed_of(row.intent))
 
 
 def _missed(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude an update that did not find its thing; it is repeated when the thing is seen again."""
+    """Conclude an update that did not find its thing; it is repeated when the thing reappears."""
     record = _try_again(row, Transient(answer.reason or "it is gone"), now)
     look(world, row, answer)
-    # An answer to an update is no look: the owner still has to look for the thing before it makes another one.
+    # An answer to an update is no look: the owner still has to look for the thing before it creates a replacement.
     world.looked.discard(row.key)
     record.observation = answer
     return record
 
 
 def _second_look(world: World, row: Resource, answer: Observation | HomeostatError, now: float) -> StepOutcome:
-    """Conclude the owner's look for a thing that was not found: it is judged like any other look.
-
-    Nothing else of the row changes.
-    """
+    """Conclude the owner's second look for a missing thing; the row only gets an observation to judge."""
     if isinstance(answer, HomeostatError) or answer.presence is Presence.UNKNOWN:
         row.retries += 1
         row.due_at = now + RETRY.delay_s(row.retries, answer.retry_after_s if isinstance(answer, Transient) else None)
         return StepOutcome(row)
-    # An act without an answer (`acted_at` is None) goes on counting its own retries.
+    # An unanswered act (`acted_at` is None) goes on counting its retries.
     row.retries, row.due_at = 0 if row.acted_at is not None else row.retries, None
     before = world.seen.get(row.key)
     known = before.observation.properties if before is not None else {}
@@ -331,20 +328,20 @@ def _second_look(world: World, row: Resource, answer: Observation | HomeostatErr
     if answer.present:
         answer = replace(answer, properties={**once, **answer.properties})
     else:
-        # Absent since the first look that missed it: the time of waiting and doubting counts from there.
+        # Absent since the first look that missed the thing: waiting and doubt count from there.
         since = before.observation.seen_at if before is not None and not before.observation.present else answer.seen_at
         answer = replace(answer, properties=known, seen_at=since)
     world.seen[row.key] = Seen(answer, next_own_look(before.number if before is not None else 0))
-    # The row may have judged a look of this number, which was not stored since an observer's was newer.
+    # The row may have judged a look of this number that was not stored, since an observer's look was newer.
     row.judged_observation = UNJUDGED
     world.looked.add(row.key)
     return StepOutcome(row, observation=answer)
 
 
 def _adopted_answer(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude an answer about a thing to take over.
+    """Conclude an answer about a thing to adopt.
 
-    If it does not exist, the row fails and drops its adoption data: the next try creates the thing.
+    If the thing does not exist, the row fails and drops its adoption data: the next try creates the thing.
     """
     if answer.presence is Presence.UNKNOWN:
         return _try_again(row, Transient(answer.reason or "the cloud does not say whether it exists"), now)
@@ -368,7 +365,7 @@ def _adopted_answer(world: World, row: Resource, answer: Observation, now: float
 
 
 TO_BE_MADE = "Update or converge the stack to create it; abandon the stack if this is the wrong project"
-"""What a user can do about a thing that was to be adopted and does not exist."""
+"""Advice to the user if a thing to adopt does not exist."""
 
 
 def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutcome:
@@ -380,9 +377,9 @@ def _not_there(world: World, row: Resource, reason: str, now: float) -> StepOutc
 
 
 def adopted(world: World, row: Resource, verdict: Verdict, now: float) -> StepOutcome:
-    """Complete a row whose thing exists, whatever its state: drift and damage in a cloud are repaired later.
+    """Complete an adoption if the thing exists and has settled: drift and damage in a cloud are repaired later.
 
-    What the service has created again itself fails if it is broken. What is not settled yet stays in progress.
+    A broken thing of the service itself (which has just created it again) fails.
     """
     if verdict.condition is Condition.ABSENT:
         return _not_there(world, row, failure_text(row, f"{verdict.reason}. {TO_BE_MADE}"), now)
@@ -414,7 +411,7 @@ def _deleted(world: World, row: Resource, answer: Observation, now: float) -> St
 
 
 def _parts_first(row: Resource, error: HomeostatError) -> StepOutcome:
-    """Conclude the refusal to delete a thing together with its parts: the parts are deleted first, one by one."""
+    """Conclude a refused cascade: the parts are deleted first, one by one."""
     row.intent = OperationIntent(PARTS_FIRST)
     row.acted_at = row.due_at = None
     row.reason = f"its parts are deleted first, one by one: {cut(str(error))}"
@@ -422,7 +419,7 @@ def _parts_first(row: Resource, error: HomeostatError) -> StepOutcome:
 
 
 def _snapshot_requested(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude a request for a snapshot; the row goes on once the snapshot is seen complete."""
+    """Conclude a request for a snapshot; the row goes on after an observation of the complete snapshot."""
     if answer.presence is Presence.ABSENT and row.deleting:
         return removed(world, row, snapshot_state.TOO_LATE)
     row.acted_at = now
@@ -433,7 +430,7 @@ def _snapshot_requested(world: World, row: Resource, answer: Observation, now: f
 
 
 def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude the unlocking that comes before a deletion."""
+    """Conclude the unlocking before a deletion."""
     if answer.presence is Presence.ABSENT:
         return not_found(world, row)
     row.marks, row.intent = maintenance_state.without_mark(row, Action.UNLOCK), None
@@ -444,7 +441,7 @@ def _unlocked(world: World, row: Resource, answer: Observation, now: float) -> S
 
 
 def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
-    """Remove the row of a thing that is gone or released, unless its deletion stops at a last hook."""
+    """Remove the row of a deleted or released thing, unless its deletion stops at a last hook."""
     events = [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=reason)]
     if not _stops_at_last_hook(world, row):
         return StepOutcome(row, events, removed=True)
@@ -454,10 +451,10 @@ def removed(world: World, row: Resource, reason: str = CHANGED) -> StepOutcome:
 
 
 def not_found(world: World, row: Resource) -> StepOutcome:
-    """Remove the row of a thing that was not found, though it may not have been deleted: the cloud may be wrong.
+    """Remove the row of a thing that was not found, although the cloud may be wrong.
 
-    If the thing turns up again it is deleted, even while its row lingers at a hook. What has no snapshot, though its
-    deletion policy wants one, stays, and the event names it.
+    If the thing turns up again, it is deleted as an orphan, even while its row is stopped at a hook. But if its
+    deletion policy wants a snapshot and there is none, the thing is kept, and the event names it.
     """
     if snapshot_state.needed(row, row.deletion_policy) and not snapshot_state.snapshot_id(row):
         return removed(world, row, snapshot_state.TOO_LATE)
@@ -469,10 +466,7 @@ def not_found(world: World, row: Resource) -> StepOutcome:
 
 
 def _stops_at_last_hook(world: World, row: Resource) -> bool:
-    """Return whether there is a hook at the end of the row's deletion (see `planner.lifecycle.hooks`).
-
-    A row whose thing was never made has none.
-    """
+    """Return whether the row's deletion ends with a hook (see `planner.lifecycle.hooks`); a row in INIT has none."""
     if world.stack.abandoned or row.action == Action.INIT:
         return False
     deleting = world.stack.action == Action.DELETE and world.stack.status == Status.IN_PROGRESS
@@ -480,13 +474,9 @@ def _stops_at_last_hook(world: World, row: Resource) -> bool:
 
 
 def _found(world: World, row: Resource, answer: Observation, now: float) -> StepOutcome:
-    """Conclude the search for what a creation without an answer has made.
-
-    The row gets the thing; if none is found, the creation is given up, and its token with it.
-    """
+    """Conclude the search for the thing of an unanswered creation; without a result, drop the creation's token."""
     if answer.presence is not Presence.PRESENT:
-        # The request may still arrive: what turns up with this token is deleted. The next creation has a token of its
-        # own.
+        # The request may still arrive: a thing with this token is then deleted. The next creation gets a new token.
         given_up, row.token = row.token, ""
         return StepOutcome(row, orphan_token=given_up)
     row.handle, row.acted_at, row.due_at = answer.handle, now, None

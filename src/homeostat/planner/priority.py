@@ -9,8 +9,8 @@ from homeostat.model.world import Resource, World
 def urgency(world: World) -> Priority:
     """Return the priority of a shard's next pass.
 
-    What a user waits for comes first, then healing and the leftovers of it. A rolling update that was accepted before
-    comes after them, and mere differences of properties after that.
+    Actions of users come first, then healing and its leftovers, then rolling updates in progress, then mere
+    differences of properties.
     """
     stack = world.stack
     if stack.status == Status.IN_PROGRESS:

@@ -1,7 +1,7 @@
-"""What an update removes goes last: when all that it makes and changes is done (ADR 0088). Pure.
+"""Postponed removals: an update removes resources after all creations and changes are done (ADR 0088). Pure.
 
-So an update that fails has removed nothing, and its rollback finds everything as it was. Some removals cannot wait:
-what is being made may need the name or the address of what goes.
+A failed update has therefore removed nothing, and its rollback finds everything in place. Some removals cannot wait: a
+new thing may need the name or the address of a leftover.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,34 +22,33 @@ TAKEN = frozenset(
         *("address", "port", "port_id", "volume_id", "floating_ip_id", "floatingip_id"),
     }
 )
-"""Names of properties whose value one thing at a time can have."""
+"""Names of properties whose value is exclusive to one thing at a time."""
 NAMED = frozenset(
     {
         *("dns_zone", "dns_record_set", "domain", "flavor", "group", "host_aggregate", "project", "region", "role"),
         *("service", "user", "volume_type", "workflow"),
     }
 )
-"""Kinds of which a name is taken by one thing at a time, besides those whose id is their name."""
+"""Kinds whose names are exclusive, in addition to kinds whose id is their name."""
 HOLDS_DATA = frozenset(
     {
         *("container", "container_cluster", "database_cluster", "database_instance", "image", "node_cluster", "queue"),
         *("remote_stack", "secret", "server", "share", "stack", "volume", "volume_snapshot"),
     }
 )
-"""Kinds whose things cannot be made again as they were."""
+"""Kinds whose things cannot be restored by creating them again."""
 REFUSED_AGAIN = 2
-"""Refusals in a row after which what is being made may need something that is to go."""
+"""Consecutive refusals after which a new thing may need something that a leftover holds."""
 
 
 class Removals:
-    """Which leftovers of one shard have to wait for the end of the update.
+    """Decides which leftovers of one shard wait for the end of the update.
 
     Args:
-        world: The shard.
-        current: Name -> the row that stands for it; the frontier keeps it up to date.
+        current: Name -> current row; kept up to date by the frontier.
 
     Attributes:
-        needed: Keys of leftovers that others wait for: they hold what these need.
+        needed: Keys of leftovers that new resources wait for, since they hold an exclusive claim.
     """
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
@@ -58,11 +57,10 @@ class Removals:
         self.needed: set[str] = set()
 
     def waits(self, row: Resource, unfinished: int) -> bool:
-        """Return whether a leftover stays for now.
+        """Return whether a leftover, whose deletion has not begun, stays for now.
 
         Args:
-            row: The row; its deletion has not begun.
-            unfinished: How many resources are yet to be made or changed.
+            unfinished: Number of resources yet to be created or changed.
         """
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
@@ -75,21 +73,21 @@ class Removals:
         return not self._refused or kind_of(row.type) in HOLDS_DATA
 
     def _is_in_the_way(self, row: Resource) -> bool:
-        """Return whether something that it was built on is being deleted already, or has to be, and may wait for it."""
-        rest, found = list(row.requires), set(row.requires)
-        while rest:
-            used = self._world.rows.get(rest.pop())
+        """Return whether the deletion of a requirement has begun or cannot wait, and may be blocked by this row."""
+        pending, keys = list(row.requires), set(row.requires)
+        while pending:
+            used = self._world.rows.get(pending.pop())
             if used is None:
                 continue
             if used.deleting or used.key in self.needed:
                 return True
-            rest += [key for key in used.requires if key not in found]
-            found.update(used.requires)
+            pending += [key for key in used.requires if key not in keys]
+            keys.update(used.requires)
         return False
 
     @cached_property
     def _unmade(self) -> list[Resource]:
-        """Rows whose last request the cloud has refused for now."""
+        """Rows whose last request the cloud has refused temporarily."""
         rows = self._current.values()
         return [row for row in rows if row.busy and row.acted_at is None and row.retries > 0]
 
@@ -99,25 +97,25 @@ class Removals:
 
     @cached_property
     def _wanted(self) -> set[tuple[str, str]]:
-        """What the resources that are yet to be made need, as far as that is known."""
-        found = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
+        """Known claims of the resources yet to be created."""
+        claims = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
         for name, definition in self._world.definitions.items():
             row = self._current.get(name)
             if row is None or row.handle == "":
-                found |= set(_claims(definition.type, definition.properties))
-        return found
+                claims |= set(_claims(definition.type, definition.properties))
+        return claims
 
 
 def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the addresses and names that a resource takes up; `handle` of its thing, where there is one."""
+    """Yield the addresses and names that a resource claims; `handle` is "" without a thing."""
     name, kind = properties.get("name"), kind_of(type_name)
     if isinstance(name, str) and (kind in NAMED or handle in ("", name)):
         yield f"name of {kind}", name
-    rest: list[Any] = [properties]
-    while rest:
-        tree = rest.pop()
+    pending: list[Any] = [properties]
+    while pending:
+        tree = pending.pop()
         if isinstance(tree, Mapping):
-            yield from (("taken", each) for key, each in tree.items() if key in TAKEN and isinstance(each, str))
-            rest += tree.values()
+            yield from (("taken", value) for key, value in tree.items() if key in TAKEN and isinstance(value, str))
+            pending += tree.values()
         elif isinstance(tree, Sequence) and not isinstance(tree, str):
-            rest += tree
+            pending += tree

@@ -22,14 +22,14 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import kind_of, type_of
 
 OPERATING = frozenset({Phase.OPERATING, Phase.FENCING})
-"""Phases in which an operation of the cloud port goes on."""
+"""Phases with an operation of the cloud port in progress."""
 SETTLE_S = 60.0
-"""Seconds after an operation for which a thing may still be as it was before."""
+"""Seconds after an operation for which a thing may still show its former state."""
 FENCE_S = 2.0
-"""Seconds between two requests to cut off a thing."""
+"""Seconds between two fencing requests."""
 TIMED_OUT = "its time was over"
 WAKES = frozenset({"start", "unpause", "resume", "reboot", "rebuild", "unrescue", "evacuate"})
-"""Operations after which a thing no longer keeps the status in which another one has left it."""
+"""Operations that end the lasting status of an earlier operation (such as a stop)."""
 
 
 def first_of(row: Resource) -> Request | None:
@@ -45,7 +45,7 @@ def is_operating(row: Resource) -> bool:
 
 
 def put(row: Resource, request: Request | None) -> None:
-    """Replace the oldest request of a row; None takes it off."""
+    """Replace the oldest request of a row; None removes it."""
     marks = row.marks or NO_MARKS
     conditions = () if request is None else (request,)
     row.marks = replace(marks, requested=(*conditions, *marks.requested[1:])) or None
@@ -81,7 +81,7 @@ def succeed(world: World, row: Resource, request: Request, now: float, *, was_we
         return events
     _restore_intent(row, before)
     if before.status == Status.FAILED:
-        # Its failure had set the revision to the newest, with which it was never compared.
+        # The failure had set the row's revision to the newest, although the row was never compared with this revision.
         row.revision = min(row.revision, world.settled_revision)
         if before.action != Action.CHECK and request.aim is Aim.OPERATION:
             events += _fail_as_before(row, before)
@@ -117,9 +117,9 @@ def _take_off(row: Resource, now: float) -> None:
 
 
 def _noted(row: Resource, status: Status, text: str) -> list[Event]:
-    """Note the end of a request for which nothing was begun: as that of a check, after which the row is as before."""
+    """Note the end of a request for which nothing was begun, as a check that leaves the row unchanged."""
     if row.action == Action.INIT or (row.failed and row.action not in UNBEGUN):
-        # Such a state cannot be come back to, so the row stays in it.
+        # The row could not return to its state from a check, so it stays in this state.
         word = Action.CREATE if row.action == Action.INIT else Action.CHECK
         return [event_of(row, action=word, status=status, reason=text)]
     before = as_before(row)
@@ -135,18 +135,18 @@ def _noted(row: Resource, status: Status, text: str) -> list[Event]:
 
 
 def _restore_intent(row: Resource, before: Before) -> None:
-    """Give a row the intent back that it had; what was left alone is judged anew."""
+    """Restore the former intent of a row; a verdict to leave it alone is made anew."""
     known = None if before.intent is None else intent.load(before.intent)
     row.intent = None if left_alone_for(known) else known
     if changed_of(known) and before.acted_at is None:
-        row.acted_at = None  # an update that was never carried out still is to be
+        row.acted_at = None  # the update was never carried out: still to do
 
 
 def _fail_as_before(row: Resource, before: Before) -> list[Event]:
-    """Fail a row with what it had failed with."""
+    """Fail a row with its former failure."""
     way = [before.action]
     if before.action not in (Action.CHECK, Action.UPDATE):
-        # Only from a check a row can come back to a failed creation; other actions are not begun again.
+        # A row can return to a failed creation only from a check; other actions are not begun again.
         way = [Action.CHECK, *way] if before.action in (Action.CREATE, Action.ADOPT) else [Action.CHECK]
     events = []
     for action in way:
@@ -190,9 +190,9 @@ def _again(row: Resource, request: Request, error: Transient | Uncertain, now: f
 
 
 def _fenced(row: Resource, request: Request, fenced: object, answer: Observation, now: float) -> StepOutcome:
-    """Conclude a request to cut off a thing: what is not seen to be cut off is asked for again."""
-    wanted = request.arguments.get("fence") or ()
-    done = isinstance(fenced, list | tuple) and set(wanted) <= set(fenced)
+    """Conclude a fencing request; unconfirmed fences are requested again."""
+    fences = request.arguments.get("fence") or ()
+    done = isinstance(fenced, list | tuple) and set(fences) <= set(fenced)
     if done or answer.presence is Presence.ABSENT:
         put(row, replace(request, arguments={**request.arguments, "fenced": True}))
     else:
@@ -201,7 +201,7 @@ def _fenced(row: Resource, request: Request, fenced: object, answer: Observation
 
 
 def advance(world: World, row: Resource, request: Request, now: float) -> list[Event] | None:
-    """End an operation that the last observation shows as finished; return the events, None while it is in progress."""
+    """End an operation that the last observation shows as finished; return its events, None while in progress."""
     if row.acted_at is None or request.phase is not Phase.OPERATING:
         return None
     kind = type_of(row.type)

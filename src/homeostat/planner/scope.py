@@ -1,4 +1,4 @@
-"""The other resources of the shard, as the functions of a template see them."""
+"""Scope of template functions: references and attributes of the resources of a shard."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from homeostat.resources.registry import type_of
 UNREADABLE = "untold"
 """Property of an observation of a nested stack: why its attributes cannot be read."""
 _NOT_THERE = frozenset({Action.CREATE, Action.ADOPT, Action.DELETE})
-"""Actions during which a thing is not there, or not yet."""
+"""Actions during which a thing may not exist."""
 NEVER_SEEN = Observation(Presence.UNKNOWN, reason="not looked at yet")
 
 
@@ -43,7 +43,7 @@ def thing_of(world: World, row: Resource, kind: ResourceType | None = None) -> T
 def _treated(world: World, marks: Marks) -> tuple[str, ...]:
     """Return the actions whose marks a row carries.
 
-    A thing that was not resumed although its stack was has no SUSPEND here: that it is suspended is not desired.
+    SUSPEND is omitted for a thing that stayed suspended although its stack was resumed: the suspension is not desired.
     """
     marked = [(action, rules) for action, rules in STACK_ACTIONS.items() if rules.mark in marks.maintained]
     return tuple(action for action, rules in marked if not rules.suspends or world.stack.suspended)
@@ -57,7 +57,7 @@ class RowScope:
     """
 
     unknown: Any = None
-    """Value of what is not known at run time."""
+    """Value of an unknown reference at run time."""
 
     def __init__(self, world: World, current: Mapping[str, Resource]) -> None:
         self._world = world
@@ -75,7 +75,7 @@ class RowScope:
         try:
             return kind.resolve(thing_of(self._world, row, kind), name, path)
         except (Absent, InvalidTemplateAttribute):
-            # Null until it is made, and once it goes: only outputs are read then.
+            # Null before the creation and during the deletion: only outputs are read then.
             if row.busy and row.action in _NOT_THERE:
                 return None
             raise
@@ -89,7 +89,7 @@ class RowScope:
 
     def _known(self, resource: str) -> Resource | None:
         row = self._current.get(resource)
-        # A row in INIT has no thing yet, and must not look as if it had one.
+        # A row in INIT has no thing yet, and must not look as if there were one.
         if row is None or row.action == Action.INIT:
             return None
         seen = self._world.seen.get(row.key)

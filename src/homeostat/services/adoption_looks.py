@@ -25,7 +25,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, StackFacts, World
 from homeostat.planner.context import Context
 from homeostat.planner.report.adoption import LookedScope
-from homeostat.planner.report.preview import AskingGates, DryRunActions, ResourcePreview
+from homeostat.planner.report.preview import DryRunActions, PreviewGates, ResourcePreview
 from homeostat.planner.scope import UNREADABLE, thing_of
 from homeostat.resources.base import AdoptionTag
 from homeostat.resources.families.scaling import bounds_of
@@ -139,7 +139,7 @@ class AdoptionLooker:
         stack.current.update((row.name, row) for row in rows)
         scope = LookedScope(stack.world, stack.current)
         context = Context(
-            stack.world, stack.current, iter(()), lambda each: DryRunActions(each, {}), AskingGates, scope
+            stack.world, stack.current, iter(()), lambda each: DryRunActions(each, {}), PreviewGates, scope
         )
         for names in _waves(stack.world.definitions):
             self._limits.check_client()

@@ -80,7 +80,7 @@ def after(wanted: HealthPolicy, looks: list[Look], step_s: float = 10.0) -> list
     """What is found after each look."""
     member, health, findings = Member("server", None, 0.0), None, []
     for number, look in enumerate(looks):
-        health = detection.found(wanted, member, {0: look}, health, 1000.0 + number * step_s)
+        health = detection.health_after(wanted, member, {0: look}, health, 1000.0 + number * step_s)
         findings.append(health.finding)
     return findings
 
@@ -97,7 +97,7 @@ def test_when_places_had_looked_last_is_kept_while_looks_in_a_row_are_counted() 
     node: NodeHealth | None = None
     for counted_at, look in enumerate((BAD, GOOD, BAD, BAD, GOOD)):
         member = Member("server", None, 0.0)
-        node = detection.found(
+        node = detection.health_after(
             wanted, member, {0: replace(look, counted_at=float(counted_at))}, node, 10.0 * counted_at
         )
         kept.append(node.detected[0].counted_at)
@@ -122,7 +122,7 @@ def test_nothing_seen_is_neither() -> None:
 def test_the_verdict_of_each_detection_is_kept() -> None:
     modes = [{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}]
     wanted = policy(detection_modes=modes, recovery_conditional="ALL_FAILED")
-    health = detection.found(wanted, Member("server", None, 0.0), {0: BAD, 1: GOOD}, None, 1000.0)
+    health = detection.health_after(wanted, Member("server", None, 0.0), {0: BAD, 1: GOOD}, None, 1000.0)
     assert isinstance(health, NodeHealth)
     assert health.finding is HEALTHY
     assert [(each.type, each.finding) for each in health.detected] == [
@@ -136,12 +136,12 @@ def test_a_url_that_could_not_be_asked_leaves_open_whether_a_member_is_healthy()
     modes = [{"type": "NODE_STATUS_POLLING"}, url]
     member = Member("server", None, 0.0)
     either = policy(detection_modes=modes)
-    assert detection.found(either, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
+    assert detection.health_after(either, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
     both = policy(detection_modes=modes, recovery_conditional="ALL_FAILED")
-    assert detection.found(both, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
-    assert detection.found(both, member, {0: BAD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
+    assert detection.health_after(both, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
+    assert detection.health_after(both, member, {0: BAD, 1: NOTHING}, None, 1000.0).finding is UNKNOWN
     hosts = policy(detection_modes=[{"type": "NODE_STATUS_POLLING"}, {"type": "HYPERVISOR_STATUS_POLLING"}])
-    assert detection.found(hosts, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
+    assert detection.health_after(hosts, member, {0: GOOD, 1: NOTHING}, None, 1000.0).finding is HEALTHY
 
 
 def test_no_member_becomes_unhealthy_by_a_look_that_was_well() -> None:
@@ -149,7 +149,7 @@ def test_no_member_becomes_unhealthy_by_a_look_that_was_well() -> None:
     wanted, member, health = policy(successes=3, node_update_timeout=30), Member("server", None, 1000.0), None
     findings = []
     for number, look in enumerate([BAD, BAD, BAD, GOOD, GOOD, BAD, GOOD]):
-        health = detection.found(wanted, member, {0: look}, health, 1001.0 + 10 * number)
+        health = detection.health_after(wanted, member, {0: look}, health, 1001.0 + 10 * number)
         findings.append(health.finding)
     assert findings == [HEALTHY, HEALTHY, HEALTHY, HEALTHY, HEALTHY, UNHEALTHY, UNHEALTHY]
 
@@ -175,7 +175,7 @@ def found_of_host(*looks: tuple[float, str, float], **more: object) -> list[Find
     health: NodeHealth | None = None
     findings = []
     for at, what, beat_at in looks:
-        health = detection.found(wanted, member, {0: look_at_host(what, beat_at)}, health, at)
+        health = detection.health_after(wanted, member, {0: look_at_host(what, beat_at)}, health, at)
         findings.append(health.finding)
     return findings
 
@@ -229,7 +229,7 @@ def test_a_server_that_is_gone_does_not_wait_for_looks_at_its_host() -> None:
     wanted = policy(detection_modes=[{"type": "HYPERVISOR_STATUS_POLLING"}])
     member = Member("server", Observation(Presence.ABSENT, "server-1"), 0.0)
     look = detection.by_hypervisor(member, None, wanted.detections[0])
-    assert detection.found(wanted, member, {0: look}, None, 1.0).finding is UNHEALTHY
+    assert detection.health_after(wanted, member, {0: look}, None, 1.0).finding is UNHEALTHY
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ def test_what_the_newest_looks_find_healthy_is_mending(
 ) -> None:
     found = tuple(Detected("NODE_STATUS_POLLING", finding, 0.0, successes=well) for finding, well in detected)
     wanted = replace(policy(), quorum=quorum)
-    assert detection.is_mending(wanted, NodeHealth(UNHEALTHY, 0.0, detected=found)) is expected
+    assert detection.is_recovering(wanted, NodeHealth(UNHEALTHY, 0.0, detected=found)) is expected
 
 
 def test_an_event_is_not_mended_by_other_looks() -> None:
     event = Detected("LIFECYCLE_EVENTS", UNHEALTHY, 0.0)
     polled = Detected("NODE_STATUS_POLLING", UNHEALTHY, 0.0, successes=1)
-    assert not detection.is_mending(policy(), NodeHealth(UNHEALTHY, 0.0, detected=(event, polled)))
+    assert not detection.is_recovering(policy(), NodeHealth(UNHEALTHY, 0.0, detected=(event, polled)))

@@ -194,8 +194,8 @@ def test_it_is_explained_that_parts_wait_for_their_balancer() -> None:
     rows[0].action, rows[0].status, rows[0].revision = "DELETE", "IN_PROGRESS", 2
     player = Player(world([], rows, {"lb1": seen("deleting", 2)}, **DELETED))
     player.play()
-    assert player.frontier.deleted_with("/pool1")
-    assert not player.frontier.deleted_with("/lb1")
+    assert player.frontier.is_deleted_with_whole("/pool1")
+    assert not player.frontier.is_deleted_with_whole("/lb1")
 
 
 def test_a_deletion_that_ends_in_error_is_requested_again() -> None:

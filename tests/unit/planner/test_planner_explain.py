@@ -192,7 +192,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "another one failed": (
         world([wanted("a"), wanted("b")], [FAILED], status="FAILED", reason="a failed"),
         DUE,
-        ("b", Why.HALTED, (), "a failed", 30.0, None, "", None),
+        ("b", Why.STACK_FAILED, (), "a failed", 30.0, None, "", None),
     ),
     "it failed": (
         world([wanted("a")], [FAILED], status="FAILED"),
@@ -227,12 +227,12 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     ),
     "a worker is at it": (
         world([wanted("a")]),
-        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, owned=True),
         ("a", Why.TURN, (), "a worker has its shard now", 2.0, None, "create", -2.0),
     ),
     "the cloud has not answered": (
         world([wanted("a")], [ASKED]),
-        ShardStatus(BEGUN, wake_at=NOW - 2, held=True),
+        ShardStatus(BEGUN, wake_at=NOW - 2, owned=True),
         (
             "a",
             Why.ANSWER,
@@ -317,7 +317,7 @@ CASES: dict[str, tuple[World, ShardStatus, tuple[Any, ...]]] = {
     "too many are unhealthy": (
         ill(policy_of(max_unhealthy="20%"), size=10, unhealthy=3),
         DUE,
-        ("a", Why.HELD_BACK, (), TOO_MANY, 30.0, 5.0, "", None),
+        ("a", Why.POSTPONED, (), TOO_MANY, 30.0, 5.0, "", None),
     ),
     "a reboot has yet to help": (
         ill(policy_of(), marks=replace(ILL, recovery=RecoveryMark(NOW - 20, acted_at=NOW - 20))),

@@ -248,7 +248,7 @@ def test_a_failed_stack_begins_nothing_and_says_so() -> None:
     )
     frontier, story = play(of)
     assert story == []
-    assert waitings(frontier) == dict.fromkeys(("a", "b", "/gone1"), (Why.HALTED, ()))
+    assert waitings(frontier) == dict.fromkeys(("a", "b", "/gone1"), (Why.STACK_FAILED, ()))
     assert {each.reason for each in frontier.waiting.values()} == {"c failed"}
 
 

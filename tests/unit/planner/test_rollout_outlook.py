@@ -44,8 +44,8 @@ def test_what_a_rollout_waits_for(rollout: Rollout, awaits: Awaited, due_s: floa
 
 
 def test_a_stack_that_is_held_is_waited_for_unless_a_user_is() -> None:
-    assert outlook(STEP, NOW, held=True).awaits is Awaited.STACK
-    assert outlook(replace(STEP, state=RolloutState.PAUSED), NOW, held=True).awaits is Awaited.USER
+    assert outlook(STEP, NOW, frozen=True).awaits is Awaited.STACK
+    assert outlook(replace(STEP, state=RolloutState.PAUSED), NOW, frozen=True).awaits is Awaited.USER
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.planner.test_planner_explain import policy_of
 from homeostat.model.health_policy import VantagePoint
 from homeostat.model.node_health import Finding
 from homeostat.model.vantage import Seen, VantageLook
-from homeostat.planner.policies.vantage import together
+from homeostat.planner.policies.vantage import combined_look
 
 HEALTHY, UNHEALTHY, UNKNOWN = Finding.HEALTHY, Finding.UNHEALTHY, Finding.UNKNOWN
 NOW, MADE_AT = 1000.0, 100.0
@@ -44,7 +44,7 @@ def looks(said: Looks) -> dict[str, VantageLook]:
     ],
 )
 def test_the_weight_of_the_quorum_has_to_agree(said: Looks, expected: Finding) -> None:
-    found = together(POLICY, looks(said), ("k", 0), MADE_AT, None, NOW)
+    found = combined_look(POLICY, looks(said), ("k", 0), MADE_AT, None, NOW)
     assert found is not None
     assert found.finding is expected
 
@@ -52,7 +52,7 @@ def test_the_weight_of_the_quorum_has_to_agree(said: Looks, expected: Finding) -
 @pytest.mark.parametrize(("changed_at", "expected"), [(985.0, UNHEALTHY), (995.0, UNKNOWN)])
 def test_what_was_found_before_a_member_was_changed_says_nothing_of_it(changed_at: float, expected: Finding) -> None:
     said = looks({"a": (990.0, UNHEALTHY), "b": (990.0, UNHEALTHY), "c": (990.0, UNHEALTHY)})
-    found = together(POLICY, said, ("k", 0), changed_at, None, NOW)
+    found = combined_look(POLICY, said, ("k", 0), changed_at, None, NOW)
     assert found is not None
     assert found.finding is expected
 
@@ -69,7 +69,7 @@ def test_what_was_found_before_a_member_was_changed_says_nothing_of_it(changed_a
     ],
 )
 def test_looks_in_a_row_are_counted_by_what_places_find_anew(said: Looks, expected: Finding | None) -> None:
-    found = together(POLICY, looks(said), ("k", 0), MADE_AT, 975.0, NOW)
+    found = combined_look(POLICY, looks(said), ("k", 0), MADE_AT, 975.0, NOW)
     assert (found.finding if found is not None else None) is expected
     if found is not None and expected is not UNKNOWN:
         assert found.counted_at == max(at for at, _ in said.values() if at is not None)

@@ -191,7 +191,7 @@ def _shown(
     """
     now, report = context.db.now_of(tx), rollout_reports.report_of(tx, rollout)
     members = stacks.get(tx, rollout.members)
-    found = outlook(rollout, now, held=stacks.facts(stack).held, reported=not report.waiting)
+    found = outlook(rollout, now, frozen=stacks.facts(stack).frozen, reported=not report.waiting)
     url = context.stack_url(stack)
     links = [link("self", f"{url}/resources/{quoted(rollout.name)}/rollout"), link("stack", url)]
     if members is not None:

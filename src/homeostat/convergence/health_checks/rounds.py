@@ -216,7 +216,7 @@ class HealthRounds:
             if policy is not None and policy.vantage_points:
                 looks = found.get((row.stack_id, row.shard), {})
                 counted_at = _counted_at(row, policy, number)
-                look = vantage.together(policy, looks, (key, number), _changed_at(row), counted_at, current.now)
+                look = vantage.combined_look(policy, looks, (key, number), _changed_at(row), counted_at, current.now)
                 if look is not None:
                     current.looks[key][number] = look
 
@@ -296,7 +296,7 @@ def _found(current: Round, row: WatchedMember) -> NodeHealth | None:
     if policy is None or row.key not in current.looks:
         before: NodeHealth | None = row.health
         return before
-    return detection.found(policy, _member(row), current.looks[row.key], row.health, current.now)
+    return detection.health_after(policy, _member(row), current.looks[row.key], row.health, current.now)
 
 
 def _is_news(row: WatchedMember, node: NodeHealth | None) -> bool:

@@ -247,7 +247,7 @@ def _highest_busy(tx: Connection, stack: StackFacts) -> str:
 
 def ended(tx: Connection, stack: StackFacts) -> str:
     """Return why a stack has failed since it was loaded, so that nothing new may be made for it; "" if it has not."""
-    row = None if stack.halted else stacks.get(tx, stack.id)
-    if row is None or row.revision != stack.revision or not stacks.facts(row).halted:
+    row = None if stack.failed_early else stacks.get(tx, stack.id)
+    if row is None or row.revision != stack.revision or not stacks.facts(row).failed_early:
         return ""
     return str(row.reason)

@@ -155,7 +155,7 @@ class RolloutEngine(RolloutMoves):
                 self._go_on(tx, rollout, checks, now, change)
             elif RolloutState(rollout.state).ended and rollout.subject is not None:
                 stack = stacks.get(tx, rollout.stack_id)
-                held = stack is not None and stacks.facts(stack).held
+                held = stack is not None and stacks.facts(stack).frozen
                 if not held:
                     change.end(rollout, now)
                 rollouts.save(tx, replace(rollout, due_at=now + BUSY_S if held else None))

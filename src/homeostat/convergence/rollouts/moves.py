@@ -178,7 +178,7 @@ def _obstacle(stack: StackRow | None, members: StackRow | None, change: MemberCh
     if stack is None or members is None:
         return "the group is gone"
     facts = stacks.facts(stack)
-    if facts.held:
+    if facts.frozen:
         return "the stack is locked or suspended"
     if members.status == Status.IN_PROGRESS and change.is_blocked_by(members.action):
         return "the members of the group are being changed"

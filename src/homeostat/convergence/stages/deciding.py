@@ -86,8 +86,8 @@ def _collect_things(current: Pass, step: Step) -> None:
     writes = current.writes
     if step.orphan_token:
         writes.orphans += current.orphans_of(step.row, step.orphan_token)
-    if step.spared:
-        writes.spared.append(step.spared)
+    if step.kept_token:
+        writes.kept_tokens.append(step.kept_token)
     if step.retained and is_outside(step.row.type):
         writes.retained.append(_retained(current, step))
     if step.part is not None:

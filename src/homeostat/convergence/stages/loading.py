@@ -78,7 +78,7 @@ def load_world(
     graph = _graph_of(tx, definitions, facts, number, facts.revision)
     loaded = world_of(tx, facts, graph, shard, now, share)
     loaded.world.to_be_deleted = _is_to_be_deleted(tx, facts)
-    if facts.halted:
+    if facts.failed_early:
         loaded.world.earlier = _earlier(tx, definitions, loaded.world)
     # An action in progress has a deadline of its own; only healing of a stack at rest needs this limit (ADR 0058).
     if facts.status != Status.IN_PROGRESS:
@@ -142,7 +142,7 @@ def _neglected(tx: Connection, world: World) -> frozenset[str]:
     """
     stack = world.stack
     nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
-    if not nested or not unsettled(world) or stack.held or stack.action not in CREATING:
+    if not nested or not unsettled(world) or stack.frozen or stack.action not in CREATING:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
     # Where the newest revision has been acted on, that is seen to by the nested stack itself.

@@ -1,6 +1,6 @@
-"""Requests about existing things that change no desired state: to look first, to converge, to check (CV8, CV9). Pure.
+"""Requests that change no desired state: looks, convergence and checks (CV8, CV9). Pure.
 
-A check finds out whether each resource is as it should be, and changes nothing, as in Heat.
+A check finds out whether each resource matches its desired state, and changes nothing, as in Heat.
 """
 
 from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
@@ -17,19 +17,19 @@ from homeostat.resources.registry import is_outside, kind_of, type_of
 
 LOOK_FIRST = "it is to be looked at first"
 CONVERGE, CHECK = "converge", "check"
-"""Operations on a nested stack: the requests of its parent. Those of maintenance have the names of their actions."""
+"""Requests of a parent to a nested stack. Requests for maintenance have the names of their actions."""
 
 
 def unsettled(world: World) -> bool:
-    """Return whether this shard has yet to bring about the newest revision."""
+    """Return whether this shard has yet to reach the newest revision."""
     return world.settled_revision < world.stack.revision
 
 
 def look_first(world: World, row: Resource) -> Waiting | None:
-    """Return a reason to wait where the thing has to be looked at before anything is decided about it.
+    """Return a reason to wait if decisions about a thing need a newer look; else None.
 
-    That is so after a request to check, converge or maintain its stack, or to converge the resource, until there is a
-    look newer than the request.
+    After a request to check, converge or maintain its stack, or to converge the resource, the look has to be newer
+    than the request.
     """
     asked_at = row.converge_requested_at or 0.0
     if unsettled(world):
@@ -41,25 +41,24 @@ def look_first(world: World, row: Resource) -> Waiting | None:
 
 
 def heals(world: World, row: Resource) -> bool:
-    """Return whether the resource is brought back when it is not as it should be, by itself or on request.
+    """Return whether differences of the resource are healed, automatically or on request.
 
-    What is adopted is left as it is until all of the stack is adopted, and nothing is brought back while the stack is
-    locked or suspended.
+    Adopted things are not healed until the whole stack is adopted, and nothing is healed in a frozen stack.
     """
-    if world.stack.held or (world.stack.adopting and row.converge_requested_at is None):
+    if world.stack.frozen or (world.stack.adopting and row.converge_requested_at is None):
         return False
-    # What a health policy holds for is recovered by its actions, and cut off before, also while an update goes on.
+    # A member with a health policy is fenced and recovered by its actions, also during an update.
     if world.health is not None and world.health.policy_of(row.name) is not None:
         return row.converge_requested_at is not None
     if world.brake.leaves_alone(row.name):
         return row.converge_requested_at is not None
-    # A revision in progress is brought about, even where continuous convergence is switched off.
-    rolled_out = unsettled(world) and not world.stack.halted
+    # A revision in progress is completed even if continuous convergence is switched off.
+    rolled_out = unsettled(world) and not world.stack.failed_early
     return world.stack.converges(row.name) or row.converge_requested_at is not None or rolled_out
 
 
 def left_alone(row: Resource) -> str:
-    """Return what is known to be wrong with a resource that is left alone, or ""."""
+    """Return the known problem of a resource that is left alone, or ""."""
     return left_alone_for(row.intent)
 
 
@@ -68,27 +67,27 @@ def leave_alone(row: Resource, verdict: Verdict) -> None:
 
 
 def passed_on(world: World, row: Resource) -> str:
-    """Return the operation that passes the request to this stack on to a nested one, or ""."""
+    """Return the operation that passes a request of this stack on to a nested stack, or ""."""
     stack = world.stack
     if kind_of(row.type) != "stack" or stack.look_from is None or not unsettled(world):
         return ""
     # Maintenance passes itself on, see `actions.maintenance`.
     if stack.action in MAINTENANCE:
         return ""
-    # It has been passed on, or acted on otherwise, at this revision already.
+    # Already passed on, or acted on otherwise, at this revision.
     if row.revision == stack.revision:
         return ""
     return CHECK if stack.checking else CONVERGE
 
 
 def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
-    """Intend to pass a request on to a nested stack; the row is done when the nested stack is."""
+    """Intend to pass a request on to a nested stack; the row is complete when the nested stack is."""
     action = Action.UPDATE if operation == CONVERGE else Action(operation.upper())
     events = outcome.begin(row, action)
     row.revision = world.stack.revision
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
-    # The stamp makes this request another one than the last, which the nested stack would not repeat.
+    # The stamp distinguishes this request from the last one, which the nested stack would not repeat.
     row.intent = OperationIntent(operation, world.next_stamp())
     row.updated_at = now
     return Step(Verb.OPERATE, row, operation=operation, events=events)
@@ -97,21 +96,18 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
 def only_finishes(world: World) -> bool:
     """Return whether a check or snapshot is taken of a stack that was never complete.
 
-    What its resources require may be missing, so none is begun.
+    Requirements of its resources may be missing, so no act begins.
     """
     return (world.stack.checking or world.stack.snapshotting) and world.stack.complete_revision != world.stack.revision
 
 
 def check(world: World, row: Resource | None, now: float) -> Decision:
-    """Check a resource that is not in progress.
-
-    One that had failed before stays as it is: it counts as a failure of the check.
-    """
+    """Check a resource that is not in progress; an earlier failure counts as a failure of the check."""
     if row is None or row.action == Action.INIT or row.revision == world.stack.revision:
         return SETTLED
     mark = unhealthy.mark_of(row)
     if mark is not None:
-        # Without its mark it may have failed for something else, which no check of the thing would show.
+        # The row may have failed for another reason than the mark, which no check of the thing would show.
         return unhealthy.expire(world, row, now) if mark.is_over(now) else SETTLED
     if row.failed and row.action == Action.CREATE:
         return _unmade(world, row, now)
@@ -137,24 +133,23 @@ def _judged(world: World, row: Resource, now: float) -> Decision:
 
 
 def _unmade(world: World, row: Resource, now: float) -> Decision:
-    """Check a resource that could not be made.
+    """Check a resource whose creation failed.
 
-    Without a thing its check fails; a thing that has become ready after its time was over is well; one that is there
-    and broken stays as it is.
+    Without a thing the check fails; a thing that became ready after the timeout is healthy; a broken thing is ignored.
     """
     if row.handle == "":
         return _checked(world, row, Status.FAILED, row.reason, now)
     if not outcome.is_looked_for(row) or row.external_id is not None:
         return SETTLED
     unseen = look_first(world, row)
-    if unseen is not None or came_to_be(world, row, now) is None:
+    if unseen is not None or created_late(world, row, now) is None:
         return unseen or SETTLED
     row.changed = world.next_stamp()
     return _checked(world, row, Status.COMPLETE, outcome.CHANGED, now)
 
 
-def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
-    """Return the verdict on a thing that could not be made in its time, if it exists by now and works, else None."""
+def created_late(world: World, row: Resource, now: float) -> Verdict | None:
+    """Return the verdict on a thing whose creation timed out, if the thing works by now, else None."""
     if row.handle == "" or not is_outside(row.type) or row.external_id is not None:
         return None
     kind = type_of(row.type)
@@ -167,7 +162,7 @@ def came_to_be(world: World, row: Resource, now: float) -> Verdict | None:
 def _checked(world: World, row: Resource, status: Status, reason: str, now: float) -> Settled:
     """Record the result of a check.
 
-    A difference in properties alone is no failure: an update would replace a resource whose check has failed.
+    Drift is no failure, since an update would replace a resource after a failed check.
     """
     events = outcome.begin(row, Action.CHECK)
     row.enter(Action.CHECK, status, reason)

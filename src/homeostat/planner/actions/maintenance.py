@@ -1,8 +1,8 @@
 """Actions on existing things: suspend, resume, lock and unlock. Pure.
 
-They are revisions with the same desired state, like a check (ADR 0020, ADR 0037). Nothing is created, changed or
-deleted for them: what is in progress comes to its end, what was never made is passed by, and each thing is handled as
-its type says. A stack that is suspended or locked is held: nothing of it is changed until it is resumed or unlocked.
+These actions are revisions with the same desired state, like a check (ADR 0020, ADR 0037). They create, change and
+delete nothing: acts in progress end, resources without a thing are skipped, and the type of a thing knows the method.
+A suspended or locked stack is frozen: nothing in it changes until it is resumed or unlocked.
 """
 
 from homeostat.model.intent import ChangeIntent, OperationIntent
@@ -21,7 +21,7 @@ from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
 STACKS = "stacks"
-"""Level of a lock that leaves the things themselves alone."""
+"""Level of a lock that does not lock things in the cloud."""
 
 
 def required_action(stack: StackFacts, row: Resource) -> str:
@@ -29,25 +29,25 @@ def required_action(stack: StackFacts, row: Resource) -> str:
     action = stack.action
     if kind_of(row.type) == "stack":
         return action
-    # Locked again at a lower level: what the lock before has protected is released.
+    # Locked again at a lower level: unlock the things of the earlier lock.
     if action == Action.LOCK and (stack.lock or {}).get("level") == STACKS:
         action = Action.UNLOCK
     if action == Action.UNLOCK:
-        # Only what was locked for the stack is unlocked: a thing that others had locked stays so (LK5).
+        # Unlock only things locked for the stack, not those locked by others (LK5).
         failed = row.failed and row.action == action
         return action if failed or row.action == Action.LOCK or maintenance_state.has_mark(row, LOCKED) else ""
     return action
 
 
 def maintain(context: Context, row: Resource | None, now: float) -> Decision:
-    """Decide about a resource that is in progress with nothing else."""
+    """Decide about a resource without an act in progress."""
     stack = context.world.stack
     if row is None or row.action == Action.INIT:
         return SETTLED
-    # Done at this revision; a failure ends the maintenance unless every resource is to get its turn.
+    # Done at this revision; a failure ends the maintenance unless the action is thorough.
     if row.revision == stack.revision and row.action in MAINTENANCE and not row.busy:
-        failed = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        return failed if row.failed and not stack.thorough else SETTLED
+        failure = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
+        return failure if row.failed and not stack.thorough else SETTLED
     action = required_action(stack, row)
     if not action:
         return SETTLED
@@ -62,7 +62,7 @@ def maintain(context: Context, row: Resource | None, now: float) -> Decision:
 
 
 def unlock(context: Context, row: Resource, now: float) -> Decision:
-    """Unlock what was locked with its stack, which is unlocked; it is compared with its revision after that."""
+    """Unlock a thing that stayed locked in an unlocked stack, without changing its revision for later comparison."""
     method, revision = maintenance_state.method_of(context.world, row, Action.UNLOCK), row.revision
     if method is None:
         decision: Decision = _record_done(context, row, Action.UNLOCK, now)
@@ -73,20 +73,20 @@ def unlock(context: Context, row: Resource, now: float) -> Decision:
 
 
 def _reaches_failed(context: Context, row: Resource, action: str) -> bool:
-    """Return whether an action is carried out on a resource that has failed with something else.
+    """Return whether an action is executed on a resource with a failed action of another sort.
 
-    To record an action there would lose that it has failed, so it is passed by. A nested stack says so itself: what is
-    in it is locked, and a stack that sleeps is resumed.
+    Usually not, since recording the action would lose the failure. But a nested stack keeps its own failure, so it is
+    locked, and resumed if suspended.
     """
     if action == Action.LOCK:
         return kind_of(row.type) == "stack" and row.handle != "" and not row.deleting
-    return action == Action.RESUME and maintenance_state.sleeps(context.world, row)
+    return action == Action.RESUME and maintenance_state.is_suspended_stack(context.world, row)
 
 
 def _is_refused(context: Context, row: Resource, action: str) -> bool:
-    """Return whether a stack fails since an action passes by a resource that has failed.
+    """Return whether a stack fails since an action skips a failed resource.
 
-    It may not be suspended, and what could be locked is not protected.
+    A failed resource must not be suspended, and skipping a lockable thing would leave it unprotected.
     """
     if action != Action.LOCK:
         return action == Action.SUSPEND
@@ -98,8 +98,8 @@ def _is_refused(context: Context, row: Resource, action: str) -> bool:
 
 
 def _refuse(context: Context, row: Resource) -> Settled:
-    """Refuse an action on a failed resource: it stays as it is, and the stack fails for it."""
-    # A failure of this revision is what fails the stack.
+    """Refuse an action on a failed resource, which fails the stack."""
+    # Only a failure at this revision fails the stack.
     row.revision = context.world.stack.revision
     return Settled(Step(Verb.RECORD, row))
 
@@ -114,13 +114,13 @@ def _apply(context: Context, row: Resource, action: str, method: MaintenanceMeth
     if verdict.condition is Condition.PENDING and not row.failed:
         return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
     cleared = STACK_ACTIONS[action].clears
-    # Without a mark nothing was done to the thing on behalf of the stack, so there is nothing to undo.
+    # Without a mark the thing was not touched for the stack, so there is nothing to undo.
     if cleared and not maintenance_state.has_mark(row, cleared):
         return _record_done(context, row, action, now)
-    # After a failure the field proves nothing for a gradual method: a stack in another region shows the action
-    # SUSPEND also when that has failed. So it is requested again.
+    # After a failure the field proves nothing for a gradual method, so repeat it: a stack in another region shows the
+    # action SUSPEND also after a failed suspension.
     if method.is_done(thing.seen.properties) and not (row.failed and method.gradual):
-        # Whatever has suspended it before: it is resumed together with its stack.
+        # Already suspended by other means: mark it to be resumed with its stack.
         if action == Action.SUSPEND:
             row.marks = maintenance_state.with_mark(row, action, now)
         return _record_done(context, row, action, now)
@@ -128,21 +128,20 @@ def _apply(context: Context, row: Resource, action: str, method: MaintenanceMeth
 
 
 def _record_missing(context: Context, row: Resource, action: str, verdict: Verdict, now: float) -> Decision:
-    """Pass by a thing that does not exist, except for a lock: it fails, since nothing is protected."""
+    """Skip an absent thing, except for a lock, which fails since nothing is protected."""
     if action != Action.LOCK:
         return _record_done(context, row, action, now, verdict)
-    begun = outcome.begin(row, action)
+    begin_events = outcome.begin(row, action)
     step = context.acts.fail(row, verdict.reason, now, action)
-    step.events[:0] = begun
+    step.events[:0] = begin_events
     return step
 
 
-def _record_done(context: Context, row: Resource, action: str, now: float, gone: Verdict | None = None) -> Step:
-    """Record an action as done where nothing has to be done to the thing.
+def _record_done(context: Context, row: Resource, action: str, now: float, absent: Verdict | None = None) -> Step:
+    """Record an action as done without an act on the thing.
 
     Args:
-        gone: Verdict on a thing that does not exist. It is noted in the row and reported once it may be healed,
-            which is when the stack is not maintained any more.
+        absent: Verdict on an absent thing, noted in the row and reported after the end of the maintenance.
     """
     events = outcome.begin(row, action)
     row.enter(action, Status.COMPLETE, outcome.CHANGED)
@@ -151,8 +150,8 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
     row.acted_at = row.acted_at or now
     row.due_at = row.converge_requested_at = None
     row.updated_at = now
-    if gone is not None:
-        check.leave_alone(row, gone)
+    if absent is not None:
+        check.leave_alone(row, absent)
     events.append(event_of(row))
     return Step(Verb.RECORD, row, events=events)
 
@@ -160,7 +159,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, gone:
 def _begin(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Step:
     """Intend the action on the thing.
 
-    The mark is stored before the act, so that whatever may have been done to the thing is undone later.
+    The mark is stored before the act, so that the act is undone later even if its answer is lost.
     """
     step = intents.maintenance_step(context, row, method)
     step.events = outcome.begin(row, action)
@@ -178,7 +177,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
     """Decide about a resource that is being suspended, resumed, locked or unlocked."""
     stack = context.world.stack
     if row.acted_at is None and row.revision != stack.revision and stack.maintained:
-        # Nothing was done yet, and by now another action is wanted.
+        # Not acted yet, and overtaken by another action.
         return maintain(context, row, now)
     verdict = maintenance_state.verdict(context.world, row, now)
     if verdict.condition is Condition.ABSENT:
@@ -187,7 +186,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
         outcome.judge_at_rest(context.world, row, verdict)
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     if row.acted_at is None:
-        # Maintenance methods are idempotent, so an answer that was lost needs no search.
+        # Maintenance methods are idempotent, so a lost answer needs no search.
         return _repeat(context, row, now)
     if verdict.condition is Condition.BROKEN:
         return _fail(context, row, verdict, now)
@@ -196,9 +195,9 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
 
 
 def _fail(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
-    """Fail a resource at its action; where the stack is in a newer action by now, that one goes on with the resource.
+    """Fail a resource at its action, but keep the revision during a newer action, which then handles the resource.
 
-    Otherwise the newer action would fail for the earlier one, and a nested stack stay suspended that is to be resumed.
+    Otherwise the failure would count for the newer action, and leave a nested stack suspended during a resume.
     """
     overtaken = row.revision if context.world.stack.status == Status.IN_PROGRESS else context.world.stack.revision
     step = context.acts.fail(row, verdict.reason, now)
@@ -207,15 +206,12 @@ def _fail(context: Context, row: Resource, verdict: Verdict, now: float) -> Step
 
 
 def _is_reflected(row: Resource) -> bool:
-    """Return whether the thing itself shows the result.
-
-    A nested stack that has not got the request yet still shows its state from before.
-    """
+    """Return whether the thing shows the result; a nested stack without the request still shows its former state."""
     return row.acted_at is not None or kind_of(row.type) != "stack"
 
 
 def _repeat(context: Context, row: Resource, now: float) -> Decision:
-    """Repeat a request of which it is not known whether it has reached the thing."""
+    """Repeat a request that may not have reached the thing."""
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
     method = maintenance_state.method_of(context.world, row, row.action)

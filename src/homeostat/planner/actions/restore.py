@@ -1,7 +1,7 @@
-"""Restoring a snapshot of a stack: resources get their data back from it. Pure.
+"""Restoring the data of resources from a snapshot of their stack. Pure.
 
-The template is unchanged. A mark on the row has the values of the template that were replaced: as long
-as the template has these values, what was restored stays (ADR 0033).
+The template is unchanged. A mark on the row has the replaced values of the template: as long as the template has these
+values, the restored values stay (ADR 0033).
 """
 
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from homeostat.resources.registry import kind_of
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """Desired properties of a resource, with what is restored in its place.
+    """Desired properties of a resource, including restored values.
 
     Attributes:
-        mark: Mark of this on the row; None for none.
-        renewed: Properties that are requested even where they are the same already.
+        mark: Mark of the restoration on the row, if any.
+        renewed: Properties to request even if they are equal already.
     """
 
     values: dict[str, Any]
@@ -30,30 +30,29 @@ class Restoration:
 def restoration(
     world: World, name: str, kind: ResourceType, template_values: dict[str, Any], row: Resource | None
 ) -> Restoration:
-    """Return the properties that a resource should have, from those in its template.
+    """Return the desired properties of a resource: its template's, with restored values.
 
     Args:
-        template_values: Properties as the template has them.
-        row: The row that should have them; None for a new one.
+        template_values: Properties in the template.
+        row: Row of the resource; None for a new row.
     """
     mark = row.marks.restored if row is not None and row.marks is not None else None
     snapshot = world.restored.get(name)
     place = kind.snapshot_property(kind.complete(template_values)) if snapshot is not None else ""
     if snapshot is not None and place:
         run = (world.stack.snapshot or {}).get("run")
-        # Each request to go back has a run of its own, in which the data is restored once, though the value stays the
-        # same.
-        known = mark is not None and mark.run == run
+        # Each restore request has its own run, which restores the data once, even if the value stays the same.
+        is_restored = mark is not None and mark.run == run
         values = {**template_values, place: snapshot}
         restored = RestoredMark(run, {place: template_values.get(place)})
-        return Restoration(values, restored, frozenset(() if known else (place,)))
-    # The template has other values by now, and they count.
-    if row is None or mark is None or any(template_values.get(each) != value for each, value in mark.said.items()):
+        return Restoration(values, restored, frozenset(() if is_restored else (place,)))
+    # New values in the template take precedence.
+    if row is None or mark is None or any(template_values.get(name) != value for name, value in mark.said.items()):
         return Restoration(template_values)
-    stays = {each: row.properties[each] for each in mark.said if each in row.properties}
-    return Restoration({**template_values, **stays}, mark)
+    kept_values = {name: row.properties[name] for name in mark.said if name in row.properties}
+    return Restoration({**template_values, **kept_values}, mark)
 
 
-def goes_down(world: World, row: Resource) -> bool:
-    """Return whether a nested stack has to go back to the snapshot with this one."""
+def is_restored_inside(world: World, row: Resource) -> bool:
+    """Return whether a nested stack has to be restored together with this stack."""
     return world.stack.restoring and kind_of(row.type) == "stack" and row.revision != world.stack.revision

@@ -1,7 +1,7 @@
 """Snapshots of whole stacks: the part of each resource. Pure.
 
-The thing itself is left as it is. A snapshot is requested of its cloud, with a token that is stored first, and the
-resource is done once an observation shows this snapshot complete. Nested stacks get the same request.
+The thing itself does not change. A snapshot is requested from its cloud, with a token that is stored first, and the
+resource is done when an observation shows the snapshot complete. Nested stacks get the same request.
 """
 
 from homeostat.model.intent import OperationIntent, adoption_of
@@ -21,20 +21,20 @@ GIVEN_UP = "the snapshot is given up: something else was requested of the stack"
 
 
 def take(world: World, row: Resource | None, now: float) -> Decision:
-    """Begin the part of a resource that is in progress with nothing else."""
+    """Begin the part of a resource without an act in progress."""
     if row is None or row.action == Action.INIT or row.handle == "":
         return SETTLED
     if row.action == Action.SNAPSHOT and row.revision == world.stack.revision:
         if row.failed:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return SETTLED
-    # The thing is not taken over yet; the intent must go on saying so.
+    # The adoption is pending, and its data is in the intent.
     if adoption_of(row.intent) is not None:
         return SETTLED
     if kind_of(row.type) == "stack":
         return check.pass_on(world, row, snapshot_state.SNAPSHOT, now)
     if not _has_data(row):
-        # To record an action would lose that the row has failed.
+        # Recording the action would lose the row's failure.
         return SETTLED if row.failed else _nothing_to_keep(world, row, now)
     events = outcome.begin(row, Action.SNAPSHOT)
     row.revision, row.updated_at = world.stack.revision, now
@@ -61,7 +61,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
 
 
 def _request(world: World, row: Resource) -> Step:
-    """Request the snapshot. It is made only once, however often it is requested, since the token is the same."""
+    """Request the snapshot; repeated requests have the same token and make no second snapshot."""
     row.attempts += 1
     row.acted_at = row.due_at = None
     token = snapshot_state.token_of(row)
@@ -72,7 +72,7 @@ def _request(world: World, row: Resource) -> Step:
 
 def go_on(world: World, row: Resource, now: float) -> Decision:
     """Decide about a resource whose snapshot is being made."""
-    # A newer revision interrupts the snapshot of the stack, so nothing is left to wait for.
+    # A newer revision has interrupted the snapshot of the stack.
     if row.revision != world.stack.revision:
         return _done(row, GIVEN_UP, now)
     if row.due_at is not None and row.due_at > now and row.acted_at is None:
@@ -91,8 +91,7 @@ def go_on(world: World, row: Resource, now: float) -> Decision:
 
 def _being_made(world: World, row: Resource, now: float) -> Decision:
     snapshot = snapshot_state.observed(world, row)
-    # The snapshot was lost after the cloud had accepted the request, or the cloud lists late. A second request is
-    # idempotent.
+    # The cloud lost the snapshot after accepting the request, or lists late. A second request is idempotent.
     if snapshot is None:
         due_at = (row.acted_at or now) + world.listing_lag_s + RETRY.delay_s(row.attempts)
         if due_at <= now:
@@ -118,7 +117,7 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
     verdict = type_of(row.type).judge(thing_of(world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         last = world.seen[row.key].observation.properties.get("action")
-        # Something else was requested of the nested stack itself in the meantime.
+        # The nested stack itself got another request in the meantime.
         if last != Action.SNAPSHOT:
             return _failed(world, row, f"its snapshot was given up: {last} came in between", now)
         outcome.judge_at_rest(world, row, verdict)
@@ -131,7 +130,7 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
 def _done(row: Resource, reason: str, now: float) -> Step:
     """Complete the part of a resource.
 
-    `changed` stays, since nothing that others read has changed. What was seen meanwhile is judged at rest.
+    `changed` stays, since no attribute has changed. Observations made meanwhile are judged at rest.
     """
     row.judged_observation = outcome.UNJUDGED
     row.enter(row.action, Status.COMPLETE, reason)

@@ -1,7 +1,7 @@
-"""Progress of the snapshot of a thing, as its row records it, and as it was observed. Pure.
+"""Progress of the snapshot of a thing, in its row and in observations. Pure.
 
-With the deletion policy Snapshot the intent of a row that is being deleted goes from an `OperationIntent` to
-`SnapshotMade`: only then may the thing be deleted.
+With the deletion policy Snapshot the intent of a row in deletion changes from an `OperationIntent` to `SnapshotMade`:
+only then may the thing be deleted.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ WAY_OUT = (
 
 
 def needed(row: Resource, policy: str) -> bool:
-    """Return whether a snapshot comes before the deletion; what was never complete has no data, as in Heat."""
+    """Return whether a snapshot precedes the deletion; a never complete resource has no data, as in Heat."""
     return policy == DeletionPolicy.SNAPSHOT and type_of(row.type).can_snapshot and row.changed > 0
 
 
@@ -37,12 +37,12 @@ def token_of(row: Resource) -> str:
 
 
 def deletion_token(row: Resource) -> str:
-    """Return that token for a row that is being deleted, else ""."""
+    """Return the snapshot token of a row that is being deleted, else ""."""
     return token_of(row) if row.deleting else ""
 
 
 def is_stack_snapshot(row: Resource) -> bool:
-    """Return whether a snapshot is being made as a part of one of the whole stack."""
+    """Return whether a snapshot is being made for a snapshot of the whole stack."""
     return row.action == Action.SNAPSHOT and row.busy and token_of(row) != ""
 
 
@@ -52,12 +52,12 @@ def snapshot_id(row: Resource) -> str:
 
 
 def observed(world: World, row: Resource) -> Mapping[str, Any] | None:
-    """Return the newest observation of the requested snapshot; None if it was not seen."""
+    """Return the newest observation of the requested snapshot, if any."""
     look = world.seen.get(row.key)
-    known = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
-    return next((each for each in known or () if each.get("token") == token_of(row)), None)
+    snapshots = look.observation.properties.get("snapshots") if look is not None and look.observation.present else None
+    return next((record for record in snapshots or () if record.get("token") == token_of(row)), None)
 
 
 def end_reason(row: Resource, usual: str) -> str:
-    """Return the reason for the end of a row, naming the snapshot that stays behind."""
+    """Return the reason for the end of a row, including the id of its snapshot."""
     return f"{usual}; its snapshot is {snapshot_id(row)}" if snapshot_id(row) else usual

@@ -9,7 +9,7 @@
 - `recovery`, `recovery_state`: recovery by health policies, and its state in rows
 - `requested`: users' operations, checks and recoveries
 - `rollouts`: groups during rollouts; `rollout_gates`: the handles of these rollouts
-- `external`: resources for things not managed here
+- `external`: resources that reference external things
 - `hooks`: stops of a resource until a hook is cleared
 - `intents`: storage of decisions before any action
 - `names`: names and tokens for the cloud

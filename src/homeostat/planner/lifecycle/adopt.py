@@ -1,8 +1,8 @@
 """Adoption: taking over existing things from an exported document. No cloud creates or changes anything. Pure.
 
-A thing of a cloud is looked at; what belongs to it without being a resource, such as a port of a server, is marked.
-Nested stacks, and what exists in the service alone, are created again from the document. What differs is healed once
-the whole stack is adopted, like any other drift (CV16).
+A thing in a cloud is observed; its companions without a resource, such as the port of a server, are marked. Nested
+stacks and the service's own records are created again from the document. Differences are healed after the whole stack
+is adopted, like any other drift (CV16).
 """
 
 from typing import Any
@@ -29,11 +29,8 @@ ADOPT = "adopt"
 
 
 def begin(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Intend the adoption of a resource.
-
-    Its requirements are done, so its properties can be resolved.
-    """
-    # A newer revision wants another type: the existing thing stays as it is.
+    """Intend the adoption of a resource, whose requirements are done."""
+    # A newer revision wants another type: the existing thing stays untouched.
     if row.type != definition.type:
         return context.acts.replace(definition, row, now)
     data = adoption_of(row.intent)
@@ -46,13 +43,13 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.ADOPT)
     if kind_of(row.type) == NestedStack.kind or kind_of(row.type) in BUILTIN_KINDS:
-        # Only what is created again carries a token. A row without one shows that its thing was not made here.
+        # Only a record that is created again carries a token. No token means that the thing was not created here.
         row.token = row.token or token(row.key, context.world.next_stamp())
     elif is_outside(row.type):
         row.handle = want.kind.adopted_handle(data["id"], want.kind.complete(want.values))
     step = _step(row)
     intents.intend(context, step, want, Action.ADOPT, outcome.CHANGED, now)
-    # `intents.intend` has overwritten the intent.
+    # `intents.intend` has overwritten the adoption data.
     if data is not None:
         row.intent = with_adoption(row.intent, data)
     _add_arguments(context, step)
@@ -60,7 +57,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
 
 
 def go_on(context: Context, row: Resource, now: float) -> Decision:
-    """Carry out an intended takeover, again if need be, or judge its result."""
+    """Execute an intended adoption, again if need be, or judge its result."""
     if row.acted_at is None:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
@@ -86,7 +83,7 @@ def _step(row: Resource) -> Step:
 
 
 def _arguments(row: Resource) -> dict[str, Any] | None:
-    """Return the arguments of the operation by which a cloud marks a thing; None where a look is enough."""
+    """Return the arguments of the operation by which a cloud marks a thing; None if a look is enough."""
     return type_of(row.type).adoption((adoption_of(row.intent) or {}).get("data") or {})
 
 

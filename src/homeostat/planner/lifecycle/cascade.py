@@ -1,7 +1,7 @@
 """Things that are deleted together with their parts, in one request (ADR 0070). Pure.
 
 A load balancer is a whole; its listeners, pools, members, health monitors and policies are its parts. A row is a part
-of a whole if it was built on it, directly or through other parts.
+of a whole if it requires the whole, directly or through further parts, in the same shard.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from homeostat.model.world import Resource, World
 from homeostat.planner.actions import maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import hooks
-from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
+from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.scope import thing_of
 from homeostat.resources.nested import STACK
@@ -27,36 +27,36 @@ Parts = Mapping[str, Sequence[str]]
 """Kind -> handles of the parts that may be deleted together with their whole."""
 
 
-class Fate(Enum):
-    """What becomes of a leftover while its whole, or a part of it, is to be deleted.
+class Deletion(Enum):
+    """Whether a leftover that is a whole or a part can be deleted.
 
     Attributes:
-        GOES: It is deleted, and nothing has to be done or decided before that.
-        LATER: Something has to be found out first: what its creation has made, or whether a lost thing has come back.
-        STAYS: It stays, or a user wants its deletion to stop, or it has to be unlocked first.
+        DUE: At once: nothing has to be done or decided before.
+        UNCLEAR: An observation comes first: whether its creation made a thing, or a lost thing has come back.
+        BLOCKED: It is kept, or a hook stops its deletion, or it has to be unlocked first.
     """
 
-    GOES = "goes"
-    LATER = "later"
-    STAYS = "stays"
+    DUE = "due"
+    UNCLEAR = "unclear"
+    BLOCKED = "blocked"
 
 
 def part_kinds(row: Resource) -> tuple[str, ...]:
-    """Return the kinds of the parts of a row's thing; none for what is no whole."""
+    """Return the kinds of parts that a row's thing can have; empty if it is no whole."""
     kind = KINDS.get(kind_of(row.type))
     return kind.parts if kind is not None else ()
 
 
 def is_part(row: Resource) -> bool:
-    """Return whether a row's thing is a part of another one."""
+    """Return whether a row's thing is of a kind of parts."""
     return kind_of(row.type) in PART_KINDS
 
 
 def whole_of(world: World, row: Resource) -> Resource | None:
-    """Return the row of the whole that a part was built on; None where the shard has no such row."""
-    kind, seen, rest = kind_of(row.type), {row.key}, [row]
-    while rest:
-        for key in rest.pop().requires:
+    """Return the row of the whole that a part was built on; None if the shard has no such row."""
+    kind, seen, pending = kind_of(row.type), {row.key}, [row]
+    while pending:
+        for key in pending.pop().requires:
             used = world.rows.get(key)
             if used is None or key in seen:
                 continue
@@ -64,50 +64,50 @@ def whole_of(world: World, row: Resource) -> Resource | None:
             if kind in part_kinds(used):
                 return used
             if is_part(used):
-                rest.append(used)
+                pending.append(used)
     return None
 
 
 def has_lost_its_whole(world: World, row: Resource) -> bool:
-    """Return whether something that a part was built on, directly or through other parts, is deleted already."""
+    """Return whether a requirement of a part, direct or through other parts, is deleted already."""
     if not is_part(row):
         return False
-    seen, rest = {row.key}, [row]
-    while rest:
-        for key in rest.pop().requires:
+    seen, pending = {row.key}, [row]
+    while pending:
+        for key in pending.pop().requires:
             used = world.rows.get(key)
             if used is None:
                 return True
             if key not in seen and is_part(used):
                 seen.add(key)
-                rest.append(used)
+                pending.append(used)
     return False
 
 
 def parts_of(world: World, users: Mapping[str, Iterable[str]], whole: Resource) -> list[Resource]:
-    """Return the rows of the parts of a whole; `users` are the keys of the rows that were built on each row."""
-    kinds, found, rest = part_kinds(whole), dict[str, Resource](), [whole.key]
-    while rest:
-        for key in users.get(rest.pop(), ()):
+    """Return the rows of the parts of a whole; `users` maps a key to the keys of the rows built on this row."""
+    kinds, parts, pending = part_kinds(whole), dict[str, Resource](), [whole.key]
+    while pending:
+        for key in users.get(pending.pop(), ()):
             row = world.rows.get(key)
-            if row is not None and key not in found and kind_of(row.type) in kinds:
-                found[key] = row
-                rest.append(key)
-    return list(found.values())
+            if row is not None and key not in parts and kind_of(row.type) in kinds:
+                parts[key] = row
+                pending.append(key)
+    return list(parts.values())
 
 
-def deletion_of(context: Context, row: Resource) -> Fate:
-    """Return what becomes of a leftover that is a whole or a part."""
-    if is_spared(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
-        return Fate.STAYS
+def deletion_of(context: Context, row: Resource) -> Deletion:
+    """Return whether a leftover that is a whole or a part can be deleted."""
+    if is_kept(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
+        return Deletion.BLOCKED
     if maintenance_state.has_mark(row, LOCKED) or hooks.stops_deletion(row, PRE_DELETE):
-        return Fate.STAYS
+        return Deletion.BLOCKED
     unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
-    return Fate.LATER if unanswered or is_lost(row) or not row.handle else Fate.GOES
+    return Deletion.UNCLEAR if unanswered or is_lost(row) or not row.handle else Deletion.DUE
 
 
 def is_stuck(context: Context, whole: Resource, now: float) -> bool:
-    """Return whether a whole is broken: a load balancer in ERROR takes no change of its parts, nor their deletion."""
+    """Return whether a whole is broken: a load balancer in ERROR refuses changes and deletions of its parts."""
     if not whole.handle or whole.key not in context.world.seen or not is_known(whole.type):
         return False
     verdict = type_of(whole.type).judge(thing_of(context.world, whole), now)
@@ -120,7 +120,7 @@ def is_stack(row: Resource) -> bool:
 
 
 def is_deleted_stack(row: Resource) -> bool:
-    """Return whether a row's thing is a nested stack that is being deleted."""
+    """Return whether a row's thing is a nested stack whose deletion has begun."""
     return row.deleting and row.busy and row.acted_at is not None and is_stack(row)
 
 
@@ -129,10 +129,10 @@ def is_refused(world: World, whole: Resource) -> bool:
     return operation_of(whole.intent) == PARTS_FIRST and whole.revision == world.stack.revision
 
 
-def listed(parts: Iterable[Resource]) -> dict[str, list[str]]:
+def handles_by_kind(parts: Iterable[Resource]) -> dict[str, list[str]]:
     """Return the handles of parts by kind."""
-    found: dict[str, list[str]] = {}
+    handles: dict[str, list[str]] = {}
     for part in parts:
         if part.handle:
-            found.setdefault(kind_of(part.type), []).append(part.handle)
-    return found
+            handles.setdefault(kind_of(part.type), []).append(part.handle)
+    return handles

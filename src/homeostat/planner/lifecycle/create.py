@@ -1,4 +1,4 @@
-"""Creation of a thing, and the search for what a creation without an answer has made. Pure."""
+"""Creation of a thing, and the search for the thing of an unanswered creation. Pure."""
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
@@ -19,7 +19,7 @@ def create(context: Context, definition: Definition, now: float, replaces: Resou
     step = context.acts.begin(definition, row, now)
     step.inserted = True
     if replaces is not None:
-        # Its `replaced_by` has changed.
+        # To store its new `replaced_by`.
         step.also.append(replaces)
     return step
 
@@ -33,12 +33,12 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
         definition.deletion_policy,
     )
     try:
-        # What it has already is what it is to keep of the one before.
+        # The properties of a new row are those to keep from its predecessor.
         want = context.resolve(definition, row if row.marks is not None and row.marks.restored is not None else None)
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now, Action.CREATE)
     row.attempts += 1
-    # A token for each try: what a given-up try still makes carries the old one, and is deleted by it (ADR 0012).
+    # A token for each try: the late thing of an abandoned try carries the old token, and is deleted by it (ADR 0012).
     row.token = token(row.key, context.world.next_stamp())
     step = Step(Verb.CREATE, row, spec=intents.spec(context, want, row))
     intents.intend(context, step, want, Action.CREATE, outcome.CHANGED, now)
@@ -46,10 +46,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
 
 
 def find(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Look for what a creation without an answer has made, once a cloud that lists late would show it.
-
-    Nothing is begun for it.
-    """
+    """Look for the thing of an unanswered creation, after the cloud's listing lag."""
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
     visible_at = row.updated_at + context.world.listing_lag_s
@@ -59,8 +56,5 @@ def find(context: Context, row: Resource, now: float) -> Step | Waiting:
 
 
 def may_exist(row: Resource) -> bool:
-    """Return whether there may be anything to delete.
-
-    A nested stack may have been made without its row knowing the handle.
-    """
+    """Return whether a thing may exist: a nested stack may have been created although its row has no handle yet."""
     return row.handle != "" or (row.token != "" and kind_of(row.type) == "stack")

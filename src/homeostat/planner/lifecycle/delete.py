@@ -12,7 +12,7 @@ from homeostat.planner.actions import maintenance_state, snapshot_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import cascade, create, hooks, intents
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.lifecycle.deletion_policy import is_spared, policy_of
+from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.lifecycle.names import physical_name, token
 from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
@@ -32,25 +32,25 @@ RETAINED_AFTER_RETURN = (
 
 
 def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Decide about a leftover that nothing uses any more (CV12)."""
-    if is_spared(context, row):
-        # A row that lingers at its last hook: its thing is deleted, and that was reported.
-        gone = row.deleting and row.status == Status.COMPLETE
-        events = [] if gone else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
-        stays = "" if gone else row.handle
-        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, spared=row.token, retained=stays)
+    """Decide about an unused leftover (CV12)."""
+    if is_kept(context, row):
+        # A row stopped at its last hook: its thing is deleted, and the event was sent.
+        deleted = row.deleting and row.status == Status.COMPLETE
+        events = [] if deleted else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
+        stays = "" if deleted else row.handle
+        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, kept_token=row.token, retained=stays)
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
         return overtaken
     policy = policy_of(context, row)
     if policy != row.deletion_policy:
-        # Another policy may lead to another act, so the backoff of the last one does not count.
+        # Another policy may lead to another act, so the backoff of the last act does not count.
         row.deletion_policy, row.due_at = policy, None
     if row.busy and row.due_at is not None and row.due_at > now and row.acted_at is None:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
     if row.deleting:
         return _continue(context, row, now)
-    # A creation without an answer may have made something, which has to be known before the row is forgotten.
+    # An unanswered creation may have made a thing: find out before the row is removed.
     if row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None:
         return create.find(context, row, now) if row.token else _remove_row(context, row, outcome.CHANGED)
     if is_lost(row) and _is_wanted(context, row):
@@ -73,20 +73,20 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
             return Waiting(row.name, Why.UNSEEN, (), REPLACED, row.updated_at, row.due_at, row.key)
         return Step(Verb.OBSERVE, row, REPLACED)
     successor = context.world.rows.get(row.replaced_by or "")
-    # What is known by its name, or by what it joins, has the same handle again: seen is the replacement.
+    # The handle of a thing identified by a name, or by the things it joins, comes again: the look saw the replacement.
     same = successor is not None and successor.handle == row.handle
-    there = context.world.seen[row.key].observation.present and not same
-    return _remove_row(context, row, RETAINED_AFTER_RETURN if there else REPLACED, stays=there)
+    exists = context.world.seen[row.key].observation.present and not same
+    return _remove_row(context, row, RETAINED_AFTER_RETURN if exists else REPLACED, stays=exists)
 
 
 def _stop_at_hook(context: Context, row: Resource, hook: str, now: float) -> Step | Waiting | None:
-    """Stop at a hook of the row's deletion; what was never made does not stop."""
-    there = row.action != Action.INIT and hooks.stops_deletion(row, hook)
-    return hooks.stop(context.world, row, hook, now) if there else None
+    """Stop at a hook of the row's deletion, unless its thing was never created."""
+    stopped = row.action != Action.INIT and hooks.stops_deletion(row, hook)
+    return hooks.stop(context.world, row, hook, now) if stopped else None
 
 
 def _begin(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Begin, or begin again, what the deletion policy says; what the stack has locked is unlocked before that."""
+    """Begin or repeat the act of the deletion policy; unlock a thing locked by the stack first."""
     if maintenance_state.has_mark(row, LOCKED) and may_exist(row) and is_known(row.type):
         return _unlock(context, row, now)
     if _is_retained(row):
@@ -98,16 +98,16 @@ def _begin(context: Context, row: Resource, now: float) -> Step | Waiting:
     if snapshot_state.needed(row, row.deletion_policy):
         return _request_snapshot(context, row, now)
     if cascade.has_lost_its_whole(context.world, row):
-        gone = _find_gone(context, row, now)
-        if gone is not None:
-            return gone
+        step = _find_gone(context, row, now)
+        if step is not None:
+            return step
     return _request_deletion(context, row, now)
 
 
 def _find_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Look for a part whose whole is deleted, and forget its row if it went with it; None if it is still there.
+    """Look for a part whose whole is deleted, and remove its row if absent; None if the part still exists.
 
-    Looks are made in bulk: one for all parts of a kind, where deletions are one request each.
+    Looks are bulk requests, one for all parts of a kind; deletions would be one request each.
     """
     if row.key not in context.world.looked:
         if row.due_at is not None and row.due_at > now:
@@ -119,10 +119,7 @@ def _find_gone(context: Context, row: Resource, now: float) -> Step | Waiting | 
 
 
 def _retain(context: Context, row: Resource) -> Step:
-    """Retain the thing, and forget its row.
-
-    If the thing is not known yet, it is searched for first, so that the event names what stays.
-    """
+    """Retain the thing, and remove its row; look for an unknown thing first, so that the event can name it."""
     if row.handle == "" and may_exist(row):
         return Step(Verb.FIND, row)
     return _remove_row(context, row, RETAINED, stays=True)
@@ -133,7 +130,7 @@ def _unlock(context: Context, row: Resource, now: float) -> Step | Waiting:
     kind = type_of(row.type)
     method = kind.maintenance_method(thing_of(context.world, row, kind), Action.UNLOCK)
     if method is None:
-        # Its type cannot be unlocked (any more).
+        # The type does not support unlocking (any more).
         row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
         return _begin(context, row, now)
     step = intents.maintenance_step(context, row, method)
@@ -144,13 +141,13 @@ def _unlock(context: Context, row: Resource, now: float) -> Step | Waiting:
 
 
 def _give_up(context: Context, row: Resource, now: float) -> Step:
-    """Fail the deletion of a thing whose type is not known any more; release it when that is requested again."""
+    """Fail the deletion of a thing whose type is not known any more; release the thing at the next request."""
     if row.deleting and row.failed:
         return _remove_row(context, row, f"{row.handle} is left as it is: its type {row.type} is not known any more")
     reason = f"{unknown(row.type)}, or delete {row.handle} yourself and delete it again: then it is released"
-    begun = outcome.begin(row, Action.DELETE)
+    begin_events = outcome.begin(row, Action.DELETE)
     step = context.acts.fail(row, reason, now)
-    step.events[:0] = begun
+    step.events[:0] = begin_events
     return step
 
 
@@ -167,12 +164,11 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
             waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
             return _remove_if_gone(context, row, now) or _release_healing(context, row) or waiting
         return _begin(context, row, now)
-    # Another policy since the snapshot was requested: it is not waited for.
+    # Do not wait for a requested snapshot if the policy has changed.
     if snapshot_state.deletion_token(row) and not snapshot_state.needed(row, row.deletion_policy):
         return _request_deletion(context, row, now)
     if row.acted_at is None:
-        # The outcome of the last request is not known; deleting, unlocking and the snapshot may all be requested
-        # again.
+        # The outcome of the last request is unknown. Deletion, unlocking and snapshot are all safe to repeat.
         return _request_deletion(context, row, now) if snapshot_state.snapshot_id(row) else _begin(context, row, now)
     return (
         _await_snapshot(context, row, now) if snapshot_state.deletion_token(row) else _await_absence(context, row, now)
@@ -180,21 +176,21 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
 
 
 def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Forget the row of a thing whose deletion failed and that does not exist any more."""
+    """Remove the row of a thing whose deletion failed, if the thing does not exist any more."""
     if not conditions.is_gone(context.world, row):
         return None
     return _look_once_more(context, row, now) or _record_removal(row, outcome.not_found(context.world, row))
 
 
 def _release_healing(context: Context, row: Resource) -> Step | None:
-    """Take the mark of healing off a replacement that waits for a deletion that failed.
+    """Remove the healing mark of a replacement that waits for a failed deletion.
 
-    It cannot be made for now, and must not keep other things from being healed.
+    The replacement cannot be created for now, and must not use up the limit on healing.
     """
     successor = context.world.rows.get(row.replaced_by or "")
     if successor is None or not outcome.is_being_healed(successor):
         return None
-    outcome.no_longer_healed(successor)
+    outcome.end_healing(successor)
     return Step(Verb.RECORD, row, row.reason, also=[successor])
 
 
@@ -203,7 +199,7 @@ def _await_absence(context: Context, row: Resource, now: float) -> Step | Waitin
     if verdict.condition is Condition.ABSENT:
         return _remove_row(context, row, snapshot_state.end_reason(row, outcome.CHANGED))
     if verdict.remedy is Remedy.MANUAL and row.revision < context.world.stack.revision:
-        # That failure was the answer to an earlier revision.
+        # A failure for an earlier revision.
         return _begin(context, row, now)
     if verdict.remedy is Remedy.MANUAL:
         return context.acts.fail(row, verdict.reason, now)
@@ -213,7 +209,7 @@ def _await_absence(context: Context, row: Resource, now: float) -> Step | Waitin
 
 
 def _repeat_deletion(context: Context, row: Resource, reason: str, now: float) -> Step | Waiting:
-    """Request again the deletion of a load balancer that has gone to ERROR: it takes no other request."""
+    """Repeat the deletion of a load balancer in ERROR, a state in which only deletions are accepted."""
     due_at = (row.acted_at or now) + RETRY.delay_s(row.attempts + 1)
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
@@ -239,12 +235,12 @@ def _record_removal(row: Resource, record: StepOutcome, *, retained: str = "") -
 
 
 def _request_deletion(context: Context, row: Resource, now: float) -> Step:
-    """Intend the deletion; of a thing whose parts go with it, together with these."""
+    """Intend the deletion of a thing, together with its parts in a cascade."""
     parts, inside = context.parts.get(row.key, {}), row.key in context.inside
     step = Step(Verb.DELETE, row)
     if parts or inside:
         step = Step(Verb.OPERATE, row, operation=DELETE_WITH_PARTS, arguments={"parts": parts}, inside=inside)
-    # A snapshot counts for the deletion it was made for; one requested again, after a failure, makes its own.
+    # A snapshot counts only for the deletion it was made for; a deletion after a failure makes a new snapshot.
     if not snapshot_state.snapshot_id(row) or row.failed:
         row.intent = None
     _mark_deleting(step, snapshot_state.end_reason(row, outcome.CHANGED))
@@ -254,10 +250,10 @@ def _request_deletion(context: Context, row: Resource, now: float) -> Step:
 
 def _mark_deleting(step: Step, reason: str) -> None:
     """Begin the deletion, or continue it; only the beginning is an event."""
-    begun = outcome.begin(step.row, Action.DELETE, reason)
-    if begun:
+    begin_events = outcome.begin(step.row, Action.DELETE, reason)
+    if begin_events:
         step.row.attempts = step.row.retries = 0
-    step.events += begun
+    step.events += begin_events
 
 
 def _mark_requested(context: Context, row: Resource, now: float) -> None:
@@ -267,18 +263,15 @@ def _mark_requested(context: Context, row: Resource, now: float) -> None:
 
 
 def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
-    """Intend the snapshot.
-
-    One that may still come is requested again under its token, so that it is not made twice.
-    """
+    """Intend the snapshot; repeat an unanswered request under the same token, so that it is not made twice."""
     snapshot_token = snapshot_state.deletion_token(row)
-    old = snapshot_state.observed(context.world, row) if snapshot_token else None
+    snapshot = snapshot_state.observed(context.world, row) if snapshot_token else None
     # After a failed deletion a complete or failed snapshot does not count: the thing may have been written to since.
-    spent = old is not None and old.get("status") != snapshot_state.CREATING
-    again = bool(snapshot_token) and not (row.failed and spent)
+    spent = snapshot is not None and snapshot.get("status") != snapshot_state.CREATING
+    is_repeated = bool(snapshot_token) and not (row.failed and spent)
     step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
     _mark_deleting(step, snapshot_state.SNAPSHOT_FIRST)
-    if not again:
+    if not is_repeated:
         row.resolved = context.world.next_stamp()
         snapshot_token = token(row.key, row.resolved)
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token)
@@ -289,7 +282,7 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
 
 
 def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Wait for a requested snapshot: delete the thing once it is seen complete, keep the thing if it fails."""
+    """Wait for a requested snapshot: delete the thing after its completion, keep the thing if the snapshot fails."""
     look = context.world.seen[row.key].observation if row.key in context.world.seen else NEVER_SEEN
     if look.presence is Presence.ABSENT:
         return _look_once_more(context, row, now) or _remove_row(context, row, snapshot_state.TOO_LATE)
@@ -309,22 +302,22 @@ def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiti
 
 
 def _look_once_more(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Look once more for a thing that was not found; None once that is done.
+    """Look once more for a missing thing; None if this was done.
 
-    A single look may be a mistake, and would leave the thing behind, with its data.
+    A single look may be wrong, and would leave the thing behind, with its data.
     """
     if row.key in context.world.looked or not outcome.is_looked_for(row):
         return None
     missed_at = context.world.seen[row.key].observation.seen_at
     due_at = row.due_at or missed_at + max(context.world.second_look_s, context.world.listing_lag_s)
-    # A first look in the future comes from another machine's clock; then there is no waiting.
+    # A first look in the future comes from another machine's clock: do not wait then.
     if missed_at <= now < due_at:
         return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, due_at, row.key)
     return Step(Verb.OBSERVE, row)
 
 
 def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
-    """Request a snapshot again of which nothing is seen: it was lost, or the cloud lists late."""
+    """Repeat the request for a snapshot that is not listed: the request was lost, or the cloud lists late."""
     due_at = (row.acted_at or now) + context.world.listing_lag_s + RETRY.delay_s(row.attempts)
     if due_at > now:
         return Waiting(row.name, Why.SNAPSHOT, (), "nothing is seen of it yet", row.updated_at, due_at, row.key)
@@ -332,7 +325,7 @@ def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Wait
 
 
 def _is_retained(row: Resource) -> bool:
-    """Return whether the thing is kept: by policy, or since its type cannot make the snapshot that the policy wants."""
+    """Return whether the thing is kept: by policy, or since its type does not support the snapshot of its policy."""
     if row.deletion_policy == DeletionPolicy.SNAPSHOT:
         return not type_of(row.type).can_snapshot
     return row.deletion_policy != DeletionPolicy.DELETE

@@ -1,4 +1,4 @@
-"""What becomes of a thing that should not exist: its deletion policy, and things that stay whatever it says. Pure."""
+"""Deletion policies of leftovers, and things that are kept in any case. Pure."""
 
 from homeostat.kinds.registry import BUILTIN_KINDS, LISTED_KINDS
 from homeostat.model.intent import adoption_of
@@ -9,12 +9,12 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 
 
-def is_spared(context: Context, row: Resource) -> bool:
-    """Return whether the thing stays, since its stack is abandoned, or was to adopt it.
+def is_kept(context: Context, row: Resource) -> bool:
+    """Return whether the thing is kept, since its stack is abandoned or was to adopt the thing.
 
-    What was made here carries a token. A nested stack is deleted in any case, and releases its own things. So are
-    things of the service that users could not find or delete without the stack. A thing that is still to be taken
-    over does not belong to the stack yet, and stays whatever the stack does.
+    A thing created by the service carries a token. Nested stacks are deleted in any case, and release their own
+    things. So are records of the service that users could not find or delete without the stack. A thing yet to be
+    adopted does not belong to the stack, and is always kept.
     """
     stack, kind = context.world.stack, kind_of(row.type)
     is_made_by_service = kind == NestedStack.kind or kind in BUILTIN_KINDS.keys() - LISTED_KINDS
@@ -27,16 +27,15 @@ def is_spared(context: Context, row: Resource) -> bool:
 
 
 def policy_of(context: Context, row: Resource) -> str:
-    """Return the deletion policy that holds for a row.
+    """Return the deletion policy that holds for a row: usually its last policy.
 
-    That is its last one. In the middle of its deletion the policy of a newer revision counts instead
-    (CV14), and Retain in the newest revision counts in any case. A thing that is not managed here (`external_id`) stays
-    whatever a revision says that could not make it the stack's own.
+    In the middle of its deletion the policy of a newer revision counts instead (CV14), and Retain in the newest
+    revision counts in any case. An external thing (`external_id`) is always kept.
     """
     if row.external_id is not None:
         return DeletionPolicy.RETAIN
     if context.world.stack.abandoned and kind_of(row.type) == NestedStack.kind:
-        # An abandoned nested stack has to release its own things, which is a deletion to it.
+        # An abandoned nested stack has to release its own things, by a deletion.
         return DeletionPolicy.DELETE
     if row.name in context.world.policies:
         return context.world.policies[row.name]

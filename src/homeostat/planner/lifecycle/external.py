@@ -1,7 +1,7 @@
-"""Resources that stand for a thing not managed here (`external_id`). Pure.
+"""Resources that reference an external thing (`external_id`). Pure.
 
-The thing is looked at, never created, changed or deleted. When the resource is removed, the thing stays: its deletion
-policy is always Retain.
+The thing is observed, but never created, changed or deleted. It outlives the resource: the deletion policy is always
+Retain.
 """
 
 from homeostat.model.desired import Definition
@@ -23,33 +23,32 @@ from homeostat.resources.registry import type_of
 from homeostat.templates import evaluate
 
 EXTERNAL_ID_MAX = 1024
-"""Characters of an external id."""
+"""Maximum length of an external id."""
 
 
 def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
-    """Decide about a resource whose definition or row says that its thing is not managed here."""
+    """Decide about a resource whose definition or row references an external thing."""
     if row is None or row.action == Action.INIT:
-        return context.halted(definition.name) or context.acts.reference_external(definition, row, now)
+        return context.wait_if_failed(definition.name) or context.acts.reference_external(definition, row, now)
     if _was_never_ours(row):
-        # Before that the resource may have created a thing of its own, which would be left behind: look for it
-        # first.
+        # The resource may have created a thing before, which would be left behind: look for it first.
         unanswered = row.token != "" and (row.busy or may_exist(row))
         return (
             create.find(context, row, now)
             if unanswered
-            else context.halted(row.name) or context.acts.reference_external(definition, row, now)
+            else context.wait_if_failed(row.name) or context.acts.reference_external(definition, row, now)
         )
     if row.external_id is not None and row.action == Action.CREATE and row.failed:
         return _after_failed_look(context, definition, row, now)
     changed = _unsupported_change(context, definition, row)
-    if changed and not context.world.stack.held:
-        known = row.failed and row.revision == context.world.stack.revision
-        if known:
+    if changed and not context.world.stack.frozen:
+        is_reported = row.failed and row.revision == context.world.stack.revision
+        if is_reported:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        halted = None if row.busy else context.halted(row.name)
-        if halted is not None:
-            return halted
-        # The thing was made from the adoption data: there is nothing left to take over.
+        waiting = None if row.busy else context.wait_if_failed(row.name)
+        if waiting is not None:
+            return waiting
+        # The thing was created from the adoption data: nothing is left to adopt.
         row.intent = without_adoption(row.intent)
         return context.acts.fail(row, NotSupported(changed), now, Action.UPDATE)
     if row.busy:
@@ -60,12 +59,12 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
 
 
 def _after_failed_look(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a row that never stood for anything: it may stand for another thing now, or make one."""
+    """Decide about a row whose first look failed: it may reference a different thing, or create one."""
     if not context.is_newer(row) and row.converge_requested_at is None:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-    halted = context.halted(row.name)
-    if halted is not None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None:
+        return waiting
     if definition.external_id is not None:
         return context.acts.reference_external(definition, row, now)
     row.external_id, row.handle = None, ""
@@ -73,7 +72,7 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
 
 
 def _unsupported_change(context: Context, definition: Definition, row: Resource) -> str:
-    """Return why the row does not stand for what the definition names, or ""."""
+    """Return the error if the definition names a different thing than the row, or ""."""
     try:
         same = external_id(context, definition) == row.external_id and definition.type == row.type
     except (Rejected, Terminal):
@@ -83,32 +82,32 @@ def _unsupported_change(context: Context, definition: Definition, row: Resource)
 
 
 def external_id(context: Context, definition: Definition) -> str | None:
-    """Return the id of the thing to stand for; None where the definition names none.
+    """Return the id of the external thing; None if the definition names none.
 
     Raises:
-        Rejected: Another resource has no such value.
+        Rejected: A referenced resource has no such value.
         Terminal: The value is no id.
     """
     if definition.external_id is None:
         return None
-    found = evaluate(definition.external_id, context.scope)
-    if not isinstance(found, str) or not found:
-        raise Terminal(f"external_id must be a text, got {found!r:.200}")
-    if len(found) > EXTERNAL_ID_MAX:
+    value = evaluate(definition.external_id, context.scope)
+    if not isinstance(value, str) or not value:
+        raise Terminal(f"external_id must be a text, got {value!r:.200}")
+    if len(value) > EXTERNAL_ID_MAX:
         raise Terminal(f"external_id is longer than {EXTERNAL_ID_MAX} characters")
-    return found
+    return value
 
 
 def reference_external(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision:
-    """Look whether the thing exists."""
-    fresh = row is None
+    """Look whether the external thing exists."""
+    is_new = row is None
     row = row or intents.new_row(context, definition, now)
     never_ours = _was_never_ours(row)
     try:
         row.external_id = external_id(context, definition)
     except (Rejected, Terminal) as error:
         step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
-        step.inserted = fresh
+        step.inserted = is_new
         return step
     row.type, row.template_type, row.deletion_policy = definition.type, definition.template_type or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
@@ -121,7 +120,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.updated_at = now
     row.resolved = context.world.next_stamp()
-    return Step(Verb.OBSERVE, row, inserted=fresh, events=events)
+    return Step(Verb.OBSERVE, row, inserted=is_new, events=events)
 
 
 def watch(context: Context, row: Resource, now: float) -> Decision:
@@ -139,7 +138,7 @@ def watch(context: Context, row: Resource, now: float) -> Decision:
 
 
 def _at_rest(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Report changes of the thing; to act on them is up to its owner."""
+    """Report changes of the thing, without acting on them: this is up to its owner."""
     mark = unhealthy.mark_of(row)
     if mark is not None:
         over = mark.is_over(now)
@@ -151,30 +150,30 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     seen = context.world.seen.get(row.key)
     unjudged = seen is not None and seen.number != row.judged_observation
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
-    gone = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
+    missing = verdict.condition in (Condition.ABSENT, Condition.BROKEN)
     if row.failed:
-        if gone or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
+        if missing or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
         return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
     before, row.converge_requested_at = (row.intent, row.converge_requested_at), None
     if seen is not None and (unjudged or check.left_alone(row)):
         row.judged_observation = seen.number
-        if gone and not context.world.stack.held:
+        if missing and not context.world.stack.frozen:
             return context.acts.fail(row, verdict.reason, now, Action.CHECK)
         row.intent = None
-        # Reported once the stack is unlocked or resumed.
-        if gone:
+        # The failure is reported after the stack is unlocked or resumed.
+        if missing:
             check.leave_alone(row, verdict)
         row.changed = context.world.next_stamp() if unjudged else row.changed
-    noted = unjudged or before != (row.intent, row.converge_requested_at)
-    called = definition.template_type or None
-    if not (noted or row.template_type != called):
+    is_changed = unjudged or before != (row.intent, row.converge_requested_at)
+    template_type = definition.template_type or None
+    if not (is_changed or row.template_type != template_type):
         return SETTLED
-    row.template_type = called
+    row.template_type = template_type
     return Settled(Step(Verb.RECORD, row))
 
 
 def _was_never_ours(row: Resource) -> bool:
-    """Return whether the row stands for nothing yet: as far as is known nothing was made, taken over or looked at."""
+    """Return whether the row is known to have no thing yet: nothing was created, adopted or referenced."""
     to_be_adopted = adoption_of(row.intent) is not None and row.token == ""
     return row.external_id is None and (row.handle == "" or to_be_adopted)

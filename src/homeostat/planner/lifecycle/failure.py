@@ -1,4 +1,4 @@
-"""Resources that have failed: whether and how they are tried again (CV10, CV13). Pure."""
+"""Failed resources: whether and how they are retried (CV10, CV13). Pure."""
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
@@ -21,28 +21,27 @@ from homeostat.resources.registry import type_of
 
 
 def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Retry a failed resource if that was requested; otherwise see whether it came right by itself, or may."""
+    """Retry a failed resource if requested; otherwise check whether it has recovered, or may recover."""
     unseen = check.look_first(context.world, row)
     if unseen is not None:
         return unseen
-    # No retry was requested: neither for this resource, nor by a revision newer than the one it has failed for.
-    # Nor is one of a revision that has failed itself: what was well before is healed as it was.
-    outlasts = context.is_halted and row.action == Action.CHECK
+    # A retry is requested for this resource, or by a newer revision than the failure's. A revision that failed early
+    # requests none for a failed check: the resource was healthy before, and is healed in its former state.
+    outlasts = context.failed_early and row.action == Action.CHECK
     if row.converge_requested_at is None and (outlasts or not context.is_newer(row)):
         return _without_request(context, definition, row, now)
-    halted = context.halted(row.name)
-    if halted is not None and row.converge_requested_at is None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None and row.converge_requested_at is None:
+        return waiting
     row.attempts = 0
-    return _came_to_be(context, row, now) or _try_again(context, definition, row, now)
+    return _created_late(context, row, now) or _try_again(context, definition, row, now)
 
 
 def _without_request(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a failed resource for which no retry was requested.
+    """Decide about a failed resource without a request for a retry.
 
-    One that failed a check may have come back, or may still be brought back (CV13). One that could not be made or
-    changed is retried when something that it requires has changed. One that became ready after its time was over is
-    well.
+    After a failed check it may have come back, or may still be healed (CV13). A failed creation or update is retried
+    after a change of its requirements. A resource that became ready after its timeout is complete.
     """
     waiting = Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     if definition.type != row.type:
@@ -50,11 +49,11 @@ def _without_request(context: Context, definition: Definition, row: Resource, no
     if row.handle and row.action in (Action.CHECK, Action.SNAPSHOT):
         verdict = type_of(row.type).judge(thing_of(context.world, row), now)
         if verdict.condition in (Condition.READY, Condition.DRIFTED):
-            # That the thing is well does not undo the failure of its snapshot.
+            # A healthy thing does not undo the failure of its snapshot.
             return waiting if row.action == Action.SNAPSHOT else _well_again(context, row, verdict, now)
         if outcome.unfit(verdict) and verdict.remedy is not Remedy.MANUAL and check.heals(context.world, row):
-            return heal.bring_back(context, definition, row, verdict, now)
-    late = _came_to_be(context, row, now) if conditions.is_at_rest(context.world.stack) else None
+            return heal.apply_verdict(context, definition, row, verdict, now)
+    late = _created_late(context, row, now) if conditions.is_at_rest(context.world.stack) else None
     if late is not None:
         return late
     if not conditions.may_succeed(context.world, row, now, changed=context.is_stale(definition, row)):
@@ -63,7 +62,7 @@ def _without_request(context: Context, definition: Definition, row: Resource, no
 
 
 def _retry(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Retry without a request: at once, and then at growing intervals."""
+    """Retry without a request: immediately, then at growing intervals."""
     attempts, due_at = row.attempts, conditions.due_at(row)
     if due_at > now:
         cause = causes.cause_of(row)
@@ -72,25 +71,25 @@ def _retry(context: Context, definition: Definition, row: Resource, now: float) 
     if conditions.is_gone(context.world, row):
         return heal.recreate(context, definition, row, conditions.absence(context.world, row), now)
     decision = _try_again(context, definition, row, now)
-    # Some ways to retry reset the count; the intervals have to go on growing.
+    # Some retries reset the count, but the intervals have to go on growing.
     row.attempts = max(row.attempts, attempts + 1)
     return decision
 
 
 def _try_again(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Choose the way to retry a failed resource: in place where that loses nothing, else by a replacement."""
+    """Retry a failed resource: in place if no data is at stake, else by a replacement."""
     if adoption_of(row.intent) is not None:
         return adopt.begin(context, definition, row, now)
     same = definition.type == row.type
-    # Nothing was made, so the row itself can be used again. (A nested stack may exist without a handle.)
+    # Nothing was created, so the row can be reused. (A nested stack may exist without a handle.)
     if row.handle == "" and (same or not may_exist(row)):
         return context.acts.begin(definition, row, now)
-    # Its desired state is sent again instead of replacing it, so that each of its own parts is retried by itself.
-    gone = row.action == Action.CHECK and conditions.is_gone(context.world, row)
-    if same and type_of(row.type).heals_itself and not gone:
+    # A nested stack gets its desired state again instead of a replacement, so that it retries its own failed parts.
+    absent = row.action == Action.CHECK and conditions.is_gone(context.world, row)
+    if same and type_of(row.type).heals_itself and not absent:
         return _update_again(context, definition, row, now)
     if row.action == Action.CREATE:
-        # What was never complete holds no data, but may hold a name, an address or quota that the next one needs.
+        # A never complete thing holds no data, but may hold a name, an address or quota that its replacement needs.
         return context.acts.delete_first(definition, row, now)
     if row.action in (Action.UPDATE, Action.SNAPSHOT, *MAINTENANCE) and same:
         return _after_update(context, definition, row, now)
@@ -100,7 +99,7 @@ def _try_again(context: Context, definition: Definition, row: Resource, now: flo
 
 
 def _update_again(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Send a resource that mends its own parts its whole desired state again, whatever failed before."""
+    """Send the whole desired state again to a resource that heals itself, whatever failed before."""
     try:
         return context.acts.update(context.resolve(definition, row), row, {}, now)
     except (Rejected, Terminal) as error:
@@ -108,7 +107,7 @@ def _update_again(context: Context, definition: Definition, row: Resource, now: 
 
 
 def _after_check(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Keep what is well by now; replace what is gone or broken, under the rules of healing."""
+    """Keep a healthy thing; replace an absent or broken one under the rules of healing."""
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
@@ -120,16 +119,15 @@ def _after_check(context: Context, definition: Definition, row: Resource, now: f
 
 
 def _after_update(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a failed update: a thing that is well in spite of it may hold data, and is kept (CV10, CV13).
+    """Decide about a failed update: a healthy thing may hold data, and is kept (CV10, CV13).
 
-    An update that failed before anything acted has left the row as it was; what the cloud itself refused is
-    requested again.
+    An update that failed before acting left the row unchanged; an update refused by the cloud is repeated.
     """
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
-    # A suspension or resumption that failed halfway is put right by an operation, without a replacement.
+    # A suspension or resumption that failed halfway is repaired by an operation, without a replacement.
     if row.action in MAINTENANCE and verdict.remedy is Remedy.OPERATE:
-        return heal.mend(context, definition, row, verdict, now)
-    # Not being seen is no reason to replace.
+        return heal.apply_remedy(context, definition, row, verdict, now)
+    # An unknown state is no reason to replace the thing.
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, (), verdict.reason, row.updated_at, key=row.key)
     if verdict.condition is Condition.ABSENT:
@@ -144,7 +142,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
         return update.update_or_replace(context, want, row, now)
     if row.action == Action.SNAPSHOT:
         return _after_snapshot(context, row, verdict, now)
-    # The desired state equals the row's properties, but the cloud never took them on: the fields are in the intent.
+    # The desired state equals the row's properties, but the cloud never accepted them: the fields are in the intent.
     if row.acted_at is None:
         return context.acts.update(want, row, want.kind.complete(row.properties), now)
     if verdict.condition is Condition.DRIFTED:
@@ -153,7 +151,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
 
 
 def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
-    """Complete a resource with which nothing was wrong but that its snapshot could not be made."""
+    """Complete a healthy resource of which only the snapshot failed."""
     outcome.judge_at_rest(context.world, row, verdict)
     events = outcome.begin(row, Action.UPDATE)
     row.intent = None
@@ -161,15 +159,15 @@ def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: floa
     return Step(Verb.RECORD, row, events=[*events, *outcome.complete(context.world, row, now).events])
 
 
-def _came_to_be(context: Context, row: Resource, now: float) -> Step | None:
-    """Complete a resource that could not be made in its time and is there by now, rather than make another one."""
-    verdict = check.came_to_be(context.world, row, now) if row.action == Action.CREATE else None
+def _created_late(context: Context, row: Resource, now: float) -> Step | None:
+    """Complete a resource whose creation timed out and has succeeded since, instead of creating a second thing."""
+    verdict = check.created_late(context.world, row, now) if row.action == Action.CREATE else None
     return _well_again(context, row, verdict, now) if verdict is not None else None
 
 
 def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
     outcome.judge_at_rest(context.world, row, verdict)
-    healing.found_again(row)
-    # The failure has set the row's revision to the newest, with which the row was never compared: now it will be.
+    healing.unmark_lost(row)
+    # The failure has set the row's revision to the newest without comparing the row: make the comparison due.
     row.revision = min(row.revision, context.world.settled_revision)
     return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)

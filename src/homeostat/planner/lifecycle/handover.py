@@ -1,4 +1,4 @@
-"""Handing over what one thing at a time can hold, to the thing that takes its place, and back (ADR 0094). Pure."""
+"""Handover of exclusive claims, such as a port or an address, to a replacement, and back (ADR 0094). Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,11 +25,11 @@ from homeostat.planner.retry import conditions
 from homeostat.resources.registry import kind_of
 
 OTHER = "other"
-"""Key of a row that is not made yet, for the name that its thing gets where its template gives it none."""
+"""Stand-in for the key of a future row, from which the default name of its thing is made."""
 
 
 def decide(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Decide what is handed over before anything else is done about a resource; None for nothing."""
+    """Decide about handovers before any other act on a resource; None if there are none."""
     if row is None:
         return room_for(context, definition, None, now)
     if row.action == Action.INIT:
@@ -37,13 +37,13 @@ def decide(context: Context, definition: Definition, row: Resource | None, now: 
     if row.busy and row.action == Action.CREATE:
         refused = row.acted_at is None and row.retries > 0 and not row.handle
         room = room_for(context, definition, row, now) if refused else None
-        # What an answer that was lost has made is looked for, whatever has yet to go.
+        # The thing of a lost answer is looked for first, even if leftovers still have to be deleted.
         return None if isinstance(room, Waiting) and room.after else room
     return take_back(context, row, now)
 
 
 def needs(context: Context, definition: Definition, row: Resource) -> Shared:
-    """Return what a thing and the one in its place cannot both have."""
+    """Return the exclusive claims that a thing and its replacement would both need."""
     kind = kind_of(row.type)
     if kind not in EXCLUSIVE or kind_of(definition.type) != kind or not row.handle:
         return Shared()
@@ -51,19 +51,19 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
         return Shared()
     try:
         want = context.resolve(definition)
-    except (Rejected, Terminal):  # its creation fails of that, and nothing has to make room
+    except (Rejected, Terminal):  # the creation will fail with this error, and needs no room
         return Shared()
     name = physical_name(context.world.stack.name, row.name, OTHER, want.kind.name_limit)
     new = want.kind.spec(want.kind.complete(want.values), name)
-    found = shared(kind, intents.requested_spec(context, row), new)
+    claims = shared(kind, intents.requested_spec(context, row), new)
     passed_on = keeps_identity(context, row) if definition.type == row.type else {}
-    if passed_on:  # the cloud gave it that, and its object says nothing of it
-        return replace(found, held=(*found.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
-    return found if found.way is not Way.LETS_GO or _may_let_go(context, row) else replace(found, way=Way.GOES)
+    if passed_on:  # assigned by the cloud, and so not in the requested object
+        return replace(claims, held=(*claims.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
+    return claims if claims.way is not Way.LETS_GO or _may_let_go(context, row) else replace(claims, way=Way.GOES)
 
 
 def refusal(context: Context, row: Resource, shared: Shared) -> str:
-    """Return why a thing that has to make room may not go; "" where it may."""
+    """Return why a thing that has to make room may not be deleted; "" if it may."""
     what = ", ".join(shared.destroyed or shared.held)
     if shared.destroyed:
         return f"its deletion would delete {what}, which the one in its place needs"
@@ -73,12 +73,12 @@ def refusal(context: Context, row: Resource, shared: Shared) -> str:
 
 
 def reason(shared: Shared) -> str:
-    """Return why a thing is deleted before the one in its place is made."""
+    """Return the reason for deleting a thing before the creation of its replacement."""
     return f"the one in its place needs {', '.join(shared.held)}, which one at a time can hold"
 
 
 def let_go(context: Context, definition: Definition, row: Resource, held: tuple[str, ...], now: float) -> Step:
-    """Replace a thing by one that is made once the old one has let go of this."""
+    """Replace a thing; the new one is created after the old one has released these claims."""
     before = let_go_of(row)
     new = intents.new_row(context, definition, now, replaces=row)
     put(row, LetGoMark(tuple(dict.fromkeys((*(before.held if before is not None else ()), *held)))))
@@ -86,10 +86,7 @@ def let_go(context: Context, definition: Definition, row: Resource, held: tuple[
 
 
 def before_creation(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Have what a row replaces let go of what both need; None once it has.
-
-    What cannot let go is deleted.
-    """
+    """Make the predecessor of a row release the shared claims, or delete it if it refuses; None if done."""
     old = context.world.rows.get(row.replaces or "")
     mark = let_go_of(old)
     if old is None or mark is None or mark.done or old.deleting:
@@ -108,32 +105,25 @@ def before_creation(context: Context, row: Resource, now: float) -> Step | Waiti
 
 
 def room_for(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
-    """Have leftovers let go of what a thing needs that is to be made, or wait for their deletion; None if it has room.
-
-    Args:
-        context: The shard.
-        definition: What is to be made.
-        row: Its row; None where there is none yet.
-        now: The time.
-    """
+    """Make leftovers release the claims of a future thing, or wait for their deletion; None if there is room."""
     kind = kind_of(definition.type)
     if kind not in EXCLUSIVE or not _holders(context):
         return None
-    for what in _wanted(context, definition, kind):
+    for what in _future_claims(context, definition, kind):
         for key in _holders(context).get(f"{kind} {what}", ()):
             old = context.world.rows.get(key)
             if old is None or old is row or context.current.get(old.name) is old or not old.handle:
                 continue
-            hindered = _leaves(context, definition, row, old, what, now)
-            if hindered is not None:
-                return hindered
+            blocked = _release_or_wait(context, definition, row, old, what, now)
+            if blocked is not None:
+                return blocked
     return None
 
 
-def _leaves(
+def _release_or_wait(
     context: Context, definition: Definition, row: Resource | None, old: Resource, what: str, now: float
 ) -> Step | Waiting | None:
-    """Have a leftover let go of something, or wait for its deletion; None where it does not hold it, or stays."""
+    """Make a leftover release a claim, or wait for its deletion; None if it does not hold the claim, or is kept."""
     mark = let_go_of(old)
     if (mark is not None and mark.done and what in mark.held) or conditions.is_gone(context.world, old):
         return None
@@ -147,13 +137,13 @@ def _leaves(
             put(old, mark)
         return _ask(context, old, mark, definition.name, row, now)
     key, since = (row.key, row.updated_at) if row is not None else ("", None)
-    said = f"{old.name} goes first, which has {what}"
+    text = f"{old.name} goes first, which has {what}"
     after = (leftover_node(old.key),)
-    return Waiting(definition.name, Why.HANDOVER, (old.key,), said, since, key=key, after=after)
+    return Waiting(definition.name, Why.HANDOVER, (old.key,), text, since, key=key, after=after)
 
 
-def _wanted(context: Context, definition: Definition, kind: str) -> tuple[str, ...]:
-    """Return what a thing will hold that is to be made."""
+def _future_claims(context: Context, definition: Definition, kind: str) -> tuple[str, ...]:
+    """Return the exclusive claims of a future thing."""
     try:
         want = context.resolve(definition)
     except (Rejected, Terminal):
@@ -163,17 +153,17 @@ def _wanted(context: Context, definition: Definition, kind: str) -> tuple[str, .
 
 
 def _holders(context: Context) -> dict[str, list[str]]:
-    """Return what leftovers hold, see `Context.holders`."""
+    """Return the holders of exclusive claims among the leftovers, see `Context.holders`."""
     if context.holders is None:
         context.holders = {}
         for row in context.world.rows.values():
             if context.current.get(row.name) is not row:
-                left(context, row)
+                note_claims(context, row)
     return context.holders
 
 
-def left(context: Context, row: Resource) -> None:
-    """Note what a thing holds that is to go, unless that is asked for later."""
+def note_claims(context: Context, row: Resource) -> None:
+    """Add the claims of a new leftover to `Context.holders`, if computed already."""
     kind = kind_of(row.type)
     if context.holders is None or kind not in EXCLUSIVE or not row.handle:
         return
@@ -182,7 +172,7 @@ def left(context: Context, row: Resource) -> None:
 
 
 def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Have a thing take back what it let go of, since it is to stay after all; None where it has all."""
+    """Give a thing that stays after all its released claims back; None if it has them all."""
     mark = let_go_of(row)
     if mark is None or unhealthy.mark_of(row) is not None:
         return None
@@ -191,62 +181,63 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
         return None
     for other in context.world.rows.values():
         if other.type == row.type and context.current.get(other.name) is not other and (other.handle or other.token):
-            hindered = _hindered(context, other, mark, row, now)
-            if hindered is not None:
-                return hindered
+            blocked = _claim_conflict(context, other, mark, row, now)
+            if blocked is not None:
+                return blocked
     spec = intents.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
     if mark.due_at is not None and mark.due_at > now and mark.said:
-        said = f"it gets {', '.join(mark.held)} back: {mark.said}"
-        return Waiting(row.name, Why.HANDOVER, (), said, row.updated_at, mark.due_at, row.key)
+        text = f"it gets {', '.join(mark.held)} back: {mark.said}"
+        return Waiting(row.name, Why.HANDOVER, (), text, row.updated_at, mark.due_at, row.key)
     return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
 
 
-def _hindered(context: Context, other: Resource, mark: LetGoMark, row: Resource, now: float) -> Step | Waiting | None:
-    """Return what comes before a thing can have back what the other one of its name may hold; None for nothing."""
-    theirs = let_go_of(other)
-    if theirs is not None and theirs.done:
+def _claim_conflict(
+    context: Context, other: Resource, mark: LetGoMark, row: Resource, now: float
+) -> Step | Waiting | None:
+    """Return the step or wait before a thing can take back claims that a sibling row may hold, if any."""
+    other_mark = let_go_of(other)
+    if other_mark is not None and other_mark.done:
         return None
     held_things = held_by(kind_of(other.type), intents.requested_spec(context, other))
     held = tuple(what for what, way in held_things.items() if what in mark.held and way is Way.LETS_GO)
     if not held:
         return None
-    used = any(other.key in each.requires for each in context.world.rows.values() if not each.deleting)
+    used = any(other.key in user.requires for user in context.world.rows.values() if not user.deleting)
     able = used and other.handle and not other.deleting and _may_let_go(context, other)
-    # What nothing uses is deleted at once; what is used can go only when its users have the old one again.
-    if able and (theirs is None or not theirs.refused):
-        if theirs is None:
-            theirs = LetGoMark(held)
-            put(other, theirs)
-        return _ask(context, other, theirs, row.name, row, now)
-    said = f"it gets {', '.join(mark.held)} back when what was to replace it is gone"
+    # An unused thing is deleted at once. A used thing is deleted only after its users have moved back, so it has to
+    # release the claims first.
+    if able and (other_mark is None or not other_mark.refused):
+        if other_mark is None:
+            other_mark = LetGoMark(held)
+            put(other, other_mark)
+        return _ask(context, other, other_mark, row.name, row, now)
+    text = f"it gets {', '.join(mark.held)} back when what was to replace it is gone"
     after = (leftover_node(other.key),)
-    return Waiting(row.name, Why.HANDOVER, (other.key,), said, row.updated_at, key=row.key, after=after)
+    return Waiting(row.name, Why.HANDOVER, (other.key,), text, row.updated_at, key=row.key, after=after)
 
 
 def _ask(
     context: Context, old: Resource, mark: LetGoMark, name: str, row: Resource | None, now: float
 ) -> Step | Waiting:
-    """Ask a thing to let go, again where that is not confirmed yet.
+    """Request the release of claims, again if it is not confirmed yet.
 
     Args:
-        context: The shard.
-        old: The row of the thing.
-        mark: What it lets go of.
-        name: Name of the resource that waits for that.
-        row: The row of the resource that waits; None where it has none yet.
-        now: The time.
+        old: Row of the thing that holds the claims.
+        mark: The claims.
+        name: Name of the waiting resource.
+        row: Row of the waiting resource, if any.
     """
     if mark.due_at is not None and mark.due_at > now:
-        said = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
+        text = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
-        return Waiting(name, Why.HANDOVER, (old.key,), said, since, mark.due_at, key)
+        return Waiting(name, Why.HANDOVER, (old.key,), text, since, mark.due_at, key)
     spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)
     return Step(Verb.UPDATE, old, spec=spec, changed=changed, handover=Handover.LET_GO, needed_by=name)
 
 
 def _may_let_go(context: Context, row: Resource) -> bool:
-    """Return whether a thing is in a state in which it can let go of something."""
+    """Return whether the status of a thing allows the release of claims."""
     seen, states = context.world.seen.get(row.key), LETS_GO_IN.get(kind_of(row.type))
     properties: Mapping[str, Any] = seen.observation.properties if seen is not None else {}
     return states is None or properties.get("status") in (None, *states)

@@ -1,4 +1,4 @@
-"""Healing: what brings back a thing that is missing, broken or drifted (CV13). Pure."""
+"""Healing of things that are missing, broken or drifted (CV13). Pure."""
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent, OperationIntent, changed_of
@@ -15,14 +15,14 @@ from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.registry import type_of
 
 
-def bring_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+def apply_verdict(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
     if verdict.condition is Condition.ABSENT:
         return recreate(context, definition, row, verdict, now)
-    return mend(context, definition, row, verdict, now)
+    return apply_remedy(context, definition, row, verdict, now)
 
 
-def mend(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
-    """Apply the remedy that the resource type gives for a broken thing."""
+def apply_remedy(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
+    """Apply the remedy of the verdict."""
     if verdict.remedy is Remedy.OPERATE:
         return _operate(context, row, verdict, now)
     if verdict.remedy is Remedy.RECREATE:
@@ -31,7 +31,7 @@ def mend(context: Context, definition: Definition, row: Resource, verdict: Verdi
         return replace(context, definition, row, verdict.reason, now)
     if verdict.remedy is Remedy.UPDATE:
         return repair(context, row, verdict, now)
-    # Remedy MANUAL: in progress the action itself fails; at rest it is a check that fails.
+    # Remedy MANUAL: fail the action in progress; at rest, a check.
     return context.acts.fail(row, verdict.reason, now, "" if row.busy else Action.CHECK)
 
 
@@ -40,35 +40,34 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     required = context.missing_requirements(definition)
     if required is not None:
         return _note_loss(context, row, verdict, now) or required
-    # Only a creation gives up: what was well once is healed for as long as it takes.
+    # Only a creation gives up: a resource that was healthy once is healed for as long as it takes.
     if RETRY.is_final(row.attempts) and row.action == Action.CREATE and row.busy:
         return context.acts.fail(row, verdict.reason, now)
-    # A thing that was well for a while breaks for a new reason: the attempts before count no more.
+    # A thing that was healthy for a while breaks for a new reason: earlier attempts do not count.
     calm = row.status == Status.COMPLETE and RETRY.is_calm(now - row.updated_at)
     due_at = row.updated_at + RETRY.delay_after_s(0 if calm else row.attempts)
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    gone = verdict.condition is Condition.ABSENT
-    stopped = context.gates.held_back(row, verdict.reason, now, gone=gone)
-    stopped = stopped or (context.gates.look_once_more(row, now) if gone else None)
+    absent = verdict.condition is Condition.ABSENT
+    stopped = context.gates.postpone_healing(row, verdict.reason, now, absent=absent)
+    stopped = stopped or (context.gates.look_once_more(row, now) if absent else None)
     if stopped is not None:
         return stopped
     noticed = event_of(row, action=Action.CHECK, status=Status.FAILED, reason=verdict.reason)
     known = row.action == Action.CHECK and row.failed
     row.reason = verdict.reason
-    # Read now, since the steps below change the row.
-    never_well = healing.was_never_well(row)
-    if gone:
-        # The new one first: there is nothing to delete, and the old row stays, should its thing come back
-        # (ADR 0045).
+    # The steps below change the row.
+    being_created = healing.is_being_created(row)
+    if absent:
+        # Create first: there is nothing to delete, and the old row stays in case its thing comes back (ADR 0045).
         step = context.acts.create(definition, now, row)
         row.enter(Action.CHECK, Status.FAILED, verdict.reason)
         row.updated_at = now
-        healing.replaced_for_absence(row, now)
+        healing.mark_lost(row, now)
     else:
-        # A broken thing may hold the address or name that the new one needs (ADR 0009).
+        # A broken thing may hold the address or name of its replacement (ADR 0009).
         step = context.acts.delete_first(definition, row, now)
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     if not known:
         step.events.insert(0, noticed)
@@ -76,25 +75,26 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
 
 
 def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision | None:
-    """Show that a thing is gone where it cannot be made again: what failed and is required may never be made."""
-    if not context.is_halted or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
+    """Record a loss in a failed stack, where a required resource may never be created."""
+    if not context.failed_early or verdict.condition is not Condition.ABSENT or row.status != Status.COMPLETE:
         return None
-    stopped = context.gates.held_back(row, verdict.reason, now, gone=True) or context.gates.look_once_more(row, now)
+    gates = context.gates
+    stopped = gates.postpone_healing(row, verdict.reason, now, absent=True) or gates.look_once_more(row, now)
     if stopped is not None:
         return stopped
-    # It keeps its revision, by which it will be made again.
+    # The row keeps its revision: that of its later recreation.
     row.enter(Action.CHECK, Status.FAILED, verdict.reason)
     row.updated_at = now
     return Step(Verb.RECORD, row, events=[event_of(row)])
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
-    stopped = context.gates.held_back(row, reason, now)
+    stopped = context.gates.postpone_healing(row, reason, now)
     if stopped is not None:
         return stopped
-    never_well = healing.was_never_well(row)
+    being_created = healing.is_being_created(row)
     step = context.acts.replace(definition, row, now, reason)
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     return step
 
@@ -106,9 +106,9 @@ def _operate(context: Context, row: Resource, verdict: Verdict, now: float) -> D
 def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
     kind = type_of(row.type)
     spec = intents.requested_spec(context, row)
-    # An interrupted update is made up for in the same request: its fields may not be among those that are compared.
+    # The same request makes up for an interrupted update, whose fields may not be among the compared ones.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
-    drifted = tuple(field for each in verdict.drifted for field in kind.fields_of(each, row.properties)) or tuple(spec)
+    drifted = tuple(field for name in verdict.drifted for field in kind.fields_of(name, row.properties)) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
     decision = context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
     if isinstance(decision, Step) and decision.verb is Verb.UPDATE:
@@ -117,20 +117,20 @@ def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Dec
 
 
 def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-    """Intend an act that brings a thing back; from the third in a row on, at growing intervals."""
+    """Intend a healing act; from the third in a row on, at growing intervals."""
     before = 0 if RETRY.is_calm(now - row.updated_at) else row.attempts
     delay_s = RETRY.delay_after_s(before)
     due_at = row.updated_at + delay_s if delay_s else now
     if due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), verdict.reason, row.updated_at, due_at, row.key)
-    stopped = context.gates.held_back(
+    stopped = context.gates.postpone_healing(
         row, verdict.reason, now, destroys=False, alive=verdict.condition is Condition.DRIFTED
     )
     if stopped is not None:
         return stopped
-    never_well = healing.was_never_well(row)
+    being_created = healing.is_being_created(row)
     reason = f"healing: {verdict.reason}"
-    # While a resource is being created, an act on it is a part of the creation, and no event of its own.
+    # Healing during the creation is a part of the creation, without events.
     if row.busy and row.action == Action.CREATE:
         row.reason = reason
     else:
@@ -142,6 +142,6 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     row.intent = operation if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
-    if not never_well:
+    if not being_created:
         context.gates.begin_healing(step)
     return step

@@ -1,4 +1,4 @@
-"""Hooks: places where a resource stops until a user clears the hook, as in Heat. Pure."""
+"""Hooks at which a resource stops until a user clears them, as in Heat. Pure."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from homeostat.model.world import Resource, World
 from homeostat.templates.registry import POST_CREATE, POST_DELETE, POST_UPDATE, PRE_CREATE, PRE_DELETE, PRE_UPDATE
 
 INTERRUPTED = "Failure occurred while waiting."
-"""The reason of Heat for an overtaken wait."""
+"""Heat's reason for an overtaken wait."""
 _OF_DELETION = (PRE_DELETE, POST_DELETE)
 _STACK_ACTIONS = {
     PRE_CREATE: (Action.CREATE,),
@@ -20,17 +20,17 @@ _STACK_ACTIONS = {
     PRE_DELETE: (Action.DELETE,),
     POST_DELETE: (Action.DELETE,),
 }
-"""Hook -> actions of the stack during which it holds."""
+"""Hook -> actions of the stack that it applies to."""
 
 
 def holds(world: World, hook: str) -> bool:
-    """Return whether the stack is doing what the hook is about."""
+    """Return whether a hook applies to the action in progress."""
     stack = world.stack
     return stack.status == Status.IN_PROGRESS and stack.action in _STACK_ACTIONS[hook] and not stack.abandoned
 
 
 def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting | None:
-    """Stop a resource at a hook that it has not passed; None where it goes on."""
+    """Stop a resource at a hook unless it was cleared or does not apply; None to go on."""
     progress = _of_revision(world, row)
     if not holds(world, hook) or hook in progress.cleared:
         return None
@@ -43,7 +43,7 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
-    """End the wait at a hook that was overtaken by a newer revision, or by the failure of this one; else None."""
+    """End the wait at a hook after a newer revision or the failure of this revision; else None."""
     if not waits_at(row) or (_is_of_revision(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
     row.hooks = _or_none(HookProgress(of_deletion=(row.hooks or NO_HOOKS).of_deletion))
@@ -51,24 +51,24 @@ def interrupted(world: World, row: Resource) -> Step | None:
 
 
 def due(world: World, row: Resource) -> str:
-    """Return the hook at which a complete resource stops, or "". One of an older revision does not hold any more."""
+    """Return the hook of the newest revision at which a complete resource stops, or ""."""
     progress = _of_revision(world, row)
     return progress.due if progress.due and holds(world, progress.due) and progress.due not in progress.cleared else ""
 
 
 def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgress | None:
-    """Return what a row remembers when an act on it is intended; `hooks` are those of its definition."""
+    """Return a row's progress after the intent of an act; `hooks` are the hooks of its definition."""
     if not hooks and not row.hooks:
         return None
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
-    found = replace(_of_revision(world, row), at="", since=0.0)
+    progress = replace(_of_revision(world, row), at="", since=0.0)
     if after in hooks and holds(world, after):
-        found = replace(found, revision=world.stack.revision, due=after)
-    return with_deletion_hooks(found, hooks)
+        progress = replace(progress, revision=world.stack.revision, due=after)
+    return with_deletion_hooks(progress, hooks)
 
 
 def with_deletion_hooks(progress: HookProgress | None, hooks: tuple[str, ...]) -> HookProgress | None:
-    """Return the progress of a row with the deletion hooks that its definition has now."""
+    """Return the progress of a row with the deletion hooks of its current definition."""
     if progress is None and not hooks:
         return None
     of_deletion = tuple(hook for hook in _OF_DELETION if hook in hooks)
@@ -100,7 +100,7 @@ def _is_of_revision(world: World, row: Resource) -> bool:
 
 
 def _of_revision(world: World, row: Resource) -> HookProgress:
-    """Return what the row remembers of the newest revision."""
+    """Return the row's progress at the newest revision."""
     return row.hooks if row.hooks is not None and _is_of_revision(world, row) else NO_HOOKS
 
 

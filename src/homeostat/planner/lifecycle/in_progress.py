@@ -10,7 +10,7 @@ from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.actions import check
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
     adopt,
@@ -31,13 +31,13 @@ from homeostat.resources.registry import type_of
 def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if row.action == Action.ADOPT:
         return adopt.go_on(context, row, now)
-    # Before the old act is waited for: a newer revision frees a resource from what would never become ready (CV14).
+    # Before waiting for the old act: a newer revision frees a resource from an act that would never end (CV14).
     if row.revision != intents.revision_of(context, definition):
         changed = redirect(context, definition, row, now) or rollouts.redirect(context, definition, row, now)
         changed = changed or _passed_on(context, row, now)
         if changed is not None:
             return changed
-    # The intent is stored and its outcome is not known: a crash came between, or an answer was lost.
+    # The intent is stored and its outcome unknown: after a crash, or a lost answer.
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = _judge(context, row, now)
@@ -52,28 +52,24 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
 
 
 def _brought_back(context: Context, definition: Definition, row: Resource, verdict: Verdict, now: float) -> Decision:
-    """Decide about a thing that is gone or broken while an act on it is in progress."""
+    """Decide about a thing that is gone or broken while an act is in progress."""
     if recovery_state.is_acting(row):
-        # What follows is for its policy to say, which may want it cut off before another one is made.
+        # Its health policy decides: it may ask for fencing before the replacement.
         return context.acts.fail(row, verdict.reason, now, Action.CHECK)
     visible_at = (row.acted_at or now) + context.world.listing_lag_s
-    # Otherwise a slow listing would have a second thing made.
+    # Otherwise a listing lag would lead to a second thing.
     if verdict.condition is Condition.ABSENT and row.action == Action.CREATE and now < visible_at:
         return _building(row, verdict, visible_at)
-    return heal.bring_back(context, definition, row, verdict, now)
+    return heal.apply_verdict(context, definition, row, verdict, now)
 
 
 def finish(
     context: Context, definition: Definition, row: Resource, now: float, *, to_be_deleted: bool = False
 ) -> Decision:
-    """Bring what is in progress to its end, and begin nothing for it.
+    """Finish an act in progress without beginning another one.
 
     Args:
-        context: The shard.
-        definition: What it should be.
-        row: The row.
-        now: The time.
-        to_be_deleted: It waits where something would have to be begun: it goes with a stack around its own.
+        to_be_deleted: Wait instead of failing, since an enclosing stack is being deleted.
     """
     if row.action == Action.ADOPT:
         return adopt.go_on(context, row, now)
@@ -82,7 +78,7 @@ def finish(
     if row.handle == "" and row.action == Action.CREATE:
         if row.token:
             return create.find(context, row, now)
-        return deleted_around.waits(definition, row, now) if to_be_deleted else _nothing_to_finish(context, row)
+        return deleted_around.wait(definition, row, now) if to_be_deleted else _nothing_to_finish(context, row)
     if row.acted_at is None and not _is_missed(context, row):
         return _repeat(context, definition, row, now)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
@@ -90,31 +86,27 @@ def finish(
     if ended is not None:
         return ended
     visible_at = (row.acted_at or now) + context.world.listing_lag_s
-    # A cloud that lists late does not show what was just created: absent means nothing before `visible_at`.
+    # A cloud that lists late does not show a new thing: absent means nothing before `visible_at`.
     late = row.action == Action.CREATE and now < visible_at
-    # To heal would be to begin something, so what is broken or gone fails here.
+    # Healing would be a new act, so a broken or absent thing fails.
     if verdict.condition is Condition.BROKEN or (verdict.condition is Condition.ABSENT and not late):
         if to_be_deleted:
-            return deleted_around.waits(definition, row, now, verdict.reason)
+            return deleted_around.wait(definition, row, now, verdict.reason)
         return context.acts.fail(row, verdict.reason, now)
     return _building(row, verdict, visible_at if late else verdict.due_at)
 
 
 def _nothing_to_finish(context: Context, row: Resource) -> Decision:
-    """Decide about a creation whose search has ended with nothing: it would have to begin again."""
+    """Decide about a creation whose search found nothing, so that it would have to begin again."""
     stack = context.world.stack
-    waits = stack.held and not stack.maintained
-    return held(stack, row.name, row.key, row.updated_at) if waits else SETTLED
+    waits = stack.frozen and not stack.maintained
+    return wait_while_frozen(stack, row.name, row.key, row.updated_at) if waits else SETTLED
 
 
 def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, begins: bool = True) -> Decision | None:
-    """Complete a resource whose act has come to its end, unless a rollout follows; None where it has not.
+    """Complete a resource whose act has ended, unless a rollout follows; None if the act has not ended.
 
     Args:
-        context: The shard.
-        row: The row.
-        verdict: The judgement of its thing.
-        now: The time.
         begins: Whether a rollout may begin.
     """
     decided = rollouts.decide_staged(context, row, verdict, now, begins=begins)
@@ -129,49 +121,48 @@ def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
-    """Decide about a resource in progress for which a newer revision came (CV2, CV14).
+    """Decide about a resource in progress after a newer revision (CV2, CV14).
 
-    None where the newer revision wants the same, or where the outcome of the act has to be known first.
+    None if the newer revision changes nothing, or the outcome of the act has to be known first.
     """
-    # Whether anything was created is not known yet: a replacement made now could leave a second thing behind.
+    # It is unknown whether a thing was created: a replacement now could leave a second thing behind.
     if row.action == Action.CREATE and row.acted_at is None:
         return None
-    # The action of a recovery ends first: what the newer revision replaces then is cut off before.
+    # A recovery action ends first: a replacement by the newer revision needs its fence, too.
     if row.action != Action.CREATE and (recovery_state.is_marked(row) or recovery_state.is_acting(row)):
         return None
     if definition.type != row.type:
-        return context.halted(row.name) or _replace(context, definition, row, now)
+        return context.wait_if_failed(row.name) or _replace(context, definition, row, now)
     try:
         want = context.resolve(definition, row)
     except (Rejected, Terminal) as error:
         return context.acts.fail(row, error, now)
-    # An update without an answer is sent again as it was intended, which is idempotent, and redirected after that.
+    # An unanswered update is first repeated as intended, which is idempotent, and then redirected.
     if not changed_properties(want, row) or row.acted_at is None:
         return None
-    halted = context.halted(row.name)
-    if halted is not None:
-        return halted
+    waiting = context.wait_if_failed(row.name)
+    if waiting is not None:
+        return waiting
     if row.action == Action.CREATE:
         return _replace(context, definition, row, now)
     return update.update_or_replace(context, want, row, now)
 
 
 def _passed_on(context: Context, row: Resource, now: float) -> Step | None:
-    """Pass a convergence on to a nested stack whose update goes on; None where there is none, or it has to wait.
+    """Pass a convergence request on to a nested stack during its update; None if there is none.
 
-    At once: that update may wait for just this, as where all members of a group seem to be gone and only their user can
-    say that they are.
+    At once, since the update may wait for the request: a user has to confirm the loss of a group that seems to be gone.
     """
-    if row.action != Action.UPDATE or row.acted_at is None or context.is_halted:
+    if row.action != Action.UPDATE or row.acted_at is None or context.failed_early:
         return None
     operation = check.passed_on(context.world, row)
     return check.pass_on(context.world, row, operation, now) if operation == check.CONVERGE else None
 
 
 def _replace(context: Context, definition: Definition, row: Resource, now: float) -> Step:
-    """Replace what an act is in progress on; what was never complete is deleted first.
+    """Replace a thing during an act; delete a never complete thing first.
 
-    It holds no data, but may hold what the new one needs: as long as a server has a port, no other one gets it.
+    Such a thing holds no data, but may hold claims that its replacement needs, as a server holds its port.
     """
     if row.action != Action.CREATE:
         return context.acts.replace(definition, row, now)
@@ -180,13 +171,13 @@ def _replace(context: Context, definition: Definition, row: Resource, now: float
 
 
 def _repeat(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Repeat an act whose outcome is not known, after a search where repeating could make a second thing."""
+    """Repeat an act with an unknown outcome; search first if a repetition could create a second thing."""
     if row.due_at is not None and row.due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
     if row.action == Action.CREATE and row.handle == "":
         if row.token:
             return create.find(context, row, now)
-        # The search found nothing and the token is given up, so the creation begins again with a new one.
+        # The search found nothing and the token was given up: create with a new token.
         return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
     operation = operation_of(row.intent)
     if operation:
@@ -195,22 +186,22 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
 
 
 def _judge(context: Context, row: Resource, now: float) -> Verdict:
-    """Judge a thing whose act is in in_progress.
+    """Judge a thing with an act in progress.
 
-    A thing found after its answer was lost is BROKEN if it does not work without what only that answer had.
+    A thing found after a lost answer is BROKEN if it needs a field that only the answer contained.
     """
     kind = type_of(row.type)
     thing = thing_of(context.world, row, kind)
-    missed = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
-    if missed:
-        return Verdict(Condition.BROKEN, f"its {', '.join(missed)} was lost with an answer", Remedy.RECREATE)
+    lost = kind.lost_fields(thing) if row.action == Action.CREATE and thing.seen.present else ()
+    if lost:
+        return Verdict(Condition.BROKEN, f"its {', '.join(lost)} was lost with an answer", Remedy.RECREATE)
     return kind.judge(thing, now)
 
 
 def _is_missed(context: Context, row: Resource) -> bool:
-    """Return whether the thing that an update should change was not found.
+    """Return whether the thing to update was not found.
 
-    Such an update is not repeated. The row is judged instead, so that its thing is looked for once more.
+    The update is not repeated then; the row is judged instead, which leads to a second look for its thing.
     """
     return outcome.is_changed_outside(row) and conditions.is_gone(context.world, row)
 

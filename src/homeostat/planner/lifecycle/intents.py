@@ -1,4 +1,4 @@
-"""Rows and their intents: how a decision is stored before anything acts on it (invariant 3, CONTRIBUTING.md). Pure."""
+"""Rows and their intents: the storage of a decision before any act (invariant 3, CONTRIBUTING.md). Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,8 +38,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
     )
     if replaces is not None:
         replaces.replaced_by = row.key
-        # A replacement inherits the count of attempts, or a thing that breaks again and again would be replaced
-        # without delay.
+        # Inherit the count of attempts, or a thing that keeps breaking would be replaced without delay.
         calm = replaces.status == Status.COMPLETE and RETRY.is_calm(now - replaces.updated_at)
         row.attempts = 0 if calm else replaces.attempts
         _inherit_healing(context, row, replaces)
@@ -48,34 +47,34 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
 
 
 def revision_of(context: Context, definition: Definition) -> int:
-    """Return the revision for which a row is acted on by this definition."""
+    """Return the revision of an act by this definition."""
     return context.world.stack.revision if definition.revision is None else definition.revision
 
 
 def _inherit_healing(context: Context, row: Resource, replaces: Resource) -> None:
-    """Pass the mark of healing on to a replacement, which is healed in the place of its predecessor."""
+    """Pass the healing mark on to a replacement."""
     if outcome.is_being_healed(replaces):
-        outcome.no_longer_healed(replaces)
+        outcome.end_healing(replaces)
         row.marks = Marks(healing=True)
         context.healing.discard(replaces.key)
         context.healing.add(row.key)
 
 
 def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> None:
-    """Pass on what a thing made again is to keep, for as long as its template says the same as before."""
+    """Pass on the properties that keep the identity of a replaced thing, until their template values change."""
     kept = keeps_identity(context, replaces)
     if not kept or replaces.type != row.type:
         return
     before = replaces.marks.restored.said if replaces.marks is not None and replaces.marks.restored is not None else {}
     row.properties = dict(kept)
-    said = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
-    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, said))
+    values = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
+    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, values))
 
 
 def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:
     """Write the intent into the row, and its event into the step (invariant 3, CONTRIBUTING.md)."""
     row = step.row
-    # An act that is intended again, or redirected, has begun already as far as users are concerned.
+    # For users, an act that is repeated or redirected has begun already: no second event.
     step.events += outcome.begin(row, action, reason)
     row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
@@ -100,7 +99,7 @@ def spec_of(context: Context, kind: ResourceType, row: Resource, properties: Map
 
 
 def requested_spec(context: Context, row: Resource) -> dict[str, Any]:
-    """Return the cloud object that was last requested."""
+    """Return the last requested cloud object."""
     kind = type_of(row.type)
     return spec_of(context, kind, row, kind.complete(row.properties))
 

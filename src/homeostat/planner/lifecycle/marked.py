@@ -1,4 +1,4 @@
-"""Resources that users or their programs have marked unhealthy (MU2, MU7). Pure."""
+"""Resources marked unhealthy by users or their programs (MU2, MU7). Pure."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from homeostat.planner.policies import unhealthy
 
 
 def decide(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
-    """Decide about a resource that is marked unhealthy: replace it, or wait for an update that does (MU2, MU7)."""
+    """Replace a resource marked unhealthy, or wait for an update that replaces it (MU2, MU7)."""
     if mark.is_over(now):
         return unhealthy.expire(context.world, row, now)
     decision = _replace(context, definition, row, mark, now)
@@ -26,25 +26,25 @@ def decide(context: Context, definition: Definition, row: Resource, mark: Unheal
 
 def _replace(context: Context, definition: Definition, row: Resource, mark: UnhealthyMark, now: float) -> Decision:
     stack = context.world.stack
-    # Only healing is subject to switches and to the healing policy; an update replaces what is marked in any case.
-    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
+    # Only healing is subject to switches and the healing policy; an update replaces a marked resource in any case.
+    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.failed_early)
     restricted = "replace" in definition.restricted and row.converge_requested_at is None
     if not updated and (restricted or not check.heals(context.world, row)):
         return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
-    # What was well in a stack that has failed since is replaced as it was; what could not be brought about waits.
-    halted = context.halted(row.name) if mark.before is not None or not row.handle else None
-    if halted is not None and row.converge_requested_at is None:
-        # Examined again when the mark expires: without the mark the thing may be well.
-        return replace(halted, due_at=mark.expires_at)
-    gone = context.missing_requirements(definition)
-    if gone is not None:
-        return gone
-    stopped = context.gates.held_back(row, mark.reason, now, destroys=not updated, alive=True)
+    # In a failed stack, replace a formerly healthy resource in its former state; a never complete one waits.
+    waiting = context.wait_if_failed(row.name) if mark.before is not None or not row.handle else None
+    if waiting is not None and row.converge_requested_at is None:
+        # Examine it again when the mark expires: without the mark the thing may be healthy.
+        return replace(waiting, due_at=mark.expires_at)
+    waiting = context.missing_requirements(definition)
+    if waiting is not None:
+        return waiting
+    stopped = context.gates.postpone_healing(row, mark.reason, now, destroys=not updated, alive=True)
     if isinstance(stopped, Waiting) and mark.expires_at is not None:
         return replace(stopped, due_at=min(mark.expires_at, stopped.due_at or mark.expires_at))
     if stopped is not None:
         return stopped
-    cut_off = recovery.cut_off_first(context, row, mark.reason, now)
+    cut_off = recovery.fence_first(context, row, mark.reason, now)
     if cut_off is not None:
         return cut_off
     row.attempts = 0

@@ -1,9 +1,9 @@
 """Recovery of members that a health policy finds unhealthy: its actions are tried one by one. Pure (ADR 0072).
 
-What is found is put on the row as a mark, as that of a user would be. Then, unless something holds it back, each action
-of the policy is an act on the thing like any other: its intent is stored before the cloud hears of it. After each the
-member has some time to be found healthy; then the next one follows. Before another thing is made in its place, what the
-policy asks for is cut off, and the cloud has to confirm that.
+The finding marks the row, as a user's mark would. Unless the brake postpones it, each action of the policy is then an
+act on the thing, with its intent stored before the request. After an action the member has some time to become healthy
+before the next action. Before a replacement is created, the member is fenced as the policy asks, and the cloud has to
+confirm the fence.
 """
 
 from dataclasses import replace
@@ -26,16 +26,16 @@ from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.recovery_state import (
     REPORTER,
     Case,
-    begun,
-    cut_of,
-    fitting,
+    fences_of,
+    fit_to_policy,
     host,
-    is_cut_off,
+    is_fenced,
     is_gone,
     is_host_down,
     is_kept,
     is_marked,
     keep,
+    new_recovery,
     recovery_of,
     status,
     unfenced,
@@ -53,20 +53,20 @@ JOINED = "it is healthy again, and what was cut off of it is joined again"
 KEPT = "a user has left it so"
 UNCHECKED = "no health policy holds for it any more"
 PAUSE_S, PAUSE_S_MAX = 60.0, 3600.0
-"""Shortest and longest pause after all actions were tried in vain; it doubles."""
+"""Shortest and longest pause after all actions have failed; the pause doubles."""
 
 
 def decide(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
-    """Decide about a resource at rest for which a health policy may hold; None where the policy has no say."""
+    """Decide about a resource at rest with or without a health policy; None if the policy has no say."""
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
     mark = unhealthy.mark_of(row)
     by_person = mark is not None and not is_marked(row)
-    # In a locked or suspended stack what is wrong is shown with what was found; nothing begins from it.
-    if context.world.stack.held or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
+    # In a locked or suspended stack findings are only shown; nothing begins.
+    if context.world.stack.frozen or row.external_id is not None or (by_person and not _is_verdict(context, row, now)):
         return None
-    # What is cut off and out of sight is joined again once it is seen.
-    concerned = mark is not None or (was_recovered(row) and not (is_cut_off(row) and is_gone(context, row)))
+    # A fenced and absent thing is unfenced after it reappears.
+    concerned = mark is not None or (was_recovered(row) and not (is_fenced(row) and is_gone(context, row)))
     if health is None or policy is None:
         return _well(context, row, UNCHECKED, now) if concerned else None
     if health.paused and row.converge_requested_at is None:
@@ -79,40 +79,40 @@ def decide(context: Context, definition: Definition, row: Resource, now: float) 
     if node.finding is Finding.HEALTHY:
         return _well(context, row, RECOVERED if recovery_of(row) else WELL, now) if concerned else None
     if mark is None:
-        # What was found before the last act on it may have been mended by that.
-        old = max(node.since, health.looked_at) < row.updated_at
-        # Several looks in a row have to be well until it is healthy; the newest one was.
-        failing = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
-        mends = bool(failing) and all(each.successes > 0 for each in failing)
-        return None if old or mends or node.finding is Finding.UNKNOWN else _noticed(context, row, node, now)
+        # The last act may have repaired an older finding.
+        is_outdated = max(node.since, health.looked_at) < row.updated_at
+        # The newest look was healthy, but several in a row are needed.
+        failing = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
+        is_better = bool(failing) and all(detected.successes > 0 for detected in failing)
+        return None if is_outdated or is_better or node.finding is Finding.UNKNOWN else _mark(context, row, node, now)
     case = Case(context, definition, row, node, policy, now)
     return _during_action(case) if context.world.stack.status == Status.IN_PROGRESS else _recovered(case)
 
 
 def _paused(context: Context, definition: Definition, row: Resource, why: str, now: float) -> Decision:
-    """Decide about an unhealthy member while health checks are off: nothing begins, and nothing goes on."""
+    """Decide about an unhealthy member while health checks are off: no recovery begins or continues."""
     if context.world.stack.status == Status.IN_PROGRESS:
-        if not (context.unsettled and not context.is_halted and context.differs(definition, row)):
+        if not (context.unsettled and not context.failed_early and context.differs(definition, row)):
             return SETTLED
-        # The action replaces it by itself, after the same fence.
+        # The stack's action replaces the member, after the same fence.
         health = _health(context)
         policy = health.policy_of(row.name)
         if policy is not None:
             return _recreate(Case(context, definition, row, _unlooked(row, unhealthy.mark_of(row)), policy, now))
     due_at = now + health_brake.EXAMINED_S
-    return Waiting(row.name, Why.HELD_BACK, (), f"{row.reason}; {why}", row.updated_at, due_at, row.key)
+    return Waiting(row.name, Why.POSTPONED, (), f"{row.reason}; {why}", row.updated_at, due_at, row.key)
 
 
 def _is_verdict(context: Context, row: Resource, now: float) -> bool:
-    """Return whether the mark of a person is for a health policy to act on; an update replaces what it concerns."""
+    """Return whether a health policy acts on a user's mark; during an update the update replaces the member."""
     health, stack = context.world.health, context.world.stack
     holds = health is not None and health.policy_of(row.name) is not None
-    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.is_halted)
+    updated = stack.status == Status.IN_PROGRESS or (context.is_newer(row) and not context.failed_early)
     return holds and not updated and reported.report_of(row.marks, now) is not None
 
 
 def _reported(case: Case) -> Decision:
-    """Decide about a member that a person has marked: it is recovered at once; later looks say whether that helped."""
+    """Recover a member marked by a user at once; later looks show whether the recovery helped."""
     row, health = case.row, _health(case.context)
     if not reported.is_answered(row.marks):
         return _recovered(replace(case, node=reported.with_report(case.node, row.marks, case.now)))
@@ -125,30 +125,30 @@ def _reported(case: Case) -> Decision:
     return _recovered(case)
 
 
-def cut_off_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
-    """Return what cuts a thing off that is to be replaced though no recovery does it; None where nothing has to be."""
+def fence_first(context: Context, row: Resource, reason: str, now: float) -> Decision | None:
+    """Return the fencing of a thing to be replaced outside of a recovery; None if there is nothing to fence."""
     health = context.world.health
     policy = health.policy_of(row.name) if health is not None else None
     if policy is None or not row.handle or not unfenced(row, policy) or is_gone(context, row):
         return None
-    return _fence(context, row, reason, policy, recovery_of(row) or begun(context, row, policy, now), now)
+    return _fence(context, row, reason, policy, recovery_of(row) or new_recovery(context, row, policy, now), now)
 
 
-def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Waiting | None:
-    """Return the wait of a member made again for what it replaces to go; None where its policy lets it be made now.
+def wait_for_predecessor(context: Context, row: Resource, waiting: Waiting, now: float) -> Waiting | None:
+    """Return the wait of a replacement for the deletion of its predecessor; None if its policy allows the creation now.
 
-    That is after `node_delete_timeout`, with `node_force_recreate`: the deletion goes on.
+    With `node_force_recreate` the wait ends after `node_delete_timeout`; the deletion goes on.
     """
     health, old = context.world.health, context.world.rows.get(row.replaces or "")
     policy = health.policy_of(row.name) if health is not None else None
     if policy is None or not policy.force_recreate or old is None or not (is_marked(old) or was_recovered(old)):
-        return waits
+        return waiting
     due_at = row.updated_at + policy.delete_timeout_s
-    return replace(waits, due_at=due_at) if now < due_at else None
+    return replace(waiting, due_at=due_at) if now < due_at else None
 
 
 def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: float) -> NodeHealth:
-    """Return the health of a member; unknown where all workers were away since it was found."""
+    """Return the health of a member; UNKNOWN if all workers were away since the finding."""
     if health.looked_at == 0.0 and node.finding is not Finding.UNKNOWN:
         reason = f"{node.reason or WELL}; no look since members were removed"
         return replace(node, finding=Finding.UNKNOWN, reason=reason)
@@ -159,30 +159,30 @@ def _fresh(health: ShardHealth, policy: HealthPolicy, node: NodeHealth, now: flo
 
 
 def _unlooked(row: Resource, mark: UnhealthyMark | None) -> NodeHealth:
-    """Return the health of a member at which the policy that holds now has not looked yet."""
+    """Return the health of a member before the first look of its current policy."""
     return NodeHealth(
         Finding.UNKNOWN, row.updated_at if mark is None else mark.since, "" if mark is None else mark.reason
     )
 
 
-def _noticed(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
-    """Mark a member that was found unhealthy; its event says why."""
+def _mark(context: Context, row: Resource, node: NodeHealth, now: float) -> Step:
+    """Mark an unhealthy member; its event has the reason."""
     event = unhealthy.marked(row, UnhealthyMark(node.reason, now, reporter=REPORTER))
     row.changed = context.world.next_stamp()
     return Step(Verb.RECORD, row, events=[event])
 
 
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
-    """Take the mark off a member; what was cut off of it is joined again before."""
-    recovery, gone = recovery_of(row), is_gone(context, row)
-    cut = cut_of(row, recovery) if recovery is not None else ()
-    if recovery is not None and cut and row.handle and not gone:
+    """Remove the mark of a healthy member, after undoing its fence."""
+    recovery, absent = recovery_of(row), is_gone(context, row)
+    cut = fences_of(row, recovery) if recovery is not None else ()
+    if recovery is not None and cut and row.handle and not absent:
         return _join(context, row, recovery, cut, now)
-    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if gone and is_cut_off(row) else None)
+    row.marks = replace(row.marks or NO_MARKS, recovery=recovery if absent and is_fenced(row) else None)
     if row.failed:
         events = []
         if row.handle and row.action != Action.CHECK:
-            # An action of the recovery has failed, and the thing is well all the same.
+            # A recovery action failed, and the thing is healthy all the same.
             row.enter(Action.CHECK, Status.FAILED, row.reason)
             events.append(event_of(row))
         events.append(unhealthy.unmarked(row, reason, context.world.settled_revision, now))
@@ -196,23 +196,23 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
 
 
 def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[str, ...], now: float) -> Decision:
-    """Join again what was cut off of a member: a server that was powered off is started first."""
-    left: tuple[str, ...] = ()
+    """Undo the fence of a member; first start a server that was powered off."""
+    remaining: tuple[str, ...] = ()
     if Fence.COMPUTE in cut and status(context, row) == STOPPED:
         step = Step(Verb.OPERATE, row, operation="start")
-        left = tuple(each for each in cut if each != Fence.COMPUTE)
+        remaining = tuple(fence for fence in cut if fence != Fence.COMPUTE)
     else:
         step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
     decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
     if decision is step:
-        keep(row, replace(recovery, fenced=left, unsure=()))
+        keep(row, replace(recovery, fenced=remaining, unsure=()))
     return decision
 
 
 def _during_action(case: Case) -> Decision:
-    """Have an action of the stack replace a member that it has to change; recover any other, and do not wait for it."""
+    """Decide during an action of the stack: replace a member to be changed anyway; recover the rest without waiting."""
     context = case.context
-    if context.unsettled and not context.is_halted and context.differs(case.definition, case.row):
+    if context.unsettled and not context.failed_early and context.differs(case.definition, case.row):
         return _recreate(case)
     decision = _recovered(case)
     return decision if isinstance(decision, Step) else SETTLED
@@ -222,9 +222,9 @@ def _recovered(case: Case) -> Decision:
     row = case.row
     if case.node.finding is Finding.UNKNOWN:
         health = _health(case.context)
-        found = health.nodes.get(row.key)
-        # A look that finds what was found before wakes nobody.
-        is_stale = health.looked_at == 0.0 or (found is not None and found.finding is not Finding.UNKNOWN)
+        node = health.nodes.get(row.key)
+        # No worker is woken by a look that confirms an earlier finding.
+        is_stale = health.looked_at == 0.0 or (node is not None and node.finding is not Finding.UNKNOWN)
         due_at = case.now + health_brake.EXAMINED_S if is_stale else None
         return Waiting(row.name, Why.UNSEEN, (), case.node.reason, row.updated_at, due_at, row.key)
     return check.look_first(case.context.world, row) or _recover(case)
@@ -232,75 +232,75 @@ def _recovered(case: Case) -> Decision:
 
 def _recover(case: Case) -> Decision:
     row, policy, now = case.row, case.policy, case.now
-    recovery = fitting(recovery_of(row), policy)
+    recovery = fit_to_policy(recovery_of(row), policy)
     if recovery is None:
         inside = case.node.hint == check.CONVERGE
         first = BY_HINT if case.node.hint and (policy.inside_first if inside else policy.by_hint) else 0
-        return _begin(case, begun(case.context, row, policy, now, first))
+        return _begin(case, new_recovery(case.context, row, policy, now, first))
     if recovery.acted_at is not None:
         waiting = _verified(case, recovery)
         if waiting is not None:
             return waiting
         recovery = _next(recovery, policy, now)
         if recovery.step == 0:
-            # Stored at once: the pause before another round counts from now.
+            # Store at once: the pause before the next round counts from now.
             keep(row, recovery)
             return Step(Verb.RECORD, row)
     if recovery.rounds and recovery.step == 0:
         due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
         if due_at > now and row.converge_requested_at is None:
-            said = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
-            return Waiting(row.name, Why.BACKOFF, (), said, row.updated_at, due_at, row.key)
+            reason = f"{case.node.reason}; tried in vain: {', '.join(recovery.tried)}"
+            return Waiting(row.name, Why.BACKOFF, (), reason, row.updated_at, due_at, row.key)
         return _begin(case, recovery)
     return _act(case, recovery)
 
 
 def _begin(case: Case, recovery: RecoveryMark) -> Decision:
-    """Begin a recovery, or another round of it, unless something holds it back; count it among those of the hour."""
-    waits = _waits(case)
-    if waits is not None:
-        return waits
+    """Begin a recovery or its next round unless postponed, and count it in the limit per hour."""
+    waiting = _waits(case)
+    if waiting is not None:
+        return waiting
     marks = case.row.marks
     decision = _act(case, recovery)
     if isinstance(decision, Step) and decision.recovery:
         decision.begins_recovery, decision.host = True, host(case.context, case.row)
         health, row = _health(case.context), case.row
-        lately = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
-        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=lately)
+        recoveries = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
+        case.context.world.health = replace(health, recovered=health.recovered + 1, begun=recoveries)
         case.context.forget_incidents()
     else:
-        case.row.marks = marks  # it has yet to begin
+        case.row.marks = marks  # not begun yet
     return decision
 
 
 def _waits(case: Case) -> Waiting | None:
-    """Return why the recovery of a member does not begin; None where it may. A user's consent goes before all."""
+    """Return why the recovery of a member does not begin; None if it may. A user's consent overrides all reasons."""
     row, node, policy = case.row, case.node, case.policy
     if row.converge_requested_at is not None:
         return None
     if policy.mode is not Mode.AUTOMATIC:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
-        names = " → ".join(each.name for each in policy.actions)
+        names = " → ".join(action.name for action in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
     incident = case.context.incident_of(row)
-    return health_brake.held_back(policy, _health(case.context), incident, row, node.reason, case.now)
+    return health_brake.postpone_recovery(policy, _health(case.context), incident, row, node.reason, case.now)
 
 
 def _verified(case: Case, recovery: RecoveryMark) -> Waiting | None:
-    """Return the wait for a look that finds a member healthy after an action; None once its time is over."""
+    """Return the wait for a healthy look after an action; None after its time limit."""
     row, policy, now = case.row, case.policy, case.now
     if row.failed and row.action != Action.CHECK:
         return None  # the action itself has failed
     ends_at = row.updated_at + policy.verify_s
     looked = _health(case.context).looked_at > row.updated_at
-    if now >= ends_at and looked and not detection.is_mending(policy, case.node):
+    if now >= ends_at and looked and not detection.is_recovering(policy, case.node):
         return None
-    said = f"{_name_of(case, recovery)} is done; {case.node.reason}"
-    return Waiting(row.name, Why.VERIFYING, (), said, row.updated_at, max(ends_at, now + 1.0), row.key)
+    reason = f"{_name_of(case, recovery)} is done; {case.node.reason}"
+    return Waiting(row.name, Why.VERIFYING, (), reason, row.updated_at, max(ends_at, now + 1.0), row.key)
 
 
 def _next(recovery: RecoveryMark, policy: HealthPolicy, now: float) -> RecoveryMark:
-    """Return the mark for the next action; after the last one, for another round from the first."""
+    """Return the mark for the next action; after the last action, for another round."""
     name = "the hint" if recovery.step == BY_HINT else policy.actions[recovery.step].name
     tried = (*recovery.tried, name)[-len(policy.actions) - 1 :]
     if recovery.step + 1 < len(policy.actions):
@@ -309,17 +309,17 @@ def _next(recovery: RecoveryMark, policy: HealthPolicy, now: float) -> RecoveryM
 
 
 def _act(case: Case, recovery: RecoveryMark) -> Decision:
-    """Begin the action of a step, or what comes before it."""
+    """Begin the action of a step, or the fence before it."""
     row, policy = case.row, case.policy
     keep(row, recovery)
     name = _name_of(case, recovery)
     if name != Built.RECREATE and is_gone(case.context, row):
-        # No operation brings back what does not exist: a later action may.
-        later = [place for place, each in enumerate(policy.actions) if each.name == Built.RECREATE]
-        if not later:
-            said = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
-            return Waiting(row.name, Why.FAILED, (), said, row.updated_at, key=row.key)
-        keep(row, replace(recovery, step=later[0]))
+        # No operation brings an absent thing back, but a later RECREATE does.
+        recreations = [place for place, action in enumerate(policy.actions) if action.name == Built.RECREATE]
+        if not recreations:
+            reason = f"{case.node.reason}; none of its actions makes another one: add RECREATE"
+            return Waiting(row.name, Why.FAILED, (), reason, row.updated_at, key=row.key)
+        keep(row, replace(recovery, step=recreations[0]))
         return _recreate(case)
     if name == Built.RECREATE:
         return _recreate(case)
@@ -335,26 +335,26 @@ def _operate(case: Case, recovery: RecoveryMark) -> Decision:
         return _converge(case, recovery)
     name = _name_of(case, recovery)
     if recovery.step != BY_HINT and case.policy.actions[recovery.step].type is not ActionType.BUILT_IN:
-        # Repeated, it is known by that again.
+        # Identifies a repeated call.
         arguments["token"] = f"{row.key}-{round(recovery.begun_at * 1000)}-{recovery.rounds}-{recovery.step}"
     if name == Built.EVACUATE:
-        # Repeated after a lost answer, it must not move once more.
+        # A repetition after a lost answer must not move the server once more.
         arguments["from"] = host(case.context, row)
     step = Step(Verb.OPERATE, row, operation=operation, arguments=arguments)
     verdict = Verdict(Condition.BROKEN, f"{case.node.reason}; {name}", Remedy.OPERATE)
     decision = heal.heal(case.context, row, verdict, now, step)
     if isinstance(decision, Step) and row.busy:
-        # It may run by it: what is made in its place later waits until it is cut off once more.
-        fenced = tuple(each for each in recovery.fenced if each != Fence.COMPUTE)
+        # The operation may have started the server: a later replacement needs a new fence.
+        fenced = tuple(fence for fence in recovery.fenced if fence != Fence.COMPUTE)
         keep(row, replace(recovery, acted_at=now, fenced=fenced))
         decision.recovery = name
     return decision
 
 
 def _converge(case: Case, recovery: RecoveryMark) -> Decision:
-    """Have the stack that is a member bring back what is lost or broken in it."""
+    """Converge a member that is a nested stack."""
     row, now = case.row, case.now
-    stopped = case.context.gates.held_back(row, case.node.reason, now, destroys=False)
+    stopped = case.context.gates.postpone_healing(row, case.node.reason, now, destroys=False)
     if stopped is not None:
         return stopped
     step = check.pass_on(case.context.world, row, check.CONVERGE, now)
@@ -371,7 +371,7 @@ def _operation(case: Case, recovery: RecoveryMark) -> tuple[str, dict[str, objec
     action = case.policy.actions[recovery.step]
     if action.type is ActionType.BUILT_IN:
         return action.name.lower(), {name: value for name, value in action.params.items() if value is not None}
-    # What it is called with is read from the policy then: it may hold secrets.
+    # The arguments of the call are read from the policy later, since they may contain secrets.
     return action.type.lower(), {"step": recovery.step, "name": action.name}
 
 
@@ -382,18 +382,18 @@ def _name_of(case: Case, recovery: RecoveryMark) -> str:
 
 
 def _recreate(case: Case) -> Decision:
-    """Make another thing in the place of an unhealthy one, once that is cut off as the policy asks."""
+    """Replace an unhealthy thing, after fencing it as the policy asks."""
     context, row, now = case.context, case.row, case.now
-    recovery = recovery_of(row) or begun(context, row, case.policy, now)
+    recovery = recovery_of(row) or new_recovery(context, row, case.policy, now)
     if not row.handle:
-        return context.halted(row.name) or _make_at_last(case)
+        return context.wait_if_failed(row.name) or _retry_creation(case)
     if unfenced(row, case.policy) and not is_gone(context, row):
         return _fence(context, row, case.node.reason, case.policy, recovery, now)
-    return _make_another(case, recovery)
+    return _create_replacement(case, recovery)
 
 
-def _make_at_last(case: Case) -> Decision:
-    """Try again to make what could not be made, at growing intervals."""
+def _retry_creation(case: Case) -> Decision:
+    """Retry the failed creation of a replacement, at growing intervals."""
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
     if due_at > now and row.converge_requested_at is None:
@@ -403,11 +403,11 @@ def _make_at_last(case: Case) -> Decision:
     return context.acts.begin(case.definition, row, now)
 
 
-def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
+def _create_replacement(case: Case, recovery: RecoveryMark) -> Decision:
     context, row, reason, now = case.context, case.row, case.node.reason, case.now
-    gone = is_gone(context, row)
-    if case.policy.quarantine and not gone:
-        stopped = context.gates.held_back(row, reason, now, alive=True)
+    absent = is_gone(context, row)
+    if case.policy.quarantine and not absent:
+        stopped = context.gates.postpone_healing(row, reason, now, alive=True)
         if stopped is not None:
             return stopped
         step = context.acts.replace(case.definition, row, now, f"it is kept, cut off: {reason}")
@@ -416,7 +416,7 @@ def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
         step.recovery = Built.RECREATE.value
         return step
     keep(row, replace(recovery, acted_at=now))
-    verdict = Verdict(Condition.ABSENT if gone else Condition.BROKEN, reason, Remedy.RECREATE)
+    verdict = Verdict(Condition.ABSENT if absent else Condition.BROKEN, reason, Remedy.RECREATE)
     decision = heal.recreate(context, case.definition, row, verdict, now)
     if isinstance(decision, Step) and decision.row is not row:
         decision.recovery = Built.RECREATE.value
@@ -431,18 +431,18 @@ def _make_another(case: Case, recovery: RecoveryMark) -> Decision:
 def _fence(
     context: Context, row: Resource, reason: str, policy: HealthPolicy, recovery: RecoveryMark, now: float
 ) -> Decision:
-    """Begin to cut a thing off; it stays in progress until the cloud confirms that."""
-    stopped = context.gates.held_back(row, reason, now, alive=True)
+    """Begin to fence a thing; it stays in progress until the cloud confirms the fence."""
+    stopped = context.gates.postpone_healing(row, reason, now, alive=True)
     if stopped is not None:
         return stopped
     due_at = row.updated_at + RETRY.delay_after_s(row.attempts)
     if row.attempts and due_at > now:
         return Waiting(row.name, Why.BACKOFF, (), f"{reason}; {row.reason}", row.updated_at, due_at, row.key)
-    what = [each.value for each in policy.fencing]
+    what = [fence.value for fence in policy.fencing]
     events = outcome.begin(row, Action.UPDATE, f"it is cut off before another one is made: {', '.join(what)}")
     arguments: dict[str, object] = {"what": what}
     if is_host_down(context, row):
-        # By the time that the cloud hears of this, the host may work again: then it is not the server that is ill.
+        # The host may work again by the time of the request: then the server is healthy.
         arguments["host_down"] = True
     row.intent = OperationIntent(FENCE, arguments=arguments)
     row.acted_at = row.due_at = None
@@ -454,36 +454,38 @@ def _fence(
 
 
 def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a thing that is being cut off: ask again, wait, or make another one."""
+    """Decide about a thing that is being fenced: repeat the request, wait, or replace the thing."""
     stack, health, recovery = context.world.stack, context.world.health, recovery_of(row)
-    asked = [str(each) for each in arguments_of(row.intent).get("what", ())]
-    missing = [each for each in asked if recovery is None or each not in recovery.fenced]
+    fences = [str(fence) for fence in arguments_of(row.intent).get("what", ())]
+    missing = [fence for fence in fences if recovery is None or fence not in recovery.fenced]
     node = health.nodes.get(row.key) if health is not None else None
-    # It may have been found well meanwhile: then it is joined again.
+    # The member may have become healthy meanwhile: then the fence is undone.
     well = node is not None and node.finding is Finding.HEALTHY
-    # What does not exist need not be cut off; that is believed by a second look alone.
+    # An absent thing needs no fence; only a second look confirms its absence.
     if not missing or is_gone(context, row) or (well and is_marked(row)):
         policy = health.policy_of(row.name) if health is not None else None
-        held = stack.held or stack.maintained or not is_marked(row)
+        exempt = stack.frozen or stack.maintained or not is_marked(row)
         was = "gone" if is_gone(context, row) else "well"
-        said = (
-            f"it is cut off: {', '.join(asked)}" if not missing else f"it is {was}, and was to be cut off: {row.reason}"
+        reason = (
+            f"it is cut off: {', '.join(fences)}"
+            if not missing
+            else f"it is {was}, and was to be cut off: {row.reason}"
         )
         if missing and recovery is not None:
-            recovery = replace(recovery, unsure=cut_of(row, recovery))
+            recovery = replace(recovery, unsure=fences_of(row, recovery))
             keep(row, recovery)
-        if policy is None or node is None or recovery is None or held or well:
-            # It is found unhealthy again, where a policy holds for it, and the recovery goes on then; what a user has
-            # marked is replaced next.
-            return context.acts.fail(row, said, now, Action.CHECK)
-        case, recovery = Case(context, definition, row, node, policy, now), fitting(recovery, policy)
+        if policy is None or node is None or recovery is None or exempt or well:
+            # A policy will find the member unhealthy again and continue the recovery; a member marked by a user is
+            # replaced next.
+            return context.acts.fail(row, reason, now, Action.CHECK)
+        case, recovery = Case(context, definition, row, node, policy, now), fit_to_policy(recovery, policy)
         if _name_of(case, recovery) != Built.EVACUATE:
-            return _make_another(case, recovery)
-        return context.acts.fail(row, said, now, Action.CHECK) if missing else _operate(case, recovery)
+            return _create_replacement(case, recovery)
+        return context.acts.fail(row, reason, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
         return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
-    said = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
-    return Waiting(row.name, Why.FENCING, (), said, row.updated_at, row.due_at, row.key)
+    reason = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
+    return Waiting(row.name, Why.FENCING, (), reason, row.updated_at, row.due_at, row.key)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------

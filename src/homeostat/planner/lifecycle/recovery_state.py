@@ -1,4 +1,4 @@
-"""What rows say of recoveries by health policies, and the case by which the next act is decided. Pure (ADR 0072)."""
+"""State of recoveries by health policies in rows, and the case to decide about. Pure (ADR 0072)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,16 +22,7 @@ REPORTER = HEALTH_POLICY
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A member that is unhealthy, and all by which its recovery is decided.
-
-    Attributes:
-        context: Of the shard.
-        definition: Of the member.
-        row: Of the member.
-        node: What was found of it.
-        policy: The policy that holds for it.
-        now: The time.
-    """
+    """An unhealthy member, with its health (`node`) and its health policy."""
 
     context: Context
     definition: Definition
@@ -47,37 +38,37 @@ def is_marked(row: Resource) -> bool:
 
 
 def fails_nothing(row: Resource) -> bool:
-    """Return whether the failure of a row concerns its health policy alone, and no action of its stack."""
+    """Return whether the failure of a row concerns only its health policy, and not the action of its stack."""
     return (is_marked(row) or was_recovered(row)) and row.handle != ""
 
 
 def counts_as_failure(row: Resource, *, in_action: bool) -> bool:
-    """Return whether a row is one of the failures of its shard.
+    """Return whether a row counts as a failure of its shard.
 
-    While an action of the stack is in progress, what only its health policy is concerned with is none.
+    During an action of the stack, failures that concern only a health policy do not count.
     """
     return row.fails_stack and not (in_action and fails_nothing(row))
 
 
 def was_recovered(row: Resource) -> bool:
-    """Return whether a recovery of a row has begun, and its traces are still there."""
+    """Return whether a recovery of a row has begun, and its mark still exists."""
     return recovery_of(row) is not None
 
 
 def is_acting(row: Resource) -> bool:
-    """Return whether an action of a recovery, other than making another one, is in progress on a row."""
+    """Return whether a recovery action other than a replacement is in progress."""
     marked = row.marks is not None and row.marks.unhealthy is not None
     return row.busy and row.action != Action.CREATE and marked and was_recovered(row)
 
 
-def is_cut_off(row: Resource) -> bool:
-    """Return whether something of a row is cut off."""
+def is_fenced(row: Resource) -> bool:
+    """Return whether a row is fenced, at least in part."""
     recovery = recovery_of(row)
     return recovery is not None and bool(recovery.fenced or recovery.unsure)
 
 
 def is_fencing(row: Resource) -> bool:
-    """Return whether a row in progress is being cut off."""
+    """Return whether a row in progress is being fenced."""
     return operation_of(row.intent) == FENCE
 
 
@@ -90,26 +81,26 @@ def keep(row: Resource, recovery: RecoveryMark) -> None:
 
 
 @overload
-def fitting(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
+def fit_to_policy(recovery: RecoveryMark, policy: HealthPolicy) -> RecoveryMark: ...
 @overload
-def fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
-def fitting(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
-    """Return the mark of a recovery; from the first action on where another policy, with more of them, has begun it."""
+def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None: ...
+def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> RecoveryMark | None:
+    """Return the mark of a recovery, reset to the first action if its step is beyond the current policy's actions."""
     if recovery is None or recovery.step < len(policy.actions):
         return recovery
     return replace(recovery, step=0, acted_at=None, tried=())
 
 
-def cut_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
-    """Return what is cut off of a thing, or may be: a fence that is not confirmed may have had its effect."""
-    asked = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
-    return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, asked))))
+def fences_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
+    """Return the fences of a thing, including unconfirmed ones, which may be in effect."""
+    pending = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
+    return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, pending))))
 
 
 def unfenced(row: Resource, policy: HealthPolicy) -> list[str]:
-    """Return what has yet to be cut off."""
+    """Return the fences of the policy yet to be confirmed."""
     recovery = recovery_of(row)
-    return [each for each in policy.fencing if recovery is None or each not in recovery.fenced]
+    return [fence for fence in policy.fencing if recovery is None or fence not in recovery.fenced]
 
 
 def host(context: Context, row: Resource) -> str:
@@ -123,46 +114,46 @@ def status(context: Context, row: Resource) -> str | None:
 
 
 def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mapping[str, Any]:
-    """Return properties that keep the identity of a thing, as far as it is seen, for one made in its place."""
+    """Return the observed properties by which a replacement keeps the identity of a thing."""
     if not policy.preserve - {Preserved.NAME}:
         return {}
     before, seen = _kept_so_far(row), context.world.seen.get(row.key)
     if seen is None or not seen.observation.present:
         return before
     kind = type_of(row.type)
-    attached = [each.properties for each in context.world.rows.values() if each.type == ATTACHMENT]
-    managed = {str(each.get("volume_id")) for each in attached}
+    attached = [row.properties for row in context.world.rows.values() if row.type == ATTACHMENT]
+    managed = {str(properties.get("volume_id")) for properties in attached}
     values = kind.complete(row.properties)
     return {**before, **kind.identity(values, seen.observation.properties, policy.preserve, managed)}
 
 
 def _kept_so_far(row: Resource) -> dict[str, Any]:
-    """Return what a thing was to keep of its own predecessor: that is kept on, even if it was never made."""
+    """Return the properties that a row inherited from its predecessor, even if its thing was never created."""
     restored = row.marks.restored if row.marks is not None else None
-    said = restored.said if restored is not None and restored.run is None else ()
-    return {name: row.properties[name] for name in said if name in row.properties}
+    values = restored.said if restored is not None and restored.run is None else ()
+    return {name: row.properties[name] for name in values if name in row.properties}
 
 
-def begun(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
-    """Return the mark of a recovery that begins: what is to be kept is read before anything is cut off."""
+def new_recovery(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:
+    """Return the mark of a new recovery; the identity is read before the first fence."""
     return RecoveryMark(now, step, identity=identity_of(context, row, policy))
 
 
 def keeps_identity(context: Context, row: Resource) -> Mapping[str, Any]:
-    """Return the properties that another thing is made with in the place of one that is made again."""
+    """Return the properties that a replacement of the row inherits."""
     recovery, health = recovery_of(row), context.world.health
     if recovery is not None:
         return recovery.identity
-    asked = row.marks is not None and any(each.operation == RECREATE for each in row.marks.requested)
-    policy = health.policy_of(row.name) if health is not None and asked else None
+    is_requested = row.marks is not None and any(request.operation == RECREATE for request in row.marks.requested)
+    policy = health.policy_of(row.name) if health is not None and is_requested else None
     if policy is not None:
         return identity_of(context, row, policy)
-    # What could not be made in the place of another one has yet to come.
+    # A replacement that was never complete passes on its inheritance.
     return _kept_so_far(row) if row.action == Action.CREATE and row.status != Status.COMPLETE else {}
 
 
 def is_kept(context: Context, row: Resource) -> bool:
-    """Return whether a thing is as an operation that a user asked for has left it."""
+    """Return whether a thing still has the status in which a user's operation left it."""
     return row.marks is not None and status(context, row) == row.marks.kept
 
 
@@ -172,7 +163,7 @@ def is_gone(context: Context, row: Resource) -> bool:
 
 
 def is_host_down(context: Context, row: Resource) -> bool:
-    """Return whether a thing was found unhealthy since its host is down, and for nothing else."""
+    """Return whether a thing was found unhealthy only because its host is down."""
     health = context.world.health
     node = health.nodes.get(row.key) if health is not None else None
     return is_marked(row) and node is not None and node.is_host_down

@@ -1,4 +1,4 @@
-"""Replacement of a thing by another one: the new one first, or the old one deleted first. Pure."""
+"""Replacement of a thing: create the new one first, or delete the old one first. Pure."""
 
 from homeostat.kinds.exclusive import Shared, Way
 from homeostat.model.desired import Definition
@@ -12,20 +12,20 @@ from homeostat.planner.lifecycle import handover, intents
 
 
 def create_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
-    """Replace a thing: the new one is created first, then its dependants move, then the old one is deleted.
+    """Replace a thing: create the replacement, let the dependants move, then delete the old thing.
 
-    Where both need what one thing at a time can hold, the old one lets go of it, or goes, before.
+    If both need an exclusive claim, the old thing first releases the claim or is deleted.
 
     Args:
-        why: What cannot be done in place.
+        why: The change that is impossible in place.
     """
-    # Nothing was made for this row, so it can be used itself.
+    # Nothing was created for this row, so it can be reused.
     if row.handle == "" and row.acted_at is None and row.token == "":
         return context.acts.begin(definition, row, now)
     restricted = context.restricted(definition, "replace", row, now)
     if restricted is not None:
         return restricted
-    handover.left(context, row)
+    handover.note_claims(context, row)
     needs = handover.needs(context, definition, row)
     if needs.way is Way.LETS_GO:
         return handover.let_go(context, definition, row, needs.held, now)
@@ -40,22 +40,22 @@ def create_first(context: Context, definition: Definition, row: Resource, now: f
 
 
 def delete_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
-    """Replace a thing by deleting it first, since it holds, or if it is broken may hold, what the new one needs.
+    """Replace a thing by deleting it first, since it holds (or if broken, may hold) claims of its replacement.
 
-    The new row waits. What the deleted row was to replace is from now on replaced by the new row.
+    The new row waits, and becomes the successor of all predecessors of the deleted row.
 
     Args:
-        why: Why it is deleted; "" for the reason that it has already.
+        why: Reason of the deletion; "" for the row's reason.
     """
-    handover.left(context, row)
+    handover.note_claims(context, row)
     new = intents.new_row(context, definition, now, replaces=row)
-    older = [each for each in context.world.rows.values() if each.replaced_by == row.key and not each.deleting]
-    for each in older:
-        each.replaced_by = new.key
+    older = [other for other in context.world.rows.values() if other.replaced_by == row.key and not other.deleting]
+    for predecessor in older:
+        predecessor.replaced_by = new.key
     deleting = outcome.begin(row, Action.DELETE, why or row.reason)
     row.acted_at = row.due_at = None
     row.revision = context.world.stack.revision
-    # An intent for another action, as a snapshot of the whole stack, must not be taken for one of this deletion.
+    # An older intent, such as a snapshot of the whole stack, must not be taken for the intent of this deletion.
     row.intent = None
     row.updated_at = now
     return Step(Verb.RECORD, new, inserted=True, events=deleting, also=[row, *older])

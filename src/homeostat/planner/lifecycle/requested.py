@@ -1,7 +1,7 @@
-"""Operations, checks and recoveries that were requested of single things: when and how they are carried out. Pure.
+"""Users' operations, checks and recoveries of single resources. Pure.
 
-A request waits until nothing else goes on with its row. An operation is an intent like any other, so that the next
-owner of the shard carries it on; how it ends is in `planner.request_outcome`.
+A request waits until no act on its row is in progress. An operation is stored as an intent, so that the next owner of
+the shard continues it; its end is in `planner.request_outcome`.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.request_outcome import TIMED_OUT, WAKES
@@ -28,20 +28,20 @@ from homeostat.resources.registry import kind_of, type_of
 LOOKED_AT = "it is looked at, as a user has asked"
 NOTHING = "there is no physical object"
 PATIENCE_S = 60.0
-"""Seconds after which what is not at rest does not count as well; meanwhile nothing else is done about it."""
+"""Seconds to wait for a thing in transition to settle before a requested check counts it as unhealthy."""
 LOOK_S = 5.0
-"""Seconds after which a thing that is not at rest is looked at again."""
+"""Seconds between two looks at a thing in transition."""
 
 
 def decide(context: Context, definition: Definition, row: Resource, request: Request, now: float) -> Decision:
-    """Carry out the oldest request of a row with which nothing else goes on."""
+    """Execute the oldest request of a row without an act in progress."""
     if request.phase is not Phase.WAITING:
         return _ended_otherwise(context, row, request, now)
     if now >= request.until:
         return _failed(context, row, request, TIMED_OUT, now)
-    if context.world.stack.held:
-        waits = held(context.world.stack, row.name, row.key, request.at)
-        return replace(waits, due_at=min(request.until, waits.due_at or request.until))
+    if context.world.stack.frozen:
+        waiting = wait_while_frozen(context.world.stack, row.name, row.key, request.at)
+        return replace(waiting, due_at=min(request.until, waiting.due_at or request.until))
     if request.operation == ABANDON:
         return _done(context, row, request, now)
     if request.operation == CHECK or request.if_unwell:
@@ -59,7 +59,7 @@ def decide(context: Context, definition: Definition, row: Resource, request: Req
 
 
 def go_on(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
-    """Decide about a row with which an operation that a user has asked for goes on."""
+    """Decide about a row with a requested operation in progress."""
     request = request_outcome.first_of(row)
     assert request is not None, f"nothing was asked of {row.name}"
     if request.phase is Phase.FENCING and (request.arguments.get("fenced") or now >= _leaves_at(request)):
@@ -76,18 +76,18 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
     events = request_outcome.advance(context.world, row, request, now)
     if events is not None:
         return Step(Verb.RECORD, row, events=events)
-    # After this time the cloud has had its chance, see `request_outcome.advance`.
+    # After `SETTLE_S` an unchanged thing means failure, see `request_outcome.advance`.
     due_at = min(request.until, max(now + LOOK_S, row.acted_at + request_outcome.SETTLE_S))
     return Waiting(row.name, Why.BUILDING, (), row.reason, row.updated_at, due_at, row.key)
 
 
-def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: float) -> Step | Waiting | None:
-    """Decide about a thing made anew whose predecessor is still there; None where it is made all the same."""
+def wait_for_predecessor(context: Context, row: Resource, waiting: Waiting, now: float) -> Step | Waiting | None:
+    """Decide about a requested replacement whose predecessor still exists; None to create it all the same."""
     request = request_outcome.first_of(row)
     if request is None or request.operation != RECREATE:
-        return waits
+        return waiting
     if now < _leaves_at(request):
-        return replace(waits, due_at=_leaves_at(request))
+        return replace(waiting, due_at=_leaves_at(request))
     if request.arguments.get("force"):
         return None
     within = request.arguments.get("delete_timeout")
@@ -96,7 +96,7 @@ def wait_for_predecessor(context: Context, row: Resource, waits: Waiting, now: f
 
 
 def _leaves_at(request: Request) -> float:
-    """Return when what was there is to be gone."""
+    """Return the time limit of the predecessor's deletion."""
     return min(request.until, (request.begun_at or request.at) + float(request.arguments.get("delete_timeout", 0)))
 
 
@@ -113,7 +113,7 @@ def _done(context: Context, row: Resource, request: Request, now: float, *, was_
 
 
 def _ended_otherwise(context: Context, row: Resource, request: Request, now: float) -> Step:
-    """End a request whose act is over: another thing was made, or the act has failed with its stack."""
+    """End a request whose act is over: the replacement is complete, or the act failed with its stack."""
     if row.failed or request.phase is not Phase.RECREATING:
         return _failed(context, row, request, requested.plain(row.reason), now)
     return _done(context, row, request, now)
@@ -123,7 +123,7 @@ def _ended_otherwise(context: Context, row: Resource, request: Request, now: flo
 
 
 def _looked(context: Context, row: Resource, request: Request, now: float) -> Verdict | Step | Waiting:
-    """Return the verdict on a thing by a look of this pass, or the look, or what keeps it from being judged."""
+    """Return the verdict on a thing by a look of this pass, or the step for the look, or a wait."""
     if row.handle == "":
         return Verdict(Condition.ABSENT, NOTHING)
     if outcome.is_looked_for(row) and row.key not in context.world.looked:
@@ -137,7 +137,7 @@ def _looked(context: Context, row: Resource, request: Request, now: float) -> Ve
         due_at = min(request.until, now + LOOK_S)
         return Waiting(row.name, why, (), verdict.reason, request.at, due_at, row.key)
     seen = context.world.seen.get(row.key)
-    # A stack may be complete though something in it is gone.
+    # A nested stack may be complete although one of its resources is gone.
     inside = str(seen.observation.properties.get("unwell") or "") if seen is not None else ""
     well = verdict.condition in (Condition.READY, Condition.DRIFTED)
     return Verdict(Condition.BROKEN, inside) if inside and well else verdict
@@ -153,7 +153,7 @@ def _operate(context: Context, row: Resource, request: Request, now: float) -> D
     arguments = dict(request.arguments)
     seen = context.world.seen.get(row.key)
     if request.operation == "evacuate" and seen is not None and seen.observation.properties.get("host"):
-        # So the cloud sees by itself that it was carried out, should the answer be lost.
+        # After a lost answer the cloud can recognize an executed evacuation.
         arguments.setdefault("from", seen.observation.properties["host"])
     return _intend(context, row, request.begun(Phase.OPERATING, now, request_outcome.as_before(row)), arguments, now)
 
@@ -179,13 +179,13 @@ def _step(row: Resource) -> Step:
 
 
 def _recreate(context: Context, definition: Definition, row: Resource, request: Request, now: float) -> Decision:
-    """Make a thing anew: what is there is deleted first, since it may hold what the new one needs."""
+    """Create a thing anew after deleting the old one, which may hold claims of its replacement."""
     if "replace" in definition.restricted:
         why = "its environment does not allow to replace it"
         return _failed(context, row, request, why, now)
-    gone = context.missing_requirements(definition)
-    if gone is not None:
-        return replace(gone, due_at=request.until)
+    waiting = context.missing_requirements(definition)
+    if waiting is not None:
+        return replace(waiting, due_at=request.until)
     fence = list(request.arguments.get("fence") or ())
     kind = KINDS.get(kind_of(row.type))
     if fence and row.handle and kind is not None and "fence" in kind.operations:
@@ -200,8 +200,8 @@ def _make_anew(context: Context, definition: Definition, row: Resource, request:
     if row.handle == "" and not row.busy:
         request_outcome.put(row, renewal)
         return context.acts.begin(definition, row, now)
-    rest = row.marks.requested[1:] if row.marks is not None else ()
+    others = row.marks.requested[1:] if row.marks is not None else ()
     row.marks = replace(row.marks or NO_MARKS, requested=(), kept="", unhealthy=None) or None
     step = context.acts.delete_first(definition, row, now)
-    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(renewal, *rest))
+    step.row.marks = replace(step.row.marks or NO_MARKS, requested=(renewal, *others))
     return step

@@ -1,7 +1,7 @@
-"""What a rollout of metadata listens to: the wait conditions and handles of the revision that begins it (RU6). Pure.
+"""Gates of a metadata rollout: the wait conditions and handles of the revision that begins the rollout (RU6). Pure.
 
-A wait condition that depends on a group is made, or replaced, only after the rollout. So a gate is the handle that the
-condition is to have, which is there before.
+A wait condition that depends on a group is created, or replaced, only after the rollout. A gate is therefore the future
+handle of the condition, which exists before.
 """
 
 from collections import defaultdict
@@ -21,27 +21,26 @@ from homeostat.templates import evaluate, requires
 
 
 def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the resources that have to be at rest before it is known what a rollout listens to.
+    """Return the names of the resources to settle before the gates of a rollout are known.
 
-    What comes after the group, since it requires it in the end, cannot be waited for.
+    Resources that require the group, directly or not, come later and are left out.
 
     Args:
-        context: The shard.
         group: Name of the group.
         alarms: Names of the handles that take alarms.
     """
     definitions, settled = context.world.definitions, context.settled
     if settled is None:
         return ()
-    named = set(alarms).union(*(_mentioned(each, kind) for each, kind in _conditions(definitions, group)))
+    names = set(alarms).union(*(_mentioned(definition, kind) for definition, kind in _conditions(definitions, group)))
     unsettled = {
-        name for name in named & definitions.keys() if name not in settled and not _stays(context, definitions[name])
+        name for name in names & definitions.keys() if name not in settled and not _stays(context, definitions[name])
     }
     return tuple(sorted(unsettled - _followers(definitions, group))) if unsettled else ()
 
 
 def _stays(context: Context, definition: Definition) -> bool:
-    """Return whether a resource is a handle that the newest revision leaves as it is."""
+    """Return whether a resource is a handle that the newest revision does not change."""
     row = context.current.get(definition.name)
     if row is None or row.type != definition.type or kind_of(row.type) != HANDLE or row.status != Status.COMPLETE:
         return False
@@ -59,28 +58,27 @@ def conditions(context: Context, group: str) -> set[str]:
 
 
 def gates(context: Context, group: str, before: Sequence[WaitGate] = ()) -> tuple[WaitGate, ...]:
-    """Return the wait conditions that depend on a group, as the newest revision has them.
+    """Return the wait conditions of the newest revision that depend on a group.
 
     Args:
-        context: The shard.
         group: Name of the group.
-        before: The gates so far: a condition whose handle is not there keeps the one that it had.
+        before: The former gates: a condition whose handle does not exist keeps its former handle.
 
     Raises:
-        Rejected: A condition cannot be made like this, as its properties turn out.
+        Rejected: The properties of a condition are invalid.
         Terminal: As above.
     """
-    found, had = [], {each.condition: each.handle for each in before}
+    gates, former_handles = [], {earlier.condition: earlier.handle for earlier in before}
     for definition, kind in _conditions(context.world.definitions, group):
         gate = _gate(context, definition, kind)
-        handle = gate.handle or had.get(gate.condition, "")
-        if handle:  # else its handle is made after the group
-            found.append(replace(gate, handle=handle))
-    return tuple(found[:WAITED_FOR_MAX])  # more are refused when the template is checked
+        handle = gate.handle or former_handles.get(gate.condition, "")
+        if handle:  # else the handle is created after the group
+            gates.append(replace(gate, handle=handle))
+    return tuple(gates[:WAITED_FOR_MAX])  # the check of the template refuses more
 
 
 def alarm_handles(context: Context, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of the records of these handles."""
+    """Return the record ids of these handles."""
     return tuple(id for id in (_record_of(context, name) for name in names) if id)
 
 
@@ -92,64 +90,63 @@ def _conditions(definitions: Mapping[str, Definition], group: str) -> Iterator[t
 
 
 def _asked(definition: Definition, kind: WaitCondition) -> dict[str, Any]:
-    """Return the handle, the timeout and the count of a wait condition, as trees."""
+    """Return the unresolved handle, timeout and count of a wait condition."""
     return {word: definition.properties[word] for word in kind.words if word in definition.properties}
 
 
 def _mentioned(definition: Definition, kind: WaitCondition) -> frozenset[str]:
-    """Return the names of the resources that they are read from."""
+    """Return the names of the resources that handle, timeout and count refer to."""
     return frozenset().union(*map(requires, _asked(definition, kind).values()))
 
 
 def _gate(context: Context, definition: Definition, kind: WaitCondition) -> WaitGate:
     trees = _asked(definition, kind)
-    found = {word: evaluate(tree, context.scope) for word, tree in trees.items()}
-    values = kind.complete(kind.check(found, ("resources", definition.name)))
+    evaluated = {word: evaluate(tree, context.scope) for word, tree in trees.items()}
+    values = kind.complete(kind.check(evaluated, ("resources", definition.name)))
     handle, timeout_s, count = (values[word] for word in kind.words)
     id = _handle_of(context, requires(trees[kind.words[0]]), str(handle or ""))
     return WaitGate(definition.name, id, float(timeout_s), int(count))
 
 
-def _handle_of(context: Context, named: Collection[str], reference: str) -> str:
-    """Return the id of the record of a condition's handle; "" where it is not there yet.
+def _handle_of(context: Context, names: Collection[str], reference: str) -> str:
+    """Return the record id of a condition's handle; "" if it does not exist yet.
 
     Args:
-        context: The shard.
-        named: Names of the resources that the property is read from.
-        reference: Its value.
+        named: Names of the resources that the property refers to.
+        reference: Value of the property.
     """
-    rows = [context.current.get(name) for name in named]
+    rows = [context.current.get(name) for name in names]
     if any(row is None or not row.handle for row in rows):
         return ""
-    # The reference of one that is just made has not been seen yet.
-    records = [_record_of(context, name) for name in named]
+    # The reference of a handle created just now has not been observed yet.
+    records = [_record_of(context, name) for name in names]
     return records[0] if len(records) == 1 and records[0] else handle_id(reference)
 
 
 def _record_of(context: Context, name: str) -> str:
-    """Return the id of the record of a handle; "" for a resource that is none, or is not there."""
+    """Return the record id of a handle; "" if the resource is no handle, or does not exist."""
     row = context.current.get(name)
     return row.handle if row is not None and kind_of(row.type) == HANDLE else ""
 
 
 def _followers(definitions: Mapping[str, Definition], group: str) -> set[str]:
-    """Return the names of all that waits for a group, by what it requires or by handles that other groups wait for."""
-    after: dict[str, set[str]] = defaultdict(set)
-    for name, each in definitions.items():
-        for required in each.requires:
-            after[required].add(name)
-        kind = type_of(each.type)
+    """Return the names of all resources that wait for a group, by requirements or by handles of further groups."""
+    waiting: dict[str, set[str]] = defaultdict(set)
+    for name, definition in definitions.items():
+        for required in definition.requires:
+            waiting[required].add(name)
+        kind = type_of(definition.type)
         if kind.kind == CONDITION and isinstance(kind, WaitCondition):
-            groups = {other for other in each.requires if _is_group(definitions, other)}
-            for handle in _mentioned(each, kind):
-                after[handle] |= groups
-    found: set[str] = set()
+            groups = {other for other in definition.requires if _is_group(definitions, other)}
+            for handle in _mentioned(definition, kind):
+                waiting[handle] |= groups
+    followers: set[str] = set()
     ahead = [group]
     while ahead:
-        new = after[ahead.pop()] - found
-        found |= new
+        new = waiting[ahead.pop()] - followers
+        followers |= new
         ahead += new
-    return found
+    return followers
 
 
 def _is_group(definitions: Mapping[str, Definition], name: str) -> bool:

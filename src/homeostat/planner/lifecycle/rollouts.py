@@ -240,7 +240,7 @@ def is_left(context: Context, row: Resource) -> bool:
         return True
     carried_out = rollout.subject is None or subject_of(context, row) != rollout.subject
     is_over = RolloutState(rollout.state).ended and carried_out
-    return context.world.stack.held and not is_over
+    return context.world.stack.frozen and not is_over
 
 
 def resume(context: Context, row: Resource, now: float) -> Step | None:
@@ -252,7 +252,11 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
     rollout = context.world.rollouts.get(row.key)
     ended = rollout is not None and RolloutState(rollout.state).ended
     followed = rollout is not None and subject_of(context, row) not in (None, rollout.subject)
-    if not is_rolling_out(context, row) or context.world.stack.held or (context.is_halted and (followed or not ended)):
+    if (
+        not is_rolling_out(context, row)
+        or context.world.stack.frozen
+        or (context.failed_early and (followed or not ended))
+    ):
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now
@@ -264,7 +268,7 @@ def begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
 
     None in a stack that has failed meanwhile, in which nothing begins: a newer revision will begin the rollout.
     """
-    if context.is_halted:
+    if context.failed_early:
         return None
     awaited = _awaited(context, row)
     return Waiting(row.name, Why.REQUIRES, key=row.key, after=awaited) if awaited else _begun(context, row, now)

@@ -23,53 +23,52 @@ from homeostat.templates.tree import holds
 
 def compare(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     if definition.type != row.type:
-        return context.halted(row.name) or context.acts.replace(definition, row, now)
+        return context.wait_if_failed(row.name) or context.acts.replace(definition, row, now)
     try:
         want = context.resolve(definition, row)
     except MemberAway as error:
-        return context.halted(row.name) or context.waits_for_member(definition, error)
+        return context.wait_if_failed(row.name) or context.waits_for_member(definition, error)
     except (Rejected, Terminal) as error:
-        return context.halted(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
+        return context.wait_if_failed(row.name) or context.acts.fail(row, error, now, Action.UPDATE)
     if changed_properties(want, row) or outcome.is_unchanged(row):
-        return context.halted(row.name) or update_or_replace(context, want, row, now)
+        return context.wait_if_failed(row.name) or update_or_replace(context, want, row, now)
     if context.is_newer(row):
-        # Types that every update of the stack replaces, or updates in place, also where nothing differs.
+        # Some types are replaced or updated by every update of the stack.
         if want.kind.renewed:
-            return context.halted(row.name) or context.acts.replace(definition, row, now)
+            return context.wait_if_failed(row.name) or context.acts.replace(definition, row, now)
         if want.kind.always_updates(want.values):
-            return context.halted(row.name) or context.acts.update(want, row, {}, now)
-    # Only where nothing differs: a changed nested stack is updated, which has it looked at as well.
+            return context.wait_if_failed(row.name) or context.acts.update(want, row, {}, now)
+    # Only without differences: the update of a changed nested stack includes the operation.
     operation = check.passed_on(context.world, row)
     if operation:
-        return context.halted(row.name) or check.pass_on(context.world, row, operation, now)
+        return context.wait_if_failed(row.name) or check.pass_on(context.world, row, operation, now)
     if (
         _has_failed_parts(context, row)
-        # Where convergence is off nothing but an action of the stack brings back what is left alone; and what is marked
-        # below is replaced before the action ends.
+        # With convergence off, only an action of the stack heals a nested stack that was left alone, and replaces
+        # marked members in it.
         or (row.key in context.world.neglected and context.is_newer(row))
-        or restore.goes_down(context.world, row)
-        or maintenance_state.sleeps_on(context.world, row)
+        or restore.is_restored_inside(context.world, row)
+        or maintenance_state.is_still_suspended(context.world, row)
     ):
-        return context.halted(row.name) or context.acts.update(want, row, {}, now)
+        return context.wait_if_failed(row.name) or context.acts.update(want, row, {}, now)
     return _follow(context, want, row, now)
 
 
 def _follow(context: Context, want: ResolvedResource, row: Resource, now: float) -> Decision:
-    """Record changes that do not concern the cloud, only the row.
+    """Record changes that concern only the row, not the cloud.
 
-    By this a dependant of a replaced resource releases the old row: from now on `requires` has the key of the new one,
-    and nothing uses the old one any more.
+    So a dependant of a replaced resource releases the old row: `requires` now has the key of the new row.
     """
     definition = want.definition
-    called, remembered = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
+    template_type, progress = definition.template_type or None, hooks.with_deletion_hooks(row.hooks, definition.hooks)
     if rollouts.is_moved(want, row) and rollouts.is_gradual(want, row):
-        return context.halted(row.name) or rollouts.begin(context, want, row, now)
+        return context.wait_if_failed(row.name) or rollouts.begin(context, want, row, now)
     moved = row.requires != want.requires or rollouts.is_moved(want, row)
-    moved = moved or row.template_type != called or row.hooks != remembered
+    moved = moved or row.template_type != template_type or row.hooks != progress
     if moved or row.deletion_policy != definition.deletion_policy or row.replaced_by is not None:
         row.requires = want.requires
         rollout = rollouts.take(want, row)
-        row.template_type, row.hooks = called, remembered
+        row.template_type, row.hooks = template_type, progress
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
         return Settled(Step(Verb.RECORD, row, rollout=rollout))
@@ -80,10 +79,10 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
 
 
 def _has_failed_parts(context: Context, row: Resource) -> bool:
-    """Return whether a nested stack has failures that a newer revision retries, even if nothing differs (MU7)."""
+    """Return whether a nested stack has failures that a newer revision retries, even without differences (MU7)."""
     seen = context.world.seen.get(row.key)
-    shown = seen.observation.properties if seen is not None else {}
-    unhealthy = bool(shown.get("failures")) or shown.get("status") == "failed"
+    properties = seen.observation.properties if seen is not None else {}
+    unhealthy = bool(properties.get("failures")) or properties.get("status") == "failed"
     return unhealthy and context.unsettled and type_of(row.type).heals_itself
 
 
@@ -101,14 +100,14 @@ def update_or_replace(context: Context, want: ResolvedResource, row: Resource, n
 def replacement_reason(
     context: Context, want: ResolvedResource, row: Resource, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> str:
-    """Return why a change cannot be made in place, or "".
+    """Return why a change is impossible in place, or "".
 
     Args:
         before: Properties with defaults, as last requested.
         after: Desired properties with defaults.
 
     Raises:
-        Rejected: The change cannot be made at all.
+        Rejected: The change is impossible.
         Terminal: As above.
     """
     unknown = (
@@ -130,9 +129,9 @@ def _known_reason(
     after: Mapping[str, Any],
     unknown: frozenset[str],
 ) -> str:
-    """Return why a change cannot be made in place where some values are not known yet.
+    """Return why a change with some unknown values is impossible in place, or "".
 
-    Types judge values. For unknown values only the schema says whether they can change in place.
+    Types judge known values; for unknown values the schema decides.
     """
     known = {name: value for name, value in want.values.items() if name not in unknown}
     known |= {name: value for name, value in row.properties.items() if name in unknown}
@@ -144,15 +143,15 @@ def _known_reason(
 
 
 def update(context: Context, want: ResolvedResource, row: Resource, before: Mapping[str, Any], now: float) -> Step:
-    """Bring a thing to new values in place; the request names what differs, and what the cloud refused before.
+    """Update a thing in place; the request names the fields that differ, and the fields refused before.
 
     Args:
-        before: Properties, with defaults, that the thing has for certain; empty if that is not known.
+        before: Properties, with defaults, that the thing has for certain; empty if unknown.
     """
     restricted = context.restricted(want.definition, "update", row, now)
     if restricted is not None:
         return restricted
-    # The request names fields of the cloud's object, not properties, so the fields are compared.
+    # Compare fields, since the request names fields of the cloud's object, not properties.
     requested = intents.spec_of(context, want.kind, row, before) if before else {}
     spec = intents.spec(context, want, row)
     refused = set(changed_of(row.intent)) if row.acted_at is None else set()
@@ -168,7 +167,7 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
 
 
 def _record_update(context: Context, step: Step, now: float) -> Step:
-    """Complete an update that does not concern the cloud: only the row changes."""
+    """Complete an update of the row alone."""
     row = step.row
     row.acted_at = now
     step.verb = Verb.RECORD

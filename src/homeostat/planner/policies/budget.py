@@ -1,15 +1,15 @@
-"""One budget for everything that takes members of a group out of service: who may go, who goes first. Pure (ADR 0067).
+"""Budget of unavailable members of a group: how many may be away, and which acts have priority. Pure (ADR 0067).
 
-Healing, marks of users, scaling in and rolling updates draw on the same limit. What brings members back goes before
-what takes them away:
+Healing, marks of users, scaling in and rolling updates share one limit. Acts that bring members back have priority over
+acts that take members out of service:
 
-1. A dead member is healed whatever else goes on: that takes nobody away.
-2. One that is marked unhealthy, or differs from what it should be, but is there, waits for members that are being
-   healed or changed; the latter also for those that have yet to report to an update.
-3. An update removes members that are wanted no more as long as enough others are in service.
-4. It changes members that are away already, and as many others as the limit leaves.
+1. Healing a dead member is never limited: it takes no member away.
+2. Healing a member that is marked unhealthy or has drifted, but exists, waits for members that are being healed or
+   changed; for a drifted member also until the members of an update have reported.
+3. An update removes superfluous members while enough members are in service.
+4. An update changes members that are away already, and further members within the limit.
 
-New metadata take nobody away.
+New metadata takes no member away.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from homeostat.planner import outcome
 from homeostat.planner.policies.unhealthy import merely_marked
 
 NAMED_MAX = 5
-"""Members that an explanation names; the others it counts."""
+"""Maximum number of members that an explanation names; it counts the rest."""
 _WORDS = {
     Absence.HEALED: ("is being healed", "are being healed"),
     Absence.CHANGED: ("is being changed", "are being changed"),
@@ -32,25 +32,25 @@ _WORDS = {
     Absence.FAILED: ("has failed", "have failed"),
     Absence.GONE: ("is gone", "are gone"),
 }
-"""What is said of one member, and of several, in this order."""
+"""Words for a single member and for several members, in the order of the explanation."""
 
 
 def limit_of(policy: Mapping[str, object]) -> Limit:
-    """Return the limit that the update policy of a group gives, in the form of `rolling_update`."""
+    """Return the limit in the update policy of a group."""
     rolling = policy.get("rolling_update")
     kept = rolling.get("min_in_service") if isinstance(rolling, Mapping) else None
     return Limit(int(kept or 0), str(policy.get("max_unavailable") or ""))
 
 
 def room(limit: Limit, members: int, away: int) -> int:
-    """Return how many more of so many members may be taken out of service, where some are away."""
+    """Return how many more members may be taken out of service, if `away` of `members` already are."""
     return max(0, limit.away_max(members) - away)
 
 
 def absence_of(row: Resource, seen: Seen | None) -> Absence | None:
-    """Return why the member is away for which a row stands; None where it is in service, or has never been.
+    """Return why the member of a row is away; None if it is in service.
 
-    A new member is neither: there are as many in service beside it as before.
+    A new member does not count as away, since its creation takes no member out of service.
     """
     if row.deleting or row.replaced_by is not None:
         return None
@@ -64,34 +64,33 @@ def absence_of(row: Resource, seen: Seen | None) -> Absence | None:
 
 
 def _is_changed(row: Resource) -> bool:
-    """Return whether an update changes the thing of a row, or makes it in the place of another one."""
+    """Return whether an update changes the thing of a row, or creates it as a replacement."""
     if row.replaces is not None and row.action == Action.INIT:
         return True
     return row.busy and (row.action == Action.UPDATE or (row.action == Action.CREATE and row.replaces is not None))
 
 
 def away_of(rows: Iterable[Resource], seen: Mapping[str, Seen]) -> dict[str, Absence]:
-    """Return the members that are away, by name, among those for which these rows stand.
+    """Return the absent members among these rows, by name.
 
-    A member is away, too, if what stands beside it is.
+    A member is also away if one of its companion resources is.
     """
-    found = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
-    return {name: why for name, why in found if why is not None}
+    absences = ((member_of_name(row.name), absence_of(row, seen.get(row.key))) for row in rows)
+    return {name: why for name, why in absences if why is not None}
 
 
 def waits_for(
     away: Mapping[str, Absence], members: int, limit: Limit, others: int = 0, what: str = "the update"
 ) -> str:
-    """Return for whom something waits, and what it waits for, for users.
+    """Return the reason of a wait for members to come back, for users.
 
     Args:
-        away: The members that are away.
-        members: How many there are.
-        limit: The limit of the group.
-        others: How many more are away, or about to be.
-        what: What waits.
+        away: The absent members.
+        members: Size of the group.
+        others: Number of further members that are away, or about to be.
+        what: The waiting subject.
     """
-    groups = {why: [name for name, each in away.items() if each is why] for why in _WORDS}
+    groups = {why: [name for name, absence in away.items() if absence is why] for why in _WORDS}
     named = [f"{_names(names)} {_WORDS[why][len(names) > 1]}" for why, names in groups.items() if names]
     named += [f"{others} in other parts of the group"] if others else []
     count = len(away) + others
@@ -102,8 +101,8 @@ def waits_for(
 
 
 def _names(names: Iterable[str]) -> str:
-    """Return `3, 7 and 9`, in the order of numbers; of many only the first."""
+    """Return `3, 7 and 9`, in numeric order, abbreviated if there are many."""
     ordered = sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
-    shown, more = ordered[:NAMED_MAX], len(ordered) - NAMED_MAX
-    parts = [*shown, f"{more} more"] if more > 0 else shown
+    listed, more = ordered[:NAMED_MAX], len(ordered) - NAMED_MAX
+    parts = [*listed, f"{more} more"] if more > 0 else listed
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,8 +1,8 @@
-"""Detection: what the looks of a health policy say about a member of a group. Pure (ADR 0072).
+"""Detection: findings about a member of a group by the looks of a health policy. Pure (ADR 0072).
 
-Each detection has a finding of its own; together they are healthy, unhealthy or unknown. What cannot be seen is
-unknown, never unhealthy. After a member was made, changed or recovered, polling has no say for the grace of the policy.
-One that becomes unhealthy again and again has to fail, and to be well, for more looks in a row each time.
+Each detection has its own finding; their combination is healthy, unhealthy or unknown. An invisible member is unknown,
+never unhealthy. After its creation, change or recovery polling does not count for the grace time of the policy. A
+flapping member needs more failed, and more healthy, looks in a row with each turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,18 +18,17 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.planner.policies import verdicts
 
 FLAPPING_S = 3600.0
-"""Time for which it counts that a member became unhealthy."""
+"""Time for which a turn to unhealthy counts."""
 TURNS_MAX = 4
-"""Turns that count at most: the looks that are needed double with each."""
+"""Maximum number of turns that count: each doubles the number of looks in a row."""
 CONVERGE = "converge"
-"""The operation that brings back what is lost or broken in a stack, and changes nothing else."""
+"""The operation that restores lost or broken resources of a stack, and changes nothing else."""
 LOST = "it does not exist any more"
 
 _STOPPED = {"stopped": "start", "lost": "reboot"}
 _POLLED = {"error": "", "soft_deleted": "restore", **_STOPPED}
 _HEARD = {**_POLLED, "paused": "unpause"}
-"""Status words of servers: those that are unhealthy when polled, and when the cloud tells of a change; each with the
-operation that brings the server back, "" where none does."""
+"""Unhealthy server statuses, when polled and when notified by the cloud -> operation that repairs the server, or ""."""
 
 _BALANCED = {
     "error": (Kind.UNHEALTHY, "in ERROR: it does not pass the health monitor"),
@@ -39,19 +38,18 @@ _BALANCED = {
     "offline": (Kind.NOT_COVERED, "offline: it, or the load balancer, is switched off"),
     "draining": (Kind.BUSY, "draining"),
 }
-"""Operating status of a place in a pool -> what it says. Only a health monitor that fails says that a member is ill."""
+"""Operating status of a pool member -> answer. Only a failing health monitor means that a member is unhealthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a group, as far as detection needs it.
+    """Facts for detection about a member of a group.
 
     Attributes:
-        kind: Its kind in the cloud port.
-        observation: What was last seen of it; None if nothing was.
-        well_since: When it was made, or last changed or recovered, in seconds since the epoch.
-        condition: For other kinds than servers: whether the judgement of its type is that it works; None where that is
-            not known.
+        kind: Kind in the cloud port.
+        observation: The newest observation, if any.
+        well_since: Time of its creation, last change or recovery, in seconds since the epoch.
+        condition: For kinds other than servers: whether its type judges the member as working; None if unknown.
     """
 
     kind: str
@@ -61,13 +59,13 @@ class Member:
 
 
 def by_status(member: Member, detection: DetectionType) -> Look:
-    """Return what the status of a member says, as its cloud tells it."""
+    """Return the look at a member by its status in the cloud."""
     kind, evidence, hint = _status_of(member, detection)
     return verdicts.look(detection, kind, evidence, hint)
 
 
 def _status_of(member: Member, detection: DetectionType) -> tuple[Kind, str, str]:
-    """Return the kind of what the cloud tells, the evidence, and the operation that would help."""
+    """Return the kind of the cloud's answer, the evidence, and the operation that would help."""
     seen = member.observation
     if seen is None:
         return Kind.NOT_LOOKED, "it was not looked at yet", ""
@@ -96,16 +94,15 @@ BY_OBSERVATION: Mapping[DetectionType, Callable[[Member], Look]] = {
     DetectionType.STATUS: partial(by_status, detection=DetectionType.STATUS),
     DetectionType.EVENTS: partial(by_status, detection=DetectionType.EVENTS),
 }
-"""Detection -> what it says by what the cloud shows of a member, without another request."""
+"""Detections that need only the observation of a member, without another request."""
 
 
 def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
-    """Return the look at a member that is a stack, with what is unwell in it.
+    """Return the look at a member that is a nested stack, including its unhealthy resources.
 
     Args:
-        seen: What its own status says.
-        detection: The detection.
-        inside: What is gone or broken in it; "" for nothing.
+        seen: The look at the stack's own status.
+        inside: The absent or broken resources in the stack; "" for none.
     """
     if not inside or seen.finding is Finding.UNKNOWN:
         return seen
@@ -113,12 +110,10 @@ def with_inside(seen: Look, detection: DetectionType, inside: str) -> Look:
 
 
 def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Detection) -> Look:
-    """Return what the state of its host says about a server.
+    """Return the look at a server by the state of its host.
 
     Args:
-        member: The server.
-        hypervisor: What was seen of its host; None where it has none.
-        detection: The detection.
+        hypervisor: Observation of the host; None if the cloud does not name the host.
     """
     kind, evidence = _host_of(member, hypervisor, detection)
     look = verdicts.look(DetectionType.HYPERVISOR, kind, evidence)
@@ -131,7 +126,7 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
 
 
 def _host_of(member: Member, hypervisor: Observation | None, detection: Detection) -> tuple[Kind, str]:
-    """Return the kind of what is seen of the host of a server, and the evidence."""
+    """Return the kind of the answer about a server's host, and the evidence."""
     seen = member.observation
     if seen is not None and not seen.present and seen.presence is not Presence.UNKNOWN:
         return Kind.GONE, LOST
@@ -150,22 +145,22 @@ def _host_of(member: Member, hypervisor: Observation | None, detection: Detectio
 
 
 def _silent(hypervisor: Observation) -> tuple[Kind, str]:
-    """Return the kind of what is seen of a host that is called down, and the evidence."""
-    name, shown = hypervisor.handle, hypervisor.properties
-    if shown.get("blind"):
-        return Kind.BLIND, f"its host {name} is called down, and that does not count: {shown['blind']}"
-    heard = hosts.beat_text(shown.get("updated_at"))
+    """Return the kind of the answer about a host reported down, and the evidence."""
+    name, properties = hypervisor.handle, hypervisor.properties
+    if properties.get("blind"):
+        return Kind.BLIND, f"its host {name} is called down, and that does not count: {properties['blind']}"
+    heard = hosts.beat_text(properties.get("updated_at"))
     since = f", heard of last at {heard}" if heard else ""
-    if shown.get("forced_down"):
+    if properties.get("forced_down"):
         return Kind.UNHEALTHY, f"its host {name} is declared down{since}; once it works again, {hosts.to_lift(name)}"
     return Kind.UNHEALTHY, f"its host {name} is down{since}"
 
 
 def by_balancer(place: Observation | None) -> Look:
-    """Return what a load balancer says about a member.
+    """Return the look at a member by its load balancer.
 
     Args:
-        place: What was seen of its place in the pool; None where it has none.
+        place: Observation of its pool member; None if there is none.
     """
     if place is None or place.presence is Presence.ABSENT:
         return verdicts.look(DetectionType.BALANCER, Kind.GONE, "it has no place in the pool of a load balancer")
@@ -173,11 +168,11 @@ def by_balancer(place: Observation | None) -> Look:
         reason = place.reason or "its place in the pool could not be looked at"
         return verdicts.look(DetectionType.BALANCER, Kind.OUT_OF_SIGHT, reason)
     word = str(place.properties.get("operating_status") or "")
-    kind, said = _BALANCED.get(word, (Kind.UNCLEAR, "in no known state"))
-    return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {said}")
+    kind, text = _BALANCED.get(word, (Kind.UNCLEAR, "in no known state"))
+    return verdicts.look(DetectionType.BALANCER, kind, f"in the pool of its load balancer it is {text}")
 
 
-def found(
+def health_after(
     policy: HealthPolicy,
     member: Member,
     looks: Mapping[int, Look],
@@ -187,48 +182,47 @@ def found(
     """Return the health of a member after a round of looks.
 
     Args:
-        policy: The policy.
-        member: The member.
-        looks: Number of a detection -> what it has seen; those without a look keep what they have found.
-        before: Its health before; None for a member that was never looked at.
-        now: The time.
+        looks: Number of a detection -> its look; a detection without a look keeps its finding.
+        before: Former health; None for a member that was never looked at.
     """
     known = before.detected if before is not None and len(before.detected) == len(policy.detections) else None
     turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
     # The first turn is no flapping.
     factor = 2 ** min(max(len(turns) - 1, 0), TURNS_MAX)
-    detected, again = [], False
+    detected, needs_another = [], False
     for number, detection in enumerate(policy.detections):
         earlier = known[number] if known is not None else Detected(detection.type, Finding.UNKNOWN, now)
         look = looks.get(number)
-        one = earlier if look is None else _counted(look, _detected(policy, detection, look, earlier, factor, now))
-        again = again or one.attempts > 0
-        detected.append(one)
+        result = earlier if look is None else _counted(look, _detected(policy, detection, look, earlier, factor, now))
+        needs_another = needs_another or result.attempts > 0
+        detected.append(result)
     was_unhealthy = before is not None and before.finding is Finding.UNHEALTHY
-    finding, reason, hint = _together(policy, member, detected, now, was_unhealthy=was_unhealthy)
+    finding, reason, hint = _combined(policy, member, detected, now, was_unhealthy=was_unhealthy)
     if before is not None and before.finding is finding:
         since = before.since
     else:
         since = now
         if finding is Finding.UNHEALTHY and before is not None:
             turns = (*turns, now)[-TURNS_MAX:]
-    pause_s = min((each.pause_s for each in policy.detections if each.type is DetectionType.URL), default=0)
-    return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if again else None)
+    pause_s = min(
+        (detection.pause_s for detection in policy.detections if detection.type is DetectionType.URL), default=0
+    )
+    return NodeHealth(finding, since, reason, hint, tuple(detected), turns, now + pause_s if needs_another else None)
 
 
-def is_mending(policy: HealthPolicy, node: NodeHealth) -> bool:
-    """Return whether an unhealthy member would be healthy if the newest looks alone counted: too few were well yet."""
-    unhealthy = [each for each in node.detected if each.finding is Finding.UNHEALTHY]
-    still = [each for each in unhealthy if each.successes == 0]
-    events = any(each.type == DetectionType.EVENTS for each in still)
+def is_recovering(policy: HealthPolicy, node: NodeHealth) -> bool:
+    """Return whether an unhealthy member is healthy by its newest looks, but too few in a row."""
+    unhealthy = [detected for detected in node.detected if detected.finding is Finding.UNHEALTHY]
+    still = [detected for detected in unhealthy if detected.successes == 0]
+    events = any(detected.type == DetectionType.EVENTS for detected in still)
     return len(still) < len(unhealthy) and not events and not policy.is_unhealthy(len(still))
 
 
-def _counted(look: Look, one: Detected) -> Detected:
-    """Return what was found, with when places had looked last for it, as long as looks in a row are counted."""
-    counts = one.successes > 0 if one.finding is Finding.UNHEALTHY else one.failures > 0
-    counted_at = one.counted_at if look.counted_at is None else look.counted_at
-    return replace(one, counted_at=counted_at if counts else None)
+def _counted(look: Look, detected: Detected) -> Detected:
+    """Return a finding with the time of the last counted look of the vantage points, while looks are being counted."""
+    counts = detected.successes > 0 if detected.finding is Finding.UNHEALTHY else detected.failures > 0
+    counted_at = detected.counted_at if look.counted_at is None else look.counted_at
+    return replace(detected, counted_at=counted_at if counts else None)
 
 
 def _detected(
@@ -240,7 +234,7 @@ def _detected(
             _as(before, Finding.UNKNOWN, now, evidence, ""), failures=0, attempts=0, beat="", still_from=None
         )
     if look.finding is Finding.UNKNOWN:
-        # The attempts of a look follow one another: those before this one belong to another look.
+        # The attempts of a look are consecutive: earlier attempts belong to another look.
         return replace(_as(before, Finding.UNKNOWN, now, evidence, ""), attempts=0)
     if look.finding is Finding.HEALTHY:
         if before.finding is Finding.UNHEALTHY and before.successes + 1 < policy.successes * factor:
@@ -257,22 +251,22 @@ def _detected(
         needed = policy.failures * factor
     if before.finding is not Finding.UNHEALTHY and failures < needed:
         return replace(before, failures=failures, attempts=0, evidence=evidence)
-    # Counting on would store each look at what is unhealthy already.
+    # Counting on would store each look at an unhealthy member.
     counted = failures if failures <= needed else before.failures
     unhealthy = _as(before, Finding.UNHEALTHY, now, evidence, look.hint)
     return replace(unhealthy, failures=counted, successes=0, attempts=0)
 
 
 def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, now: float) -> Detected:
-    """Return what looks find together of which the newest calls a host down (ADR 0093).
+    """Return the finding of a detection whose newest look reports the host down (ADR 0093).
 
-    That counts once several looks in a row have found so, between which the host has not beaten. One that was declared
-    down and beats is not down, no matter who has declared that.
+    A host is down after several such looks in a row without a heartbeat in between. A host with a heartbeat is not
+    down, even if it was declared down.
     """
     evidence, needed = look.evidence[:EVIDENCE_MAX], max(policy.failures, hosts.LOOKS) * factor
     if hosts.has_beaten(before.beat, look.beat):
-        said = f"it is heard of again: {evidence}"[:EVIDENCE_MAX]
-        beats = _as(before, Finding.UNKNOWN, now, said, "") if before.finding is Finding.UNHEALTHY else before
+        text = f"it is heard of again: {evidence}"[:EVIDENCE_MAX]
+        beats = _as(before, Finding.UNKNOWN, now, text, "") if before.finding is Finding.UNHEALTHY else before
         return replace(beats, failures=1, successes=0, attempts=0, beat=look.beat, still_from=now)
     patience_s = hosts.STILL_S
     if before.still_from is None and before.finding is Finding.UNKNOWN:
@@ -282,8 +276,8 @@ def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, 
     if before.finding is not Finding.UNHEALTHY and (failures < needed or now < still_from + hosts.STILL_S):
         counted = replace(before, evidence=evidence, attempts=0, beat=look.beat, still_from=still_from)
         return replace(counted, failures=min(failures, needed))
-    found = replace(_as(before, Finding.UNHEALTHY, now, evidence, look.hint), beat=look.beat, still_from=still_from)
-    return replace(found, failures=min(failures, needed), successes=0, attempts=0)
+    unhealthy = replace(_as(before, Finding.UNHEALTHY, now, evidence, look.hint), beat=look.beat, still_from=still_from)
+    return replace(unhealthy, failures=min(failures, needed), successes=0, attempts=0)
 
 
 def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str) -> Detected:
@@ -291,34 +285,34 @@ def _as(before: Detected, finding: Finding, now: float, evidence: str, hint: str
     return replace(before, finding=finding, since=since, evidence=evidence, hint=hint)
 
 
-def _together(
+def _combined(
     policy: HealthPolicy, member: Member, detected: Sequence[Detected], now: float, *, was_unhealthy: bool
 ) -> tuple[Finding, str, str]:
-    """Return what all detections together have found, why, and the operation that would help.
+    """Return the combined finding of all detections, the reason, and the operation that would help.
 
-    No member becomes unhealthy by a look that was well, such as the first one after its grace.
+    A healthy look, such as the first look after the grace time, never makes a member unhealthy.
     """
-    heard = [each for each in detected if each.type == DetectionType.EVENTS]
-    polled = [each for each in detected if each.type != DetectionType.EVENTS]
-    failed, told = (
-        [each for each in some if each.finding is Finding.UNHEALTHY and (was_unhealthy or each.successes == 0)]
-        for some in (polled, heard)
+    from_events = [result for result in detected if result.type == DetectionType.EVENTS]
+    from_polling = [result for result in detected if result.type != DetectionType.EVENTS]
+    failed, notified = (
+        [result for result in some if result.finding is Finding.UNHEALTHY and (was_unhealthy or result.successes == 0)]
+        for some in (from_polling, from_events)
     )
-    unknown = [each for each in detected if each.finding is Finding.UNKNOWN]
+    unknown = [result for result in detected if result.finding is Finding.UNKNOWN]
     graced = now < member.well_since + policy.grace_s
     counts = policy.is_unhealthy(len(failed)) and not graced
-    if told or counts:
-        guilty = [*told, *(failed if counts else ())]
-        return Finding.UNHEALTHY, _said(guilty), next((each.hint for each in guilty if each.hint), "")
-    if unknown and not any(each.finding is Finding.HEALTHY for each in detected):
-        return Finding.UNKNOWN, _said(unknown), ""
-    # As many more could have failed as could not be seen. A URL that could not be asked always says more than a status
-    # that is well; a host, or a load balancer, that says nothing does so only beside what has failed.
-    unseen = unknown if failed else [each for each in unknown if each.type == DetectionType.URL]
+    if notified or counts:
+        causes = [*notified, *(failed if counts else ())]
+        return Finding.UNHEALTHY, _evidence_of(causes), next((result.hint for result in causes if result.hint), "")
+    if unknown and not any(result.finding is Finding.HEALTHY for result in detected):
+        return Finding.UNKNOWN, _evidence_of(unknown), ""
+    # Unknown detections may hide failures. An unreachable URL always outweighs a healthy status; an unknown host or
+    # load balancer counts only in addition to a failure.
+    unseen = unknown if failed else [result for result in unknown if result.type == DetectionType.URL]
     if unseen and policy.is_unhealthy(len(failed) + len(unseen)) and not graced:
-        return Finding.UNKNOWN, _said([*failed, *unseen]), ""
+        return Finding.UNKNOWN, _evidence_of([*failed, *unseen]), ""
     return Finding.HEALTHY, "", ""
 
 
-def _said(detected: Sequence[Detected]) -> str:
-    return "; ".join(f"{each.type}: {each.evidence}" for each in detected)[: 2 * EVIDENCE_MAX]
+def _evidence_of(detected: Sequence[Detected]) -> str:
+    return "; ".join(f"{result.type}: {result.evidence}" for result in detected)[: 2 * EVIDENCE_MAX]

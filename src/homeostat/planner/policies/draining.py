@@ -1,8 +1,8 @@
-"""Draining: a server that leaves its group runs on for a while after it has left its load balancers. Pure (ADR 0069).
+"""Draining: a server that leaves its group runs on for a while after leaving its load balancers. Pure (ADR 0069).
 
-What drains is a leftover that is well: one that scaling in has removed, or that an update has replaced. Its places in
-the pools of load balancers go first. Then it, and what was built on it, such as the attachments of its volumes, stay
-for the `drain_time` of the group. Nothing runs meanwhile: the end is a column of its row.
+Only healthy leftovers drain: servers removed by scaling in or replaced by an update. Their pool members are deleted
+first. Then the server and its dependants, such as volume attachments, stay for the `drain_time` of the group. No timer
+runs meanwhile: the end is a column of the row.
 """
 
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ from homeostat.planner.scope import thing_of
 from homeostat.resources.registry import kind_of, type_of
 
 SERVER, PLACE = "server", "pool_member"
-"""Kinds of what is drained, and of its places in load balancers."""
+"""Kinds of servers and of their pool members in load balancers."""
 
 
 def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
-    """Return why a leftover is not deleted yet, or the step that begins its drain; None where it may be deleted."""
+    """Return why a leftover is not deleted yet, or the step that begins its drain; None if it may be deleted."""
     if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
         return None
-    servers = [each for each in _built_on(context, row) if _drains(context, each, now)]
+    servers = [server for server in _built_on(context, row) if _drains(context, server, now)]
     if not servers:
         return None
-    places = tuple(node for each in servers for node in _places(context, each))
+    places = tuple(node for server in servers for node in _places(context, server))
     if places:
         return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
-    fresh = [each for each in servers if each.drains_until is None]
-    for each in fresh:
-        each.drains_until = now + context.world.drain_s
-    if fresh:
-        return Step(Verb.RECORD, row, also=[each for each in fresh if each is not row])
-    until = max(each.drains_until or now for each in servers)
+    undrained = [server for server in servers if server.drains_until is None]
+    for server in undrained:
+        server.drains_until = now + context.world.drain_s
+    if undrained:
+        return Step(Verb.RECORD, row, also=[server for server in undrained if server is not row])
+    until = max(server.drains_until or now for server in servers)
     if until <= now:
         return None
     reason = "it has left its load balancers, and ends what it has begun"
@@ -44,21 +44,23 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
 
 
 def _built_on(context: Context, row: Resource) -> Iterator[Resource]:
-    """Yield the servers among a row and what it was built on, as far as they are in the same stack."""
-    found, left = {row.key}, [row]
-    while left:
-        each = left.pop()
-        if kind_of(each.type) == SERVER:
-            yield each
-        new = [context.world.rows[key] for key in each.requires if key in context.world.rows and key not in found]
-        found |= {one.key for one in new}
-        left += new
+    """Yield the servers among a row and its direct and indirect requirements in the same shard."""
+    keys, pending = {row.key}, [row]
+    while pending:
+        used = pending.pop()
+        if kind_of(used.type) == SERVER:
+            yield used
+        requirements = [
+            context.world.rows[key] for key in used.requires if key in context.world.rows and key not in keys
+        ]
+        keys |= {requirement.key for requirement in requirements}
+        pending += requirements
 
 
 def _drains(context: Context, server: Resource, now: float) -> bool:
-    """Return whether a server leaves, and is in service: what is dead, broken or unhealthy is deleted at once."""
-    made = server.handle != "" and server.action != Action.INIT and not server.deleting
-    leaves = made and server.status == Status.COMPLETE and server is not context.current.get(server.name)
+    """Return whether a leaving server is in service; a dead, broken or unhealthy server is deleted at once."""
+    exists = server.handle != "" and server.action != Action.INIT and not server.deleting
+    leaves = exists and server.status == Status.COMPLETE and server is not context.current.get(server.name)
     if not leaves or mark_of(server) is not None:
         return False
     verdict = type_of(server.type).judge(thing_of(context.world, server), now)
@@ -66,24 +68,24 @@ def _drains(context: Context, server: Resource, now: float) -> bool:
 
 
 def _places(context: Context, server: Resource) -> Iterator[str]:
-    """Yield the nodes of the places of a server in load balancers that it has not left yet."""
+    """Yield the nodes of a server's remaining pool members."""
     if context.places is None:
         context.places = _by_server(context)
-    for each in context.places.get(server.key, ()):
-        # A place may have become another server's, or have gone, since they were noted.
-        if server.key not in each.requires or each.key not in context.world.rows:
+    for place in context.places.get(server.key, ()):
+        # A pool member may have moved to another server, or been deleted, since the cache was built.
+        if server.key not in place.requires or place.key not in context.world.rows:
             continue
-        current = context.current.get(each.name) is each
-        node = each.name if current else f"/{each.key}"
+        current = context.current.get(place.name) is place
+        node = place.name if current else f"/{place.key}"
         if context.settled is None or node not in context.settled:
             yield node
 
 
 def _by_server(context: Context) -> dict[str, list[Resource]]:
-    """Return the places in load balancers by the keys of the rows that they were built on."""
-    found: dict[str, list[Resource]] = {}
-    for each in context.world.rows.values():
-        if kind_of(each.type) == PLACE:
-            for key in each.requires:
-                found.setdefault(key, []).append(each)
-    return found
+    """Return the pool members by the keys of their required rows."""
+    places: dict[str, list[Resource]] = {}
+    for row in context.world.rows.values():
+        if kind_of(row.type) == PLACE:
+            for key in row.requires:
+                places.setdefault(key, []).append(row)
+    return places

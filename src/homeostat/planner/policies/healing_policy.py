@@ -10,7 +10,7 @@ SECTION, HEALING = "homeostat", "healing"
 
 
 def policy_in(metadata: Any) -> str | None:
-    """Return the policy in the metadata of a resource; None if they have none."""
+    """Return the policy in the metadata of a resource, or None."""
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
     policy = section.get(HEALING) if isinstance(section, Mapping) else None
     return policy if isinstance(policy, str) else None
@@ -20,11 +20,11 @@ def check(metadata: Any, path: tuple[str | int, ...]) -> None:
     """Check the healing policy in the metadata of a resource.
 
     Args:
-        metadata: Metadata of the resource; a value that is not known yet is no text, and so refused.
+        metadata: Metadata of the resource; an unknown value is no text, and therefore refused.
         path: Path of the metadata.
 
     Raises:
-        Rejected: (StackValidationFailed) The value is no policy, or is not known before any resource exists.
+        Rejected: (StackValidationFailed) The value is no policy, or is unknown before resources exist.
     """
     section = metadata.get(SECTION) if isinstance(metadata, Mapping) else None
     if section is None:
@@ -44,7 +44,7 @@ def _invalid(message: str, *path: str | int) -> Rejected:
 
 
 def of_resource(stack: StackFacts, name: str, metadata: Any, inherited: str | None) -> str:
-    """Return the policy of a resource: switched for it by name, else from its template, else that of its stack.
+    """Return the policy of a resource: its switch by name, else its template's, else the stack's.
 
     Args:
         metadata: Metadata of the resource.

@@ -1,7 +1,7 @@
-"""The brake on recoveries: before any begins, the whole group is looked at. Pure (ADR 0072).
+"""The brake on recoveries, which considers the whole group before a recovery begins. Pure (ADR 0072).
 
-It holds back what would replace many members at once for a cause that recoveries do not mend: an observer that is
-blind, a cloud that is away, an image that kills every new member.
+The brake prevents the replacement of many members at once for a cause that recoveries cannot fix: a blind observer, an
+unreachable cloud, a bad image.
 """
 
 from homeostat.model.health_policy import HealthPolicy
@@ -11,32 +11,30 @@ from homeostat.model.world import Resource
 from homeostat.planner.policies.incidents import Incident, waits_for_first
 
 EXAMINED_S = 5.0
-"""Seconds between two examinations of what other shards report."""
+"""Seconds between two examinations of the reports of sibling shards."""
 
 
-def held_back(
+def postpone_recovery(
     policy: HealthPolicy, health: ShardHealth, incident: Incident | None, row: Resource, reason: str, now: float
 ) -> Waiting | None:
-    """Return why no recovery of a member begins now; None where one may.
+    """Return why no recovery of a member begins now; None if it may.
 
     Args:
-        policy: The policy.
         health: Facts about the whole group.
-        incident: What fails together with the member, if anything does.
-        row: The member, which is unhealthy.
-        reason: Why it is.
-        now: The time.
+        incident: The incident of the member, if any.
+        row: The unhealthy member.
+        reason: Reason of its finding.
     """
     text = _over_limit(policy, health)
     if not text:
-        waits = waits_for_first(policy, incident, now)
-        if waits is None:
+        waiting = waits_for_first(policy, incident, now)
+        if waiting is None:
             return None
-        said, due_at = waits
-        # The first one may be in another shard, which tells nothing of its recovery.
+        pause, due_at = waiting
+        # The first member may be in another shard, which does not report its recovery.
         due_at = min(due_at, now + EXAMINED_S)
-        return Waiting(row.name, Why.HELD_BACK, (), f"{reason}; {said}", row.updated_at, due_at, row.key)
-    why = Why.BLIND if health.blind else Why.HELD_BACK
+        return Waiting(row.name, Why.POSTPONED, (), f"{reason}; {pause}", row.updated_at, due_at, row.key)
+    why = Why.BLIND if health.blind else Why.POSTPONED
     by = "" if not health.blind else "the observer seeing anything again"
     return Waiting(row.name, why, (), f"{reason}; {text}", row.updated_at, now + EXAMINED_S, row.key, by=by)
 

@@ -1,7 +1,8 @@
-"""Members that fail together, since they share a host, a zone or a network, are one incident. Pure (ADR 0081).
+"""Incidents: members that fail together, since they share a host, a zone or a network. Pure (ADR 0081).
 
-Of an incident one member is recovered first. The others follow once that has helped: they would fail as well where
-the cause is an image, a network or a zone, and not the member. Where it has not helped, another one is tried later.
+One member of an incident is recovered first. The rest follow after its recovery has helped: otherwise the cause is an
+image, a network or a zone, and all replacements would fail. If the recovery has not helped, the next member is tried
+later.
 """
 
 from collections import defaultdict
@@ -15,12 +16,12 @@ from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 
 FEW, FEW_OF_A_HOST = 3, 2
-"""Members that have to fail together to be an incident; those of a host that is called down are one sooner."""
+"""Minimum number of failed members of an incident, in general and for a host reported down."""
 PAUSE_S = 60.0
-"""Time after a recovery that has not helped until another member is tried, besides that of its verification."""
+"""Pause after an unsuccessful recovery before the next member is tried, in addition to its verification time."""
 EVERYWHERE, HOST = "the group", "host"
 Place = tuple[str, str]
-"""What is shared, such as `host`, and its name."""
+"""Sort of the shared place, such as `host`, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,12 @@ class Incident:
     """Members that fail together.
 
     Attributes:
-        place: What they share.
-        since: When the first of them was found unhealthy.
+        place: The place that they share.
+        since: When the first member was found unhealthy.
         keys: Keys of their rows.
-        helped: Whether a recovery that began since then has helped.
-        tried_at: When the newest of the members was tried of which a recovery has begun since then; None for none.
-        host_down: Whether all that was found of them is that their host is down.
+        helped: Whether a recovery begun since then has helped.
+        tried_at: Start of the newest recovery of a member since then, counting only the first of each member; or None.
+        host_down: Whether the only finding is that their host is down.
     """
 
     place: Place
@@ -44,7 +45,7 @@ class Incident:
     host_down: bool = False
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         what, name = self.place
         if self.host_down:
             return f"{what} {name} is called down"
@@ -53,22 +54,16 @@ class Incident:
 
 
 def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]) -> dict[str, Incident]:
-    """Return the incidents of a shard by the key of each member's row; of several, the narrowest.
-
-    Args:
-        world: The shard.
-        health: What its policies have found.
-        current: Name -> the row that stands for it.
-    """
+    """Return the narrowest incident of each affected member of a shard, by the key of its row."""
     places: dict[Place, list[Resource]] = defaultdict(list)
     for row in current.values():
         if not stands_beside(row.name) and health.policy_of(row.name) is not None:
             for place in (*_places(world, row), (EVERYWHERE, "")):
                 places[place].append(row)
-    found: dict[str, Incident] = {}
+    by_key: dict[str, Incident] = {}
     well = {row.name for row in current.values() if _is_well(health, row)}
-    # The narrowest comes last, and counts.
-    for place, rows in sorted(places.items(), key=lambda each: -len(each[1])):
+    # The narrowest incident comes last, and overwrites wider ones.
+    for place, rows in sorted(places.items(), key=lambda item: -len(item[1])):
         if not well.isdisjoint(row.name for row in rows):
             continue
         unhealthy = [row for row in rows if _finding(health, row) is Finding.UNHEALTHY]
@@ -77,30 +72,30 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
         since = min(health.nodes[row.key].since for row in unhealthy)
         host_down = all(health.nodes[row.key].is_host_down for row in unhealthy) and place[0] == HOST
         tried = _tried(health, since, place[1] if host_down else "")
-        # Those of a host that is down leave it with their recovery.
-        left = tried.keys() - {row.name for row in unhealthy} if host_down else frozenset()
-        if len(unhealthy) + len(left) < (FEW_OF_A_HOST if host_down else FEW):
+        # Members leave a host that is down with their recovery.
+        departed = tried.keys() - {row.name for row in unhealthy} if host_down else frozenset()
+        if len(unhealthy) + len(departed) < (FEW_OF_A_HOST if host_down else FEW):
             continue
         keys, helped = frozenset(row.key for row in unhealthy), not well.isdisjoint(tried)
-        one = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
-        found |= dict.fromkeys(keys, one)
-    return found
+        incident = Incident(place, since, keys, helped, max(tried.values(), default=None), host_down)
+        by_key |= dict.fromkeys(keys, incident)
+    return by_key
 
 
 def _tried(health: ShardHealth, since: float, host: str) -> dict[str, float]:
-    """Return the members of which a recovery has begun since a time, or from a host, and when it began first.
+    """Return the members with a recovery since a time, or from a host, and the start of their first recovery.
 
-    One that is tried again and again keeps no other one from its turn.
+    The first start counts, so that a member in repeated recovery does not block the turns of its siblings.
     """
     tried: dict[str, float] = {}
-    for each in health.begun:
-        if each.host == host if host else each.at >= since:
-            tried[each.name] = min(each.at, tried.get(each.name, each.at))
+    for recovery in health.begun:
+        if recovery.host == host if host else recovery.at >= since:
+            tried[recovery.name] = min(recovery.at, tried.get(recovery.name, recovery.at))
     return tried
 
 
 def _is_well(health: ShardHealth, row: Resource) -> bool:
-    """Return whether a member is healthy; one that is being made, or could not be looked at, says nothing."""
+    """Return whether a member is known to be healthy, and not in progress."""
     return row.status == Status.COMPLETE and _finding(health, row) is Finding.HEALTHY
 
 
@@ -111,18 +106,19 @@ def _finding(health: ShardHealth, row: Resource) -> Finding | None:
 
 def _places(world: World, row: Resource) -> list[Place]:
     seen = world.seen.get(row.key)
-    shown = seen.observation.properties if seen is not None else {}
-    zone = shown.get("availability_zone") or row.properties.get("availability_zone")
-    networks = shown.get("addresses") or {}
-    found = [(HOST, shown.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
-    return [(what, str(name)) for what, name in found if name]
+    properties = seen.observation.properties if seen is not None else {}
+    zone = properties.get("availability_zone") or row.properties.get("availability_zone")
+    networks = properties.get("addresses") or {}
+    candidates = [(HOST, properties.get("host")), ("zone", zone), ("network", next(iter(networks), None))]
+    return [(what, str(name)) for what, name in candidates if name]
 
 
 def waits_for_first(policy: HealthPolicy, incident: Incident | None, now: float) -> tuple[str, float] | None:
-    """Return why a member of an incident is not recovered yet, and until when; None where it may be."""
+    """Return why a member of an incident is not recovered yet, and until when; None if it may be."""
     if incident is None or not policy.one_first or incident.helped or incident.tried_at is None:
         return None
     due_at = incident.tried_at + policy.verify_s + PAUSE_S
     if now >= due_at:
         return None
-    return f"one incident: {incident.said}; one of them is recovered first, and the others once that has helped", due_at
+    order = "one of them is recovered first, and the others once that has helped"
+    return f"one incident: {incident.summary}; {order}", due_at

@@ -1,6 +1,6 @@
-"""Marks of users and their programs that a resource is unhealthy, whatever is seen of it (MU1 to MU8). Pure.
+"""Marks of users and their programs that a resource is unhealthy, whatever its observations (MU1 to MU8). Pure.
 
-The mark holds until the resource is replaced, the mark is taken away, or its time is over.
+A mark holds until the resource is replaced, the mark is removed, or its time is over.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ EXPIRED = "the time of its mark is over"
 
 
 def mark_of(row: Resource) -> UnhealthyMark | None:
-    """Return the mark that a row carries."""
+    """Return the mark of a row, if any."""
     return None if row.marks is None else row.marks.unhealthy
 
 
@@ -36,12 +36,12 @@ def marked(row: Resource, mark: UnhealthyMark) -> Event:
 def unmarked(row: Resource, reason: str, settled_revision: int, now: float) -> Event:
     """Make a failed check of a row COMPLETE, whether it was marked or not; return the event.
 
-    The row is judged again by what is seen of it. One whose thing was never made fails as it did before the mark:
-    taking the mark away makes nothing.
+    The row is judged again by its observation. Without a thing the row gets its former failure back, since removing a
+    mark creates nothing.
 
     Args:
-        settled_revision: Newest revision at which its shard came to rest. The row was never compared with a later one
-            at which it merely failed.
+        settled_revision: Newest revision at which the shard came to rest: the row was never compared with a later
+            revision at which it merely failed.
     """
     if row.handle == "":
         return _failed_as_before(row, now)
@@ -63,13 +63,13 @@ def _failed_as_before(row: Resource, now: float) -> Event:
 
 
 def forget(row: Resource) -> None:
-    """Remove the mark: the thing that carried it is gone, or is judged again."""
+    """Remove the mark, since its thing is gone or will be judged again."""
     if row.marks is not None:
         row.marks = replace(row.marks, unhealthy=None) or None
 
 
 def expire(world: World, row: Resource, now: float) -> Step:
-    """End a mark whose time is over."""
+    """End an expired mark."""
     if not (row.failed and row.action == Action.CHECK):
         forget(row)
         return Step(Verb.RECORD, row)
@@ -78,18 +78,18 @@ def expire(world: World, row: Resource, now: float) -> Step:
         event = _failed_as_before(row, now)
     else:
         event = unmarked(row, EXPIRED, world.settled_revision, now)
-    # Whatever reads it is examined again, as after any change of its state.
+    # Have the dependants examined again, as after any change of state.
     row.changed = world.next_stamp()
     return Step(Verb.RECORD, row, events=[event])
 
 
 def fails_again(row: Resource, mark: UnhealthyMark, now: float) -> Step:
-    """Fail the check of a marked row again, since an act in between has left its mark."""
+    """Fail the check of a marked row again after an act in between."""
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = now
     return Step(Verb.RECORD, row, events=[event_of(row)])
 
 
 def merely_marked(row: Resource) -> bool:
-    """Return whether a row has failed by its mark alone, not by an act on it."""
+    """Return whether a row has failed by its mark alone, not by an act."""
     return row.failed and row.action == Action.CHECK and mark_of(row) is not None

@@ -1,9 +1,9 @@
 """Values that the service sends and the cloud does not keep (ADR 0089, ADR 0097). Pure.
 
-A cloud may take a value and have another one: it adds to a list, or drops what it does not know. To send the value
-again changes nothing. Where the answer to our own request shows another value, that is what the cloud makes of ours,
-and no drift. Where only a later look shows it, it is repaired once, and then said. What others change is told from both
-by what was seen then: another value is drift like any other.
+A cloud may accept a value and store a different value: it extends a list, or drops unknown entries. Sending the value
+again changes nothing. If the answer to our own request shows a different value, the cloud has converted ours, and there
+is no drift. If only a later look shows the difference, it is repaired once, and then reported. The observed values are
+noted in both cases, so that a change by third parties is recognized as drift.
 """
 
 import json
@@ -22,17 +22,17 @@ from homeostat.resources.comparison import fingerprint
 from homeostat.resources.registry import type_of
 
 OWN_KINDS = {"", *BUILTIN_KINDS}
-"""Kinds that the service has itself: nothing makes another value of what it is sent."""
+"""Kinds of the service itself, which keep all values."""
 VALUE_MAX = 200
-"""Characters of a value that are shown."""
+"""Maximum length of a value in a reason."""
 
 
 def accept(world: World, step: Step, answer: Observation) -> bool:
-    """Note what the cloud makes of values that were just sent, as its answer shows; return whether the notes changed.
+    """Note the cloud's conversions of the values just sent, as shown by its answer; return whether the notes changed.
 
-    Call it before the answer becomes the newest observation. While the thing is busy, its answer is no sign: an adapter
-    may set what it can set only later; unless its status says that all is stored. Nor is the value from before in the
-    answer to an update.
+    Call this before the answer becomes the newest observation. The answer of a busy thing does not count, since an
+    adapter may set some values later, unless the status says that all values are stored. An unchanged former value in
+    the answer to an update does not count either.
     """
     row, kind = step.row, type_of(step.row.type)
     if step.verb not in (Verb.CREATE, Verb.UPDATE) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
@@ -40,54 +40,54 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     before = thing_of(world, row, kind)
     after = replace(before, seen=answer)
     known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
-    asked = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
-    found = {name: value for name, value in known.items() if name not in asked}
+    sent_names = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
+    accepted = {name: value for name, value in known.items() if name not in sent_names}
     if shows_what_is_kept(after, kind.statuses):
         for name in kind.drift(after):
-            shown = fingerprint(*kind.sent_and_seen(after, name))
-            is_new = shown != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == shown
-            if step.verb is Verb.CREATE or (name in asked and is_new):
-                found[name] = shown
-    if found == known:
+            values = fingerprint(*kind.sent_and_seen(after, name))
+            is_new = values != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == values
+            if step.verb is Verb.CREATE or (name in sent_names and is_new):
+                accepted[name] = values
+    if accepted == known:
         return False
-    row.marks = replace(row.marks or NO_MARKS, accepted=found) or None
+    row.marks = replace(row.marks or NO_MARKS, accepted=accepted) or None
     return True
 
 
 def shows_what_is_kept(thing: Thing, statuses: Statuses) -> bool:
-    """Return whether an answer shows what the cloud makes of a request: a busy thing may get the rest only later."""
+    """Return whether an answer shows the final values of a request; a busy thing may get some of them later."""
     return settling(thing, statuses) is None or str(thing.seen.properties.get("status")).lower() in statuses.stored
 
 
 def sent(world: World, row: Resource, verdict: Verdict) -> None:
-    """Note what a repair sends, and what is seen in its place before."""
+    """Note the values that a repair sends, and the observed values before."""
     thing = thing_of(world, row)
-    found = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
+    values = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
     known = row.marks.repaired if row.marks is not None else {}
-    row.marks = replace(row.marks or NO_MARKS, repaired={**known, **found})
+    row.marks = replace(row.marks or NO_MARKS, repaired={**known, **values})
 
 
 def forget(world: World, row: Resource, verdict: Verdict) -> bool:
-    """Forget what has been repaired with success by what was seen now; return whether there was anything.
+    """Remove the notes of successful repairs, by the newest observation; return whether any were removed.
 
-    A value that is not seen, as at the end of an update by a handler, may be kept or not.
+    Notes of unseen values stay: after the update of a handler they may be kept or not.
     """
     if row.marks is None or not row.marks.repaired or verdict.condition not in (Condition.READY, Condition.DRIFTED):
         return False
     thing = thing_of(world, row)
-    left = {
+    remaining = {
         name: seen
         for name, seen in row.marks.repaired.items()
         if name in verdict.drifted or _is_unseen(*_values(row, thing, name))
     }
-    if left == row.marks.repaired:
+    if remaining == row.marks.repaired:
         return False
-    row.marks = replace(row.marks, repaired=left) or None
+    row.marks = replace(row.marks, repaired=remaining) or None
     return True
 
 
 def of(world: World, row: Resource, verdict: Verdict) -> tuple[str, ...]:
-    """Return the names of properties that differ as they did before they were sent again."""
+    """Return the names of the properties whose repair had no effect."""
     repaired = row.marks.repaired if row.marks is not None else {}
     if verdict.condition is not Condition.DRIFTED or not repaired:
         return ()
@@ -96,7 +96,7 @@ def of(world: World, row: Resource, verdict: Verdict) -> tuple[str, ...]:
 
 
 def reason(world: World, row: Resource, names: tuple[str, ...]) -> str:
-    """Return what users read: the properties, and both values unless the stack may have secrets in them."""
+    """Return the reason for users: the properties, with both values unless the stack may contain secrets."""
     return "; ".join(_reason_of(world, row, name) for name in names)
 
 

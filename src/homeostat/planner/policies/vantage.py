@@ -1,9 +1,10 @@
-"""What URLs say that are asked from several places, which differ in how much they count. Pure (ADR 0080).
+"""Combined look at a URL from several weighted vantage points. Pure (ADR 0080).
 
-An observer that is cut off finds everything silent. Where so many places as the policy asks for agree that a member
-does not answer, it does not; where those that are left could still make it so or not, nothing is known.
+An isolated observer finds all URLs silent. A member is unhealthy if a quorum of vantage points agree that it does not
+answer; while the undecided vantage points could still make the quorum, the result is unknown.
 
-Looks in a row are counted by what the places have found anew: together they may be put more often than places look.
+Only new results of vantage points count as looks in a row, since they may be combined more often than the vantage
+points look.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from homeostat.model.vantage import Seen, VantageLook
 from homeostat.planner.policies import verdicts
 
 
-def together(
+def combined_look(
     policy: HealthPolicy,
     looks: Mapping[str, VantageLook],
     place: tuple[str, int],
@@ -24,44 +25,43 @@ def together(
     counted_at: float | None,
     now: float,
 ) -> Look | None:
-    """Return what all places together have found of one URL of a member; None where that was counted already.
+    """Return the combined look at a URL of a member; None if it was counted already.
 
     Args:
-        policy: The policy, which names the places.
-        looks: Name of a place -> what was found from there.
+        policy: The health policy with the vantage points.
+        looks: Name of a vantage point -> its look.
         place: Row key of the member, and number of the detection.
-        changed_at: When the member was made, or acted on last: what was found before says nothing of it.
-        counted_at: While looks in a row are counted: when the newest look of a place that has counted began.
-        now: The time.
+        changed_at: Time of the creation of, or last act on, the member: older looks do not count.
+        counted_at: Start of the newest counted look, while looks in a row are being counted.
     """
-    found = _together(policy, looks, place, changed_at, now)
-    if found.finding is Finding.UNKNOWN:
-        return found
+    result = _combined(policy, looks, place, changed_at, now)
+    if result.finding is Finding.UNKNOWN:
+        return result
     if counted_at is not None:
         anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
-        if _together(policy, anew, place, changed_at, now).finding is not found.finding:
+        if _combined(policy, anew, place, changed_at, now).finding is not result.finding:
             return None
-    named = (looks.get(point.name) for point in policy.vantage_points)
-    return replace(found, counted_at=max(look.looked_at or 0.0 for look in named if look is not None))
+    counted_looks = (looks.get(point.name) for point in policy.vantage_points)
+    return replace(result, counted_at=max(look.looked_at or 0.0 for look in counted_looks if look is not None))
 
 
-def _together(
+def _combined(
     policy: HealthPolicy, looks: Mapping[str, VantageLook], place: tuple[str, int], changed_at: float, now: float
 ) -> Look:
-    said: dict[Finding, list[tuple[str, str]]] = {each: [] for each in Finding}
+    evidence: dict[Finding, list[tuple[str, str]]] = {finding: [] for finding in Finding}
     weights = dict.fromkeys(Finding, 0)
     for point in policy.vantage_points:
         seen = _seen(policy, looks.get(point.name), place, changed_at, now)
-        said[seen.finding].append((point.name, seen.evidence))
+        evidence[seen.finding].append((point.name, seen.evidence))
         weights[seen.finding] += point.weight
     whole, needed = sum(weights.values()), policy.vantage_quorum
     if weights[Finding.UNHEALTHY] >= needed:
-        text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(said[Finding.UNHEALTHY])}"
+        text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(evidence[Finding.UNHEALTHY])}"
         return verdicts.look(Detector.PLACE, Kind.UNHEALTHY, text, certain=True)
     if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
-        failed = said[Finding.UNHEALTHY]
+        failed = evidence[Finding.UNHEALTHY]
         return verdicts.look(Detector.PLACE, Kind.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
-    return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(said[Finding.UNKNOWN])}")
+    return verdicts.look(Detector.PLACE, Kind.DISAGREED, f"not known from {_listed(evidence[Finding.UNKNOWN])}")
 
 
 def _seen(
@@ -76,5 +76,5 @@ def _seen(
     return look.found.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
 
 
-def _listed(said: list[tuple[str, str]]) -> str:
-    return "; ".join(f"{name}: {evidence}" for name, evidence in said)
+def _listed(answers: list[tuple[str, str]]) -> str:
+    return "; ".join(f"{name}: {evidence}" for name, evidence in answers)

@@ -1,7 +1,7 @@
-"""What each way in which a detector can answer says about a node. Pure (ADR 0087).
+"""Findings about a node by the kinds of detectors' answers. Pure (ADR 0087).
 
-The table lists what is believed. Whatever it does not list is unknown: what this service, or the way, is not able to
-do says nothing about the node, and neither does an answer of a kind that nobody has thought of.
+The table lists the answers that count. All other answers mean unknown: a failure of this service or of the connection
+says nothing about the node, and neither does an unforeseen kind of answer.
 """
 
 from collections.abc import Mapping
@@ -13,27 +13,27 @@ from homeostat.model.node_health import Finding, Look
 _WELL, _UNWELL = Finding.HEALTHY, Finding.UNHEALTHY
 _KEPT = {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, Kind.GONE: _UNWELL}
 UNCONNECTED = (Kind.REFUSED, Kind.BROKEN_OFF, Kind.INVALID_CERTIFICATE, Kind.SILENT)
-"""Answers of URLs that are none; `poll_url_conn_error_as_unhealthy` says whether they count."""
+"""URL checks without an answer; `poll_url_conn_error_as_unhealthy` decides whether they count."""
 BELIEVED: Mapping[str, Mapping[Kind, Finding]] = {
     DetectionType.STATUS: _KEPT,
     DetectionType.EVENTS: _KEPT,
     DetectionType.HYPERVISOR: _KEPT,
-    # That it has no place in a pool says nothing about the node.
+    # A missing pool member says nothing about the node.
     DetectionType.BALANCER: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
-    # Silence counts here alone: it is for the policy to say whether it does, and a whole group is doubted for it.
+    # Silence counts only here: the policy decides whether it counts, and the silence of a whole group is doubted.
     DetectionType.URL: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL, **dict.fromkeys(UNCONNECTED, _UNWELL)},
     Detector.PLACE: {Kind.HEALTHY: _WELL, Kind.UNHEALTHY: _UNWELL},
     Detector.REPORTER: {Kind.UNHEALTHY: _UNWELL},
     Detector.CREATION: {Kind.UNHEALTHY: _UNWELL},
 }
-"""Detection or detector -> kind of its answer -> what that says of the node."""
+"""Detection or detector -> kind of its answer -> finding about the node."""
 
 
 def verdict(detector: str, kind: Kind) -> Finding:
-    """Return what an answer says about a node; unknown for whatever is not believed."""
+    """Return the finding about a node by an answer; UNKNOWN if the answer does not count."""
     return BELIEVED.get(detector, {}).get(kind, Finding.UNKNOWN)
 
 
 def look(detector: str, kind: Kind, evidence: str = "", hint: str = "", *, certain: bool = False) -> Look:
-    """Return the look of a detector that has had such an answer, see `Look`."""
+    """Return the look of a detector by its answer, see `Look`."""
     return Look(verdict(detector, kind), evidence, hint, certain)

@@ -1,8 +1,8 @@
-"""What the planner would do, without doing it.
+"""Reports of the planner: explanations, estimates and previews.
 
 - `explain`: why a resource does not move; `health`: findings and recoveries of a member
-- `estimate`: how long it will take
-- `preview`: what an update would do; `adoption`: what an adoption would do; `differences`: differences from the newest
+- `estimate`: time until a stack is at rest
+- `preview`: effects of an update; `adoption`: effects of an adoption; `differences`: differences from the newest
   template
-- `rollouts`: where a rollout stands, and what a user can do with it
+- `rollouts`: state of a rollout, and a user's options
 """

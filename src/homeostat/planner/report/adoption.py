@@ -1,4 +1,4 @@
-"""Preview of an adoption: what would be decided about things that were just taken over (ADR 0025). Pure."""
+"""Preview of an adoption: decisions about things just adopted (ADR 0025). Pure."""
 
 import sys
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from homeostat.model.observed import Condition
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle import update
-from homeostat.planner.report.preview import Fate, Inside, NotedScope, ShardPreviewer
+from homeostat.planner.report.preview import Fate, Inside, PreviewScope, ShardPreviewer
 from homeostat.planner.scope import RowScope, thing_of
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
@@ -22,7 +22,7 @@ from homeostat.templates.tree import holds
 class LookedScope(RowScope):
     """Resolves references and attributes as far as they can be known before an adoption.
 
-    Nested stacks, and what the service keeps itself, are made again: they will have another reference.
+    Nested stacks and the service's own records are created again, with new references.
     """
 
     unknown: Any = UNKNOWN
@@ -43,8 +43,8 @@ class LookedScope(RowScope):
         return row.key not in self._world.seen
 
 
-class _AdoptedScope(NotedScope):
-    """The same once it was noted what becomes of the things."""
+class _AdoptedScope(PreviewScope):
+    """Resolves references and attributes as far as they are known after an adoption, using the notes."""
 
     def reference(self, resource: str) -> Any:
         return UNKNOWN if self._made_again(resource, STACK) else super().reference(resource)
@@ -58,11 +58,11 @@ class _AdoptedScope(NotedScope):
 
 
 class AdoptionPreviewer(ShardPreviewer):
-    """Previews what happens to a stack once all of it is adopted.
+    """Previews the acts on a stack after its adoption.
 
     Args:
-        world: The stack with its rows as they are right after the adoption.
-        values: Resolved properties by name; the rows have those alone that are known.
+        world: The stack with its rows right after the adoption.
+        values: Resolved properties by resource name; the rows have only the known ones.
         inside: Previews the nested stack behind a resource.
     """
 
@@ -70,7 +70,7 @@ class AdoptionPreviewer(ShardPreviewer):
         super().__init__(world, inside)
         self._values = values
         for row in world.rows.values():
-            # Everything was read just now; what reads a thing that is to be made is compared below.
+            # All values were read just now; dependants of things yet to be created are compared in `_preview`.
             row.resolved = sys.maxsize
 
     def scope(self, world: World, current: dict[str, Resource]) -> RowScope:
@@ -91,16 +91,16 @@ class AdoptionPreviewer(ShardPreviewer):
             note.why = verdict.reason if verdict.condition is Condition.PENDING else note.why
 
     def _read_so_far(self, definition: Definition) -> dict[str, Any]:
-        """Return the properties as they are known, without those that follow from what is to be made.
+        """Return the known properties, without values that depend on things yet to be created.
 
-        What is made again by the adoption itself stays unknown, and does not differ from itself.
+        Values from records created again by the adoption itself stay unknown, and count as equal.
         """
-        read = evaluate(definition.properties, NotedScope(self._world, self._current, self._notes))
+        read = evaluate(definition.properties, PreviewScope(self._world, self._current, self._notes))
         values = self._values[definition.name]
         return {
-            name: each
-            for name, each in values.items()
-            if not holds(each, UNKNOWN) or not holds(read.get(name), UNKNOWN)
+            name: value
+            for name, value in values.items()
+            if not holds(value, UNKNOWN) or not holds(read.get(name), UNKNOWN)
         }
 
     def _is_made(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the newest template says of a resource that exists, beside what was last applied. Pure."""
+"""Differences of an existing resource from the newest template. Pure."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ from homeostat.templates import UNKNOWN, evaluate
 
 
 def compared(world: World, scope: RowScope, row: Resource, definition: Definition) -> dict[str, tuple[Any, Any]]:
-    """Return each property as (value that the template gives it now, value last applied), with defaults.
+    """Return each property as (value in the template now, value last applied), with defaults.
 
-    The template's value is `UNKNOWN` where it follows from something that is not there or has failed.
+    The template's value is `UNKNOWN` if it depends on an absent or failed resource.
     """
     kind = type_of(row.type)
     applied = public_properties(thing_of(world, row, kind).properties)

@@ -1,6 +1,6 @@
 """Estimate of the time until a stack is at rest. Pure.
 
-It follows from how long such things took before, along the chain of resources that takes longest, and from the rate.
+The estimate is based on earlier durations along the critical path, and on the rate.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ Kind = tuple[str, str]
 """Type of a resource and action on it."""
 
 Durations = Mapping[Kind, float]
-"""Seconds that an action on a resource of this type takes."""
+"""Usual seconds of an action on a resource of a type."""
 
 _ACTIONS: Mapping[str, str] = {
     Verb.CREATE: Action.CREATE,
@@ -28,7 +28,7 @@ _ACTIONS: Mapping[str, str] = {
     Verb.OPERATE: Action.UPDATE,
     ADOPT: Action.ADOPT,
 }
-"""Next act, as in `Explanation.next` -> action that it begins."""
+"""Next act, as in `Explanation.next` -> action begun by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +43,24 @@ class ResourceEvent:
 
 
 def medians(happened: Iterable[ResourceEvent]) -> dict[Kind, float]:
-    """Return the median durations of actions, from events in the order in which they happened.
-
-    Actions that failed, or have not ended, do not count.
-    """
+    """Return the median durations of completed actions, from events in chronological order."""
     begun: dict[tuple[str, str], float] = {}
     durations: dict[Kind, list[float]] = defaultdict(list)
-    for each in happened:
-        act = (each.key, each.action)
-        if each.status == Status.IN_PROGRESS:
-            # An action that was begun again counts from its first beginning.
-            begun.setdefault(act, each.at)
+    for event in happened:
+        act = (event.key, event.action)
+        if event.status == Status.IN_PROGRESS:
+            # A repeated action counts from its first beginning.
+            begun.setdefault(act, event.at)
             continue
         at = begun.pop(act, None)
-        if each.status == Status.COMPLETE and at is not None:
-            durations[each.type, each.action].append(each.at - at)
-    return {kind: median(each) for kind, each in durations.items()}
+        if event.status == Status.COMPLETE and at is not None:
+            durations[event.type, event.action].append(event.at - at)
+    return {kind: median(seconds) for kind, seconds in durations.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One resource of a chain; `seconds` that it still needs, None where no such duration is known."""
+    """A resource of a chain, with the seconds still needed (None if unknown)."""
 
     explanation: Explanation
     action: str
@@ -72,19 +69,19 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Resources of which each waits for the one before it; the first waits for none."""
+    """Resources in a sequence, each waiting for its predecessor."""
 
     links: tuple[Link, ...] = ()
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that the chain needs as a whole; None if nothing is known of any of its links."""
-        known = [link.seconds for link in self.links if link.seconds is not None]
-        return sum(known) if known else None
+        """Seconds that the whole chain needs; None if all its links are unknown."""
+        seconds = [link.seconds for link in self.links if link.seconds is not None]
+        return sum(seconds) if seconds else None
 
     @property
     def unknown(self) -> tuple[Kind, ...]:
-        """Types and actions of which nothing is known: the chain may take longer than `seconds`."""
+        """Types and actions of unknown duration, for which the chain may take longer than `seconds`."""
         kinds = {(link.explanation.shown_type, link.action) for link in self.links if link.seconds is None}
         return tuple(sorted(kinds))
 
@@ -92,74 +89,76 @@ class Chain:
 def critical_path(
     unfinished: Sequence[Explanation], durations: Durations, now: float, inside: Mapping[Node, float] | None = None
 ) -> Chain:
-    """Return the chain that takes longest; of several, the one with most links.
+    """Return the chain that takes longest; among equals, the chain with most links.
 
     Args:
         durations: Usual durations of actions.
         inside: Nodes of nested stacks -> seconds that their own chains still need.
     """
-    links = {each.node: _link(each, durations, now, inside or {}) for each in unfinished}
+    links = {explanation.node: _link(explanation, durations, now, inside or {}) for explanation in unfinished}
     best: dict[Node, tuple[float, int]] = {}
-    before: dict[Node, Node] = {}
+    predecessors: dict[Node, Node] = {}
     for node in _in_order(unfinished):
-        known = [each for each in links[node].explanation.after if each in best]
+        blockers = [blocker for blocker in links[node].explanation.after if blocker in best]
         seconds, length = 0.0, 0
-        if known:
-            # The node itself breaks ties, so that the same world always gives the same chain.
-            before[node] = max(known, key=lambda each: (best[each], each))
-            seconds, length = best[before[node]]
+        if blockers:
+            # The node breaks ties, so that the same world always gives the same chain.
+            predecessors[node] = max(blockers, key=lambda blocker: (best[blocker], blocker))
+            seconds, length = best[predecessors[node]]
         best[node] = (seconds + (links[node].seconds or 0.0), length + 1)
     if not best:
         return Chain()
-    path = [max(best, key=lambda each: (best[each], each))]
-    while path[-1] in before:
-        path.append(before[path[-1]])
+    path = [max(best, key=lambda last: (best[last], last))]
+    while path[-1] in predecessors:
+        path.append(predecessors[path[-1]])
     return Chain(tuple(links[node] for node in reversed(path)))
 
 
-def _link(each: Explanation, durations: Durations, now: float, inside: Mapping[Node, float]) -> Link:
-    action = _action(each)
-    if each.node in inside:
-        return Link(each, action, inside[each.node])
+def _link(explanation: Explanation, durations: Durations, now: float, inside: Mapping[Node, float]) -> Link:
+    action = _action(explanation)
+    if explanation.node in inside:
+        return Link(explanation, action, inside[explanation.node])
     if not action:
-        return Link(each, action, 0.0)
-    return Link(each, action, _seconds(each, durations.get((each.shown_type, action)), now))
+        return Link(explanation, action, 0.0)
+    return Link(explanation, action, _seconds(explanation, durations.get((explanation.shown_type, action)), now))
 
 
-def _seconds(each: Explanation, usual: float | None, now: float) -> float | None:
-    """Return the seconds that a resource still needs; where time alone releases it, the planner knows when."""
-    wait = max(0.0, each.due_at - now) if each.due_at is not None else 0.0
-    if each.why is Why.BUILDING and each.due_at is not None:
+def _seconds(explanation: Explanation, usual: float | None, now: float) -> float | None:
+    """Return the seconds that a resource still needs, including a wait for a known time."""
+    wait = max(0.0, explanation.due_at - now) if explanation.due_at is not None else 0.0
+    if explanation.why is Why.BUILDING and explanation.due_at is not None:
         return wait
-    if usual is None or each.why is not Why.BUILDING or each.since is None:
+    if usual is None or explanation.why is not Why.BUILDING or explanation.since is None:
         return None if usual is None else wait + usual
-    return max(0.0, usual - (now - each.since))
+    return max(0.0, usual - (now - explanation.since))
 
 
-def _action(each: Explanation) -> str:
-    """Return the action that has to be carried out; "" for a resource that may be as it should be already."""
-    if each.leftover:
+def _action(explanation: Explanation) -> str:
+    """Return the action to execute; "" for a resource that may be complete already."""
+    if explanation.leftover:
         return Action.DELETE
-    if each.status == Status.IN_PROGRESS:
-        return each.action
-    return _ACTIONS.get(each.next, "")
+    if explanation.status == Status.IN_PROGRESS:
+        return explanation.action
+    return _ACTIONS.get(explanation.next, "")
 
 
 def _in_order(unfinished: Sequence[Explanation]) -> list[Node]:
-    """Return the nodes, each after all that it waits for; nodes in a ring are left out."""
-    nodes = {each.node for each in unfinished}
-    left = {each.node: sum(other in nodes for other in each.after) for each in unfinished}
+    """Return the nodes in topological order; nodes in a cycle are left out."""
+    nodes = {explanation.node for explanation in unfinished}
+    blocker_counts = {
+        explanation.node: sum(other in nodes for other in explanation.after) for explanation in unfinished
+    }
     followers: dict[Node, list[Node]] = defaultdict(list)
-    for each in unfinished:
-        for other in each.after:
-            followers[other].append(each.node)
-    found = [node for node, count in left.items() if count == 0]
-    for node in found:
+    for explanation in unfinished:
+        for other in explanation.after:
+            followers[other].append(explanation.node)
+    order = [node for node, count in blocker_counts.items() if count == 0]
+    for node in order:
         for other in followers[node]:
-            left[other] -= 1
-            if left[other] == 0:
-                found.append(other)
-    return found
+            blocker_counts[other] -= 1
+            if blocker_counts[other] == 0:
+                order.append(other)
+    return order
 
 
 class Basis(StrEnum):
@@ -181,12 +180,12 @@ def time_left(chain: Chain, left: int, rate: float | None) -> Estimate | None:
     """Return the longer of the two estimates; None if nothing is known.
 
     Args:
-        left: Number of resources that are not at rest.
-        rate: Resources a second that came to rest lately.
+        left: Number of resources not at rest.
+        rate: Recent number of resources per second that came to rest.
     """
-    found = []
+    estimates = []
     if chain.seconds is not None:
-        found.append(Estimate(chain.seconds, Basis.CRITICAL_PATH))
+        estimates.append(Estimate(chain.seconds, Basis.CRITICAL_PATH))
     if rate and left:
-        found.append(Estimate(left / rate, Basis.RATE))
-    return max(found, key=lambda each: each.seconds, default=None)
+        estimates.append(Estimate(left / rate, Basis.RATE))
+    return max(estimates, key=lambda estimate: estimate.seconds, default=None)

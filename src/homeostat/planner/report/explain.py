@@ -1,7 +1,7 @@
-"""Explanations: why each resource and leftover of a shard is not at rest, and what would move it (CV19).
+"""Explanations: why each resource and leftover of a shard is not at rest, and how the wait ends (CV19).
 
-The planner itself decides what it would do now, what waits for which reason, and what it would do later. Nothing
-of that is carried out, and the world is useless afterwards.
+The planner itself decides: it returns the steps for now, the reasons to wait, and the steps for later. No step is
+executed, and the world is useless afterwards.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
 from homeostat.planner.actions import check, maintenance_state
-from homeostat.planner.actions.maintenance_state import held
+from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.frontier import Frontier
 from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
@@ -29,19 +29,19 @@ from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
-"""Next acts that are no step: a look by an observer, and comparing a resource with its definition."""
+"""Next acts without a step: a look by an observer, and the comparison of a resource with its definition."""
 
 EXAMINED_AGAIN = {Why.BRAKE, Why.BLIND, Why.BUDGET}
-"""Reasons that time alone does not end: what they have as the time is when they are examined again."""
+"""Reasons that time alone does not end: their `due_at` is only the time of the next examination."""
 PATIENCE_S = 5.0
-"""Seconds that a shard is due before a missing worker is the reason."""
+"""Seconds that a shard may be overdue before a missing worker becomes the reason."""
 
-CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.PART, Why.LEAVING, Why.HALTED})
+CONSEQUENCES = frozenset({Why.REQUIRES, Why.IN_USE, Why.PART, Why.LEAVING, Why.STACK_FAILED})
 """Reasons whose cause is another resource."""
 
 LAST = 4
-"""Rank of what is left alone."""
-_HELD = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
+"""Rank of resources that are left alone."""
+_NOT_HEALED = dict.fromkeys((Why.LEFT_ALONE, Why.LOCKED, Why.SUSPENDED), LAST)
 _RANKS = {
     Why.FAILED: 0,
     Why.UNHEALTHY: 0,
@@ -49,13 +49,13 @@ _RANKS = {
     Why.NEEDS_CONSENT: 0,
     Why.SET_ASIDE: 1,
     Why.NO_WORKER: 1,
-    **_HELD,
+    **_NOT_HEALED,
 }
 """Reason -> rank, see `Explanation.rank`."""
 
 
 def _word(step: Step) -> str:
-    """Return the word for what a step does, for users."""
+    """Return the user's word for a step."""
     return ADOPT if step.row.action == Action.ADOPT else step.verb.value
 
 
@@ -64,17 +64,17 @@ class ShardStatus:
     """Facts about a shard that are not in its world; times are in seconds since the epoch.
 
     Attributes:
-        begun_at: When its newest revision was requested.
-        wake_at: When it is due; None for no time.
-        held: Whether a worker owns it now.
-        aside: The internal error for which it was set aside; "" if it was not.
+        begun_at: Time of the request for its newest revision.
+        wake_at: When the shard is due; None for no time.
+        owned: Whether a worker owns the shard now.
+        set_aside_for: The internal error for which the shard was set aside, or "".
         has_workers: Whether any worker is alive.
         observe_at: When its things are looked at next.
     """
 
     begun_at: float
     wake_at: float | None = None
-    held: bool = False
+    owned: bool = False
     set_aside_for: str = ""
     has_workers: bool = True
     observe_at: float | None = None
@@ -82,21 +82,21 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one resource or leftover is not at rest.
+    """Reason why a resource or leftover is not at rest.
 
     Attributes:
         node: Its node, see `planner.frontier`.
-        type: Type that implements it.
-        template_type: Type as the template calls it, see `model.desired.Definition`.
-        key: Key, handle, action and status are those of its row; INIT COMPLETE where there is none yet.
-        on: Names of the resources that it waits for.
-        after: Nodes of these.
+        type: The implementing type.
+        template_type: Type name in the template, see `model.desired.Definition`.
+        key: Key of the row, as are handle, action and status; "" and INIT COMPLETE without a row.
+        on: Names of the awaited resources.
+        after: Nodes of the awaited resources.
         since: When the waiting began.
-        due_at: When time alone would release it.
-        next: The next act (the word of a step, `look` or `compare`), as far as it is known.
-        next_at: When, as far as that is known.
-        fails_at: When its time is over.
-        blocks: Names of the resources that wait for it.
+        due_at: When time alone would end the waiting.
+        next: The next act (the word of a step, `look` or `compare`), or "" if unknown.
+        next_at: Time of the next act, if known.
+        fails_at: Time limit of the act in progress.
+        blocks: Names of the resources that wait for this resource.
         cause: Node at the end of its chain of waiting.
         by: As in `Waiting`.
     """
@@ -132,32 +132,28 @@ class Explanation:
 
     @property
     def released_by(self) -> str:
-        """What would release it.
-
-        A resource that could not be locked is released by unlocking: a lock refuses updates.
-        """
+        """Event that ends the waiting; after a failed lock only an unlock does, since a lock refuses updates."""
         why = Why.LOCKED if self.why == Why.FAILED and self.action == Action.LOCK else self.why
         return self.by or REASONS[why].released_by
 
     @property
     def rank(self) -> int:
-        """Sort key, 0 to LAST: causes precede what merely follows from them."""
+        """Sort key, 0 to LAST: causes precede their consequences."""
         return _RANKS.get(self.why, 3 if self.why in CONSEQUENCES else 2)
 
 
 def explain(world: World, shard: ShardStatus, now: float) -> list[Explanation]:
-    """Explain everything that is not at rest, or is left alone although it differs; causes first, then by name."""
+    """Explain all resources not at rest, or left alone in spite of differences; causes first, then by name."""
     return _Explainer(world, shard, now).explanations()
 
 
 def explain_stack(stack: StackFacts, busy: bool, away: str = "", *, asks: bool = False) -> Waiting | None:
-    """Return what a stack itself waits for; None if nothing.
+    """Return the wait of the stack itself, or None.
 
     Args:
-        stack: The stack.
-        busy: Whether some of its resources are not at rest: then it waits for them.
-        away: For which members the update of a group waits, see `rolling_update.waits`; "" if for none.
-        asks: Whether it is a group whose members have to report once they are at rest.
+        busy: Whether some of its resources are not at rest: then the stack waits for them.
+        away: Which members the update of a group waits for, see `rolling_update.waits`; "" if none.
+        asks: Whether the stack is a group whose members have to report at rest.
     """
     if stack.status != Status.IN_PROGRESS:
         return None
@@ -171,17 +167,24 @@ def explain_stack(stack: StackFacts, busy: bool, away: str = "", *, asks: bool =
     return None if busy else Waiting(stack.name, Why.TURN, (), "its resources are at rest")
 
 
-def with_pause(each: Explanation, child: StackFacts, away: str = "", *, asks: bool = False) -> Explanation:
-    """Explain a resource whose nested stack waits before its next batch by that; the others as in `explain_stack`."""
-    found = explain_stack(child, True, away, asks=asks)
-    if found is None:
-        return each
+def with_pause(explanation: Explanation, child: StackFacts, away: str = "", *, asks: bool = False) -> Explanation:
+    """Explain a resource by the pause or wait of its nested stack before the next batch, if there is one."""
+    waiting = explain_stack(child, True, away, asks=asks)
+    if waiting is None:
+        return explanation
     following = Verb.UPDATE.value
-    return replace(each, why=found.why, reason=found.reason, due_at=found.due_at, next=following, next_at=found.due_at)
+    return replace(
+        explanation,
+        why=waiting.why,
+        reason=waiting.reason,
+        due_at=waiting.due_at,
+        next=following,
+        next_at=waiting.due_at,
+    )
 
 
 class RowBefore(NamedTuple):
-    """A row before the planner decided, which changes rows."""
+    """A row before the planner's decisions, which change rows."""
 
     type: str
     key: str
@@ -217,8 +220,8 @@ class _Explainer:
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
         self._steps = self._steps_now()
-        # A rollout goes on by itself while a handle is replaced to which its members signal.
-        rolling = {node for node, each in frontier.waiting.items() if each.why is Why.ROLLOUT}
+        # A rollout does not wait for the replacement of a handle that its members signal to.
+        rolling = {node for node, waiting in frontier.waiting.items() if waiting.why is Why.ROLLOUT}
         unmet = frontier.unmet().items()
         self._unmet = {node: blockers for node, blockers in unmet if node in self._nodes and node not in rolling}
         self._waiting = self._waitings()
@@ -228,32 +231,34 @@ class _Explainer:
     def _steps_now(self) -> dict[Node, Step]:
         """Return the steps that would be taken now, by node."""
         frontier = self._frontier
-        found: dict[Node, Step] = {}
+        steps: dict[Node, Step] = {}
         for step in frontier.steps(self._now, len(self._nodes) + 1):
             key = step.row.key
             node = leftover_node(key) if key in frontier.leftovers else step.row.name
-            # A change of the row alone that comes with being settled needs no explanation.
+            # A settled node whose step changes only its row needs no explanation.
             quiet = frontier.is_settled(node) and not step.events
             if node in self._nodes and not quiet:
-                found[node] = step
-        return found
+                steps[node] = step
+        return steps
 
     # -- why ---------------------------------------------------------------------------------------------------------
 
     def _waitings(self) -> dict[Node, Waiting]:
-        found = {node: self._examined(each) for node, each in self._frontier.waiting.items() if node in self._nodes}
-        found |= {node: self._ready(node) for node in self._steps}
-        found |= {node: self._blocked(node, blockers) for node, blockers in self._unmet.items()}
-        left_alone = ((name, self._left_alone(name)) for name in self._current if name not in found)
-        return found | {name: each for name, each in left_alone if each is not None}
+        waitings = {
+            node: self._examined(waiting) for node, waiting in self._frontier.waiting.items() if node in self._nodes
+        }
+        waitings |= {node: self._ready(node) for node in self._steps}
+        waitings |= {node: self._blocked(node, blockers) for node, blockers in self._unmet.items()}
+        left_alone = ((name, self._left_alone(name)) for name in self._current if name not in waitings)
+        return waitings | {name: waiting for name, waiting in left_alone if waiting is not None}
 
     def _examined(self, waiting: Waiting) -> Waiting:
-        """Complete a reason of the planner by facts that it does not have."""
+        """Complete a reason of the planner by facts outside its world."""
         row, world = self._rows.get(waiting.key), self._world
         if waiting.why in SEEN_TO_END and row is not None and is_outside(row.type) and world.blind:
             since = world.looked_at or waiting.since
             return replace(waiting, why=Why.UNSEEN, reason=world.blind, since=since, due_at=None)
-        if waiting.why is Why.HALTED and waiting.since is None:
+        if waiting.why is Why.STACK_FAILED and waiting.since is None:
             return replace(waiting, since=self._failed_at)
         if waiting.why is Why.ROLLOUT:
             return self._rolling_out(waiting)
@@ -262,17 +267,17 @@ class _Explainer:
         return waiting
 
     def _rolling_out(self, waiting: Waiting) -> Waiting:
-        """Say how far the rollout of a group is, and what would move it on."""
+        """Complete the wait for a rollout by its extent and outlook."""
         rollout = self._world.rollouts[waiting.key]
-        found = outlook(rollout, self._now, held=self._world.stack.held)
+        result = outlook(rollout, self._now, frozen=self._world.stack.frozen)
         reason = f"{waiting.reason}; {extent(rollout)}" if rollout.step else waiting.reason
-        return replace(waiting, reason=reason, due_at=found.due_at, by=found.released_by)
+        return replace(waiting, reason=reason, due_at=result.due_at, by=result.released_by)
 
     @cached_property
     def _failed_at(self) -> float | None:
         """Time of the newest failure of this revision."""
-        current_rows = (each for each in self._rows.values() if each.revision == self._world.stack.revision)
-        return max((each.updated_at for each in current_rows if each.status == Status.FAILED), default=None)
+        current_rows = (row for row in self._rows.values() if row.revision == self._world.stack.revision)
+        return max((row.updated_at for row in current_rows if row.status == Status.FAILED), default=None)
 
     def _ready(self, node: Node) -> Waiting:
         """Explain a node that only waits for a worker."""
@@ -282,7 +287,7 @@ class _Explainer:
             row = self._row(node)
             since = row.updated_at if row is not None else shard.begun_at
             return Waiting(name, Why.SET_ASIDE, (), shard.set_aside_for, since, shard.wake_at)
-        if shard.held:
+        if shard.owned:
             return self._awaiting_answer(node, name) or Waiting(
                 name, Why.TURN, (), "a worker has its shard now", shard.wake_at
             )
@@ -293,7 +298,7 @@ class _Explainer:
         return Waiting(name, Why.TURN, (), "its shard is due", shard.wake_at)
 
     def _awaiting_answer(self, node: Node, name: str) -> Waiting | None:
-        """Explain a node by a request that has no answer yet: its row shows it before it is sent."""
+        """Explain a node by an unanswered request, which its row shows before the request is sent."""
         row = self._row(node)
         if row is None or row.status != Status.IN_PROGRESS or not is_outside(row.type):
             return None
@@ -304,17 +309,17 @@ class _Explainer:
         return Waiting(name, Why.ANSWER, (), reason, row.updated_at)
 
     def _blocked(self, node: Node, blockers: Sequence[Node]) -> Waiting:
-        on = tuple(sorted({self._frontier.name(each) for each in blockers}))
-        of_leftover = Why.PART if self._frontier.deleted_with(node) else Why.IN_USE
+        on = tuple(sorted({self._frontier.name(blocker) for blocker in blockers}))
+        of_leftover = Why.PART if self._frontier.is_deleted_with_whole(node) else Why.IN_USE
         why = of_leftover if node[0] == "/" else Why.REQUIRES
         return Waiting(self._frontier.name(node), why, on, since=self._shard.begun_at)
 
     def _left_alone(self, name: str) -> Waiting | None:
-        """Explain a resource that is at rest although it differs from what it should be, or is changing by itself."""
+        """Explain a resource at rest that differs from its desired state, or is changing by itself."""
         row = self._world.rows[self._current[name]]
         if row.status != Status.COMPLETE or not row.handle or row.key not in self._world.seen:
             return None
-        # A thing that is not managed here is as its owner wants it.
+        # The state of an external thing is up to its owner.
         if row.external_id is not None:
             return None
         verdict = maintenance_state.at_rest(self._world, row, self._now)
@@ -323,8 +328,8 @@ class _Explainer:
             return Waiting(name, Why.BUILDING, (), verdict.reason, seen_at, verdict.due_at, row.key)
         if not outcome.unfit(verdict):
             return None
-        if self._world.stack.held:
-            holding = held(self._world.stack, name, row.key, seen_at)
+        if self._world.stack.frozen:
+            holding = wait_while_frozen(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
         waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
         if waits:
@@ -342,32 +347,32 @@ class _Explainer:
     # -- who waits for whom ------------------------------------------------------------------------------------------
 
     def _edges(self) -> Mapping[Node, tuple[Node, ...]]:
-        """Return for each node that is not at rest the nodes that it waits for."""
+        """Return the awaited nodes of each node not at rest."""
         after = {node: tuple(sorted(blockers)) for node, blockers in self._unmet.items()}
         for node, waiting in self._frontier.waiting.items():
             if waiting.why is Why.LEAVING:
                 after[node] = tuple(leftover_node(key) for key in waiting.on)
-            # Required resources that are at rest, but gone: see `planner.retry.conditions`.
+            # Required resources at rest whose things are gone: see `planner.retry.conditions`.
             elif waiting.why is Why.REQUIRES:
                 after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
         return after
 
     def _cause(self, node: Node) -> Node:
-        """Return the end of a node's chain of waiting; what failed is blamed rather than what is still in progress."""
+        """Return the end of a node's chain of waiting, preferring failed nodes to nodes in progress."""
         path: dict[Node, None] = {}
         while node in self._after and node not in path and node not in self._causes:
             path[node] = None
             node = min(self._after[node], key=self._severity)
-        found = self._causes.get(node, node)
-        # Every node on the path has the same cause, so a chain of a thousand is walked once.
-        self._causes.update(dict.fromkeys(path, found))
-        return found
+        cause = self._causes.get(node, node)
+        # All nodes on the path share the cause, so a chain of a thousand nodes is walked once.
+        self._causes.update(dict.fromkeys(path, cause))
+        return cause
 
     def _severity(self, node: Node) -> tuple[bool, Node]:
         waiting = self._waiting.get(node)
         return waiting is None or waiting.why not in (Why.FAILED, Why.UNHEALTHY), node
 
-    # -- what comes next ---------------------------------------------------------------------------------------------
+    # -- next acts ---------------------------------------------------------------------------------------------------
 
     def _next(self, node: Node, waiting: Waiting) -> tuple[str, float | None]:
         if node in self._steps:
@@ -385,7 +390,7 @@ class _Explainer:
             return LOOK, self._shard.observe_at
         if waiting.why not in {Why.BACKOFF, Why.UNSEEN, Why.DRAINING, *SEEN_TO_END}:
             return "", None
-        # This changes the frontier and its rows, so it comes last.
+        # Last, since `step_at` changes the frontier and its rows.
         step = self._frontier.step_at(node, waiting.due_at) if waiting.due_at is not None else None
         if step is not None:
             return _word(step), waiting.due_at
@@ -393,32 +398,32 @@ class _Explainer:
         return (LOOK, self._shard.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
     def _fails_at(self, waiting: Waiting) -> float | None:
-        """Return when the row's time is over, unless something else ends it before (see `planner.retry.deadlines`)."""
+        """Return the time limit of the act in progress (see `planner.retry.deadlines`)."""
         stack = self._world.stack
         row = self._rows.get(waiting.key)
         if row is None or row.status != Status.IN_PROGRESS:
             return None
         return stack.deadline if stack.status == Status.IN_PROGRESS else waiting.ends_at
 
-    # -- all of it ---------------------------------------------------------------------------------------------------
+    # -- result ------------------------------------------------------------------------------------------------------
 
     def explanations(self) -> list[Explanation]:
         blocks: dict[Node, set[str]] = defaultdict(set)
         for node, blockers in self._after.items():
             for blocker in blockers:
                 blocks[blocker].add(self._frontier.name(node))
-        found = [self._explanation(node, each, blocks[node]) for node, each in self._waiting.items()]
-        return sorted(found, key=lambda each: (each.rank, each.node))
+        explanations = [self._explanation(node, waiting, blocks[node]) for node, waiting in self._waiting.items()]
+        return sorted(explanations, key=lambda explanation: (explanation.rank, explanation.node))
 
     def _explanation(self, node: Node, waiting: Waiting, blocks: set[str]) -> Explanation:
         row = self._row(node)
-        each = row if row is not None else self._world.definitions[node]
+        source = row if row is not None else self._world.definitions[node]
         state = (row.action, row.status) if row is not None else (Action.INIT, Status.COMPLETE)
         following, following_at = self._next(node, waiting)
         return Explanation(
             node,
             waiting.name,
-            each.type,
+            source.type,
             row.key if row is not None else "",
             row.handle if row is not None else "",
             *state,
@@ -433,7 +438,7 @@ class _Explainer:
             tuple(sorted(blocks)),
             self._after.get(node, ()),
             self._cause(node),
-            each.template_type,
+            source.template_type,
             waiting.by,
         )
 

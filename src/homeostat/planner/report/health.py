@@ -1,4 +1,4 @@
-"""What health policies have found of a member, and how far its recovery is, for users. Pure."""
+"""Findings of health policies about a member, and the progress of its recovery, for users. Pure."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,37 +12,33 @@ Wire = dict[str, Any]
 def described(health: NodeHealth, marks: Marks | None) -> Wire:
     """Return the health of a member as users see it.
 
-    Args:
-        health: What was found of it.
-        marks: The marks of its row.
-
     Returns:
-        `finding`, `since`, `reason`, `detected`: what each detection has found; and `recovery` while there is one.
+        `finding`, `since`, `reason`, `detected` (the finding of each detection), and `recovery` during a recovery.
     """
-    shown: Wire = {
+    wire: Wire = {
         "finding": health.finding.value,
         "since": timestamp(health.since),
         "reason": health.reason,
         "detected": [
             {
-                "type": each.type,
-                "finding": each.finding.value,
-                "since": timestamp(each.since),
-                "evidence": each.evidence,
+                "type": detected.type,
+                "finding": detected.finding.value,
+                "since": timestamp(detected.since),
+                "evidence": detected.evidence,
             }
-            for each in health.detected
+            for detected in health.detected
         ],
     }
     recovery = (marks or NO_MARKS).recovery
     if recovery is not None:
-        shown["recovery"] = {
+        wire["recovery"] = {
             "step": 0 if recovery.step == BY_HINT else recovery.step + 1,
             "begun_at": timestamp(recovery.begun_at),
             "tried": list(recovery.tried),
             "fenced": list(recovery.fenced),
             "rounds": recovery.rounds,
         }
-    return shown
+    return wire
 
 
 def timestamp(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Preview of an update: what would be decided, with acts that are only noted (ADR 0025). Pure."""
+"""Preview of an update: the planner's decisions, with acts that are only noted (ADR 0025). Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -44,13 +44,13 @@ class ResourcePreview:
     """Preview of one resource.
 
     Attributes:
-        why: Cause of the change; "" where the differences say it all.
-        row: The row as it is now; None for a resource that does not exist.
+        why: Cause of the change; "" if the differences are the cause.
+        row: The current row; None for a new resource.
         before: Properties as last requested, without defaults.
-        after: Desired properties, without defaults; values that are not known yet are `UNKNOWN`.
-        changed: Names of the properties that differ.
-        sections: Other sections of the definition that differ, as (name, before, after).
-        decided: Whether something was noted that would be done, or would fail.
+        after: Desired properties, without defaults; not yet known values are `UNKNOWN`.
+        changed: Names of the changed properties.
+        sections: Further changed sections of the definition, as (name, before, after).
+        decided: Whether an act or a failure was noted.
     """
 
     name: str
@@ -67,28 +67,27 @@ class ResourcePreview:
 
 
 FAILS = "it would fail: "
-"""Begins the reason of a resource that the update would fail for."""
+"""Prefix of the reason of a resource that would fail the update."""
 WAITS = "it would wait: "
-"""Begins the reason of a resource that is not at rest, and of which nothing would be done for now."""
+"""Prefix of the reason of a resource that would only wait for now."""
 
 Inside = Callable[[ResourcePreview], bool]
 """Previews the nested stack behind a resource, and returns whether anything would change there."""
 
 
 UNSAID = frozenset({Why.BUILDING, Why.LEAVING})
-"""Reasons to wait that a preview does not tell: what is in progress counts as done."""
+"""Reasons to wait that a preview omits, since acts in progress count as done."""
 ACTING = frozenset({Verb.CREATE, Verb.UPDATE, Verb.OPERATE, Verb.DELETE})
 """Steps that act on the world."""
 DECISIONS_MAX = 8
-"""Decisions about one resource that merely lead to another one: an end of waiting, something recorded."""
+"""Maximum number of decisions about a resource: some merely end a wait, or record a fact, before the next decision."""
 
 
 class ShardPreviewer:
-    """Previews one shard: it decides as ever, and its acts write notes instead of intents.
+    """Previews one shard by the planner's decisions, with acts that write notes instead of intents.
 
     Args:
-        world: The shard as it is, with the facts of the stack and the definitions as they would be. Its rows are
-            changed.
+        world: The current shard with the new facts of the stack and the new definitions; its rows are changed.
         inside: Previews the nested stack behind a resource.
     """
 
@@ -98,51 +97,49 @@ class ShardPreviewer:
             by_name.setdefault(row.name, []).append(row)
         for row in world.rows.values():
             if row.marks is not None and row.marks.requested:
-                row.marks = replace(row.marks, requested=()) or None  # it ends before the update, or after it
+                # Requested operations run before or after the update.
+                row.marks = replace(row.marks, requested=()) or None
         chosen = {name: current_row(rows, world.stack) for name, rows in by_name.items()}
         current = {name: row for name, row in chosen.items() if row is not None}
         self._world, self._current, self._inside, self._rows = world, current, inside, by_name
         self._notes: dict[str, ResourcePreview] = {}
-        # No supply of keys: a preview makes no rows.
-        self._context = NotedContext(
+        # No supply of keys: a preview creates no rows.
+        self._context = PreviewContext(
             world,
             current,
             iter(()),
             lambda context: DryRunActions(context, self._notes),
-            AskingGates,
+            PreviewGates,
             self.scope(world, current),
         )
         self._context.notes = self._notes
 
     def scope(self, world: World, current: dict[str, Resource]) -> RowScope:
-        """Return what resolves references and attributes."""
-        return NotedScope(world, current, self._notes)
+        """Return the scope that resolves references and attributes."""
+        return PreviewScope(world, current, self._notes)
 
     def preview(self, now: float) -> list[ResourcePreview]:
-        """Return all resources, each after what it requires, and then those that would be deleted."""
+        """Return all resources in the order of their dependencies, and then the resources to be deleted."""
         definitions = self._world.definitions
-        for name in ordered({name: each.requires for name, each in definitions.items()}):
+        for name in ordered({name: definition.requires for name, definition in definitions.items()}):
             self._preview(definitions[name], now)
         return [*self._notes.values(), *map(_going, self._leaving())]
 
     def going(self, note: ResourcePreview) -> list[Resource]:
-        """Return the rows whose things would be deleted for a resource; a failed update may have left some of them."""
+        """Return the rows whose things would be deleted for a resource, including leftovers of failed updates."""
         if note.fate is Fate.REPLACED:
             return [row for row in self._rows[note.name] if not (row.deleting and row.busy)]
         return [note.row] if note.fate is Fate.DELETED and note.row is not None else []
 
     def _leaving(self) -> list[Resource]:
-        """Return the rows that would be deleted, one by name.
-
-        Those of resources that are not in the template any more, and those that something has replaced already.
-        """
-        found: dict[str, Resource] = {}
+        """Return the rows to be deleted, one for each name: resources that left the template, or replaced rows."""
+        rows: dict[str, Resource] = {}
         for row in self._world.rows.values():
             note, current = self._notes.get(row.name), self._current.get(row.name)
             goes_anyway = note is not None and (row is current or note.fate is Fate.REPLACED)
             if not goes_anyway and not (row.deleting and row.busy) and (row.handle or row is current):
-                found[row.name] = current if note is None and current is not None else row
-        return list(found.values())
+                rows[row.name] = current if note is None and current is not None else row
+        return list(rows.values())
 
     def _preview(self, definition: Definition, now: float) -> None:
         row = self._current.get(definition.name)
@@ -151,7 +148,7 @@ class ShardPreviewer:
             note.before = note.after = row.properties
             was = (_metadata(row), row.deletion_policy)
         self._notes[definition.name] = note
-        # A row in INIT has no thing: whether it was made for a hook or as a replacement, the thing would be added.
+        # A row in INIT, stored for a hook or as a replacement, has no thing yet: the thing would be added.
         if row is not None and row.action == Action.INIT:
             self._context.acts.begin(definition, row, now)
         else:
@@ -165,27 +162,27 @@ class ShardPreviewer:
             if note.sections:
                 note.fate = Fate.UPDATED
         if isinstance(type_of(definition.type), NestedStack) and not note.why.startswith(FAILS):
-            # The files of a nested stack may have changed without any effect inside: then nothing happens to it. And
-            # an update may reach it only for what is to be brought back inside.
+            # The files of a nested stack may have changed without an effect inside: then it is unchanged. And an update
+            # may reach a nested stack only to heal its resources.
             moved = self._inside(note)
             changes = note.changed if moved else as_changed(note.changed)
             if note.fate is Fate.UPDATED and not (changes or note.sections or (moved and note.why)):
                 note.fate, note.why = Fate.UNCHANGED, ""
 
     def _decide(self, definition: Definition, note: ResourcePreview, now: float) -> None:
-        """Decide until something is noted or nothing is left: some decisions only lead to the next one."""
+        """Decide until an act is noted or there is none, since some decisions only lead to the next decision."""
         for _ in range(DECISIONS_MAX):
             decision = decide(self._context, definition, now)
             if note.decided or not isinstance(decision, Step | Waiting):
                 return
             if isinstance(decision, Waiting) and decision.why is Why.BACKOFF and (decision.due_at or 0.0) > now:
-                now = decision.due_at or now  # it is tried again then
+                now = decision.due_at or now  # the time of the next try
             elif isinstance(decision, Waiting):
                 if decision.why not in UNSAID:
                     note.why = _waits(decision)
                 return
             elif decision.verb in ACTING:
-                # What a nested stack is asked to do is told by what is in it.
+                # The acts of a nested stack are shown by its resources.
                 inside = isinstance(type_of(definition.type), NestedStack)
                 note.fate, note.decided = Fate.UPDATED, True
                 note.why = "" if inside else decision.reason or decision.row.reason
@@ -193,31 +190,31 @@ class ShardPreviewer:
 
 
 def _waits(waiting: Waiting) -> str:
-    """Return why a resource waits, in one line."""
+    """Return the reason of a wait in one line."""
     words = REASONS[waiting.why].words
     return f"{WAITS}{words}: {waiting.reason}" if waiting.reason else f"{WAITS}{words}"
 
 
 def _metadata(row: Resource) -> Any:
-    """Return the metadata that a row has in the end: those of a group may reach its members step by step."""
+    """Return the final metadata of a row: metadata of a group may reach its members step by step."""
     return row.metadata if row.new_metadata is None else row.new_metadata
 
 
-class NotedContext(Context):
-    """A context in which what is noted to be brought back counts as there."""
+class PreviewContext(Context):
+    """A context in which resources noted to be created or replaced count as existing."""
 
     notes: Mapping[str, ResourcePreview]
 
     def missing_requirements(self, definition: Definition) -> Waiting | None:
-        gone = conditions.absent_requirements(self.world, definition, self.current)
-        made = (Fate.ADDED, Fate.REPLACED)
-        if all(row.name in self.notes and self.notes[row.name].fate in made for row in gone):
+        absent = conditions.absent_requirements(self.world, definition, self.current)
+        new = (Fate.ADDED, Fate.REPLACED)
+        if all(row.name in self.notes and self.notes[row.name].fate in new for row in absent):
             return None
         return super().missing_requirements(definition)
 
 
 class DryRunActions:
-    """Acts that are only noted; see `planner.context.Acts`. Their steps are never taken."""
+    """Acts that are only noted; see `planner.context.Acts`. Their steps are never executed."""
 
     def __init__(self, context: Context, notes: Mapping[str, ResourcePreview]) -> None:
         self._context = context
@@ -250,12 +247,12 @@ class DryRunActions:
         return step
 
     def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
-        # What is in progress counts as done.
+        # An act in progress counts as done.
         redirected = in_progress.redirect(self._context, definition, row, now)
         return redirected or update.compare(self._context, definition, row, now)
 
     def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-        """Note what is brought back, and then what its definition changes: the one is done after the other."""
+        """Note the healing of a resource, and then the changes of its definition, which follow the healing."""
         note = self._notes[row.name]
         self._add_drift(row, now)
         brought_back = f"it is brought back: {verdict.reason}"
@@ -267,7 +264,7 @@ class DryRunActions:
         return decision if isinstance(decision, Step) else step
 
     def _add_drift(self, row: Resource, now: float) -> None:
-        """Have the values before be those that were seen, where they have drifted and are brought back."""
+        """Use the observed values as former values if the resource has drifted and would be healed."""
         note, kind = self._notes[row.name], type_of(row.type)
         thing = thing_of(self._context.world, row, kind)
         if not thing.seen.present:
@@ -275,8 +272,8 @@ class DryRunActions:
         verdict = kind.judge(thing, now)
         if verdict.condition is not Condition.DRIFTED or not check.heals(self._context.world, row):
             return
-        there = {name: each for name, each in kind.observed_properties(thing).items() if name in verdict.drifted}
-        note.before = {**thing.properties, **note.before, **there}
+        observed = {name: value for name, value in kind.observed_properties(thing).items() if name in verdict.drifted}
+        note.before = {**thing.properties, **note.before, **observed}
         note.after = {**thing.properties, **note.after}
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
@@ -310,10 +307,10 @@ class DryRunActions:
         return Step(Verb.RECORD, note.row or Resource("", world.stack.id, world.shard, name, note.type))
 
 
-class AskingGates:
-    """Gates that put off only what an update would not do: what needs consent first, and what is doubted.
+class PreviewGates:
+    """Gates that postpone only acts that an update would not take: acts without consent, or after a doubted look.
 
-    A hook or the brake on healing does not change what an act is.
+    A hook or the brake on healing does not change the act.
     """
 
     def __init__(self, context: Context) -> None:
@@ -322,10 +319,17 @@ class AskingGates:
     def stop(self, definition: Definition, row: Resource | None, now: float) -> None:
         return None
 
-    def held_back(
-        self, row: Resource, reason: str, now: float, *, gone: bool = False, destroys: bool = True, alive: bool = False
+    def postpone_healing(
+        self,
+        row: Resource,
+        reason: str,
+        now: float,
+        *,
+        absent: bool = False,
+        destroys: bool = True,
+        alive: bool = False,
     ) -> Decision | None:
-        return healing.refused(self._context, row, reason, now, gone=gone, destroys=destroys)
+        return healing.refused(self._context, row, reason, now, absent=absent, destroys=destroys)
 
     def waits_for_reports(self, row: Resource) -> str:
         return ""
@@ -340,8 +344,8 @@ class AskingGates:
         return None
 
 
-class NotedScope(RowScope):
-    """Resolves references and attributes from rows, as far as they will be the same after the update."""
+class PreviewScope(RowScope):
+    """Resolves references and attributes from rows if they will be unchanged after the update."""
 
     unknown: Any = UNKNOWN
 
@@ -363,7 +367,7 @@ class NotedScope(RowScope):
         return note is None or note.row is None or note.fate in (Fate.ADDED, Fate.REPLACED) or not note.row.handle
 
     def _moves(self, resource: str, name: str) -> bool:
-        """Return whether the attribute may be another one after the update."""
+        """Return whether an attribute may change by the update."""
         note = self._notes.get(resource)
         if note is None or note.row is None or self._is_new(resource):
             return True
@@ -398,7 +402,7 @@ def _why_replaced(definition: Definition, row: Resource) -> str:
 
 
 def _going(row: Resource) -> ResourcePreview:
-    """Return the preview of what would be deleted."""
+    """Return the preview of a deletion."""
     why = {
         DeletionPolicy.RETAIN: RETAINED,
         DeletionPolicy.SNAPSHOT: "a snapshot of it is made first",
@@ -407,5 +411,5 @@ def _going(row: Resource) -> ResourcePreview:
 
 
 def as_changed(names: Iterable[str]) -> list[str]:
-    """Return the properties that users have set among these; internal ones stand for files and sections elsewhere."""
+    """Return the properties set by users; internal properties stand for files and sections shown elsewhere."""
     return list(public_properties(dict.fromkeys(names)))

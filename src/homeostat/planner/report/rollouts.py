@@ -1,4 +1,4 @@
-"""Where a rollout stands: what it waits for, when time moves it on, what a user can do (RU8). Pure."""
+"""Outlook of a rollout: the awaited event, the time limit, and a user's options (RU8). Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,19 +7,19 @@ from homeostat.model.rollout import Rollout, RolloutState, Steering
 
 
 class Awaited(StrEnum):
-    """What a rollout waits for.
+    """Event that a rollout waits for.
 
     Attributes:
-        WORKER: A worker, which takes it up by itself.
+        WORKER: The next pass of a worker.
         STACK: The end of a lock or suspension of its stack.
-        HANDLES: Handles to which its members are to signal, and which are being made.
-        MEMBERS: The members of its step, which are being changed or replaced.
-        REPORTS: The reports of the members of its step, or the end of their time.
-        CHECKS: The URLs that are asked about its step, or the end of their time.
-        BAKE_TIME: The end of the time after a step.
-        APPROVAL: A person who approves its step.
-        USER: A person who decides how it goes on.
-        NOTHING: It has ended.
+        HANDLES: The creation of the handles that its members signal to.
+        MEMBERS: The change or replacement of the members of its step.
+        REPORTS: The reports of the members of its step, or their time limit.
+        CHECKS: The answers of the URLs that check its step, or their time limit.
+        BAKE_TIME: The end of the bake time after a step.
+        APPROVAL: A user's approval of its step.
+        USER: A user's decision how to go on.
+        NOTHING: The rollout has ended.
     """
 
     WORKER = "worker"
@@ -36,13 +36,13 @@ class Awaited(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Where a rollout stands.
+    """Outlook of a rollout.
 
     Attributes:
-        awaits: What it waits for.
-        due_at: When time alone moves it on, in seconds since the epoch; None if it never does.
-        released_by: What moves it on, for users.
-        steering: What a user can do with it now.
+        awaits: The awaited event.
+        due_at: When time alone ends the waiting, in seconds since the epoch; None if never.
+        released_by: The awaited event in words, for users.
+        steering: A user's options now.
     """
 
     awaits: Awaited
@@ -51,16 +51,14 @@ class Outlook:
     steering: tuple[Steering, ...]
 
 
-def outlook(rollout: Rollout, now: float, *, held: bool = False, reported: bool = False) -> Outlook:
-    """Return where a rollout stands.
+def outlook(rollout: Rollout, now: float, *, frozen: bool = False, reported: bool = False) -> Outlook:
+    """Return the outlook of a rollout.
 
     Args:
-        rollout: The rollout.
-        now: The time.
-        held: Whether its stack is locked or suspended.
+        frozen: Whether its stack is locked or suspended.
         reported: Whether all members of its step are known to have reported.
     """
-    awaits, due_at = _awaited(rollout, now, held)
+    awaits, due_at = _awaited(rollout, now, frozen)
     if awaits is Awaited.REPORTS and rollout.settings.checks and (reported or not rollout.settings.gates):
         awaits = Awaited.CHECKS
     steering = possible(rollout)
@@ -68,12 +66,12 @@ def outlook(rollout: Rollout, now: float, *, held: bool = False, reported: bool 
 
 
 def possible(rollout: Rollout) -> tuple[Steering, ...]:
-    """Return what a user can do with a rollout in its state."""
-    return tuple(each for each in Steering if rollout.state in each.states and _asks_for(rollout, each))
+    """Return a user's options in the state of a rollout."""
+    return tuple(verb for verb in Steering if rollout.state in verb.states and _asks_for(rollout, verb))
 
 
 def extent(rollout: Rollout) -> str:
-    """Return how far a rollout is."""
+    """Return the progress of a rollout in words."""
     return f"{rollout.active} of {max(rollout.total, rollout.active)} members have the new {rollout.what}"
 
 
@@ -82,19 +80,19 @@ def _asks_for(rollout: Rollout, steering: Steering) -> bool:
     return steering is not Steering.APPROVE or pending
 
 
-def _awaited(rollout: Rollout, now: float, held: bool) -> tuple[Awaited, float | None]:
+def _awaited(rollout: Rollout, now: float, frozen: bool) -> tuple[Awaited, float | None]:
     state = RolloutState(rollout.state)
     if state.ended:
         return Awaited.NOTHING, None
     if state is not RolloutState.RUNNING:
         return Awaited.USER, None
-    if held:
+    if frozen:
         return Awaited.STACK, None
     return _running(rollout, now)
 
 
 def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
-    """Return what a running rollout waits for, as `policies.rollout_move.next_move` would."""
+    """Return the event and time that a running rollout waits for, in accordance with `rollout_move.next_move`."""
     settings = rollout.settings
     if rollout.unbegun:
         return Awaited.HANDLES, None
@@ -114,7 +112,7 @@ def _running(rollout: Rollout, now: float) -> tuple[Awaited, float | None]:
 
 
 def _released_by(rollout: Rollout, awaits: Awaited, steering: tuple[Steering, ...]) -> str:
-    commands = f"(homeostat rollout {', '.join(each.command for each in steering)})"
+    commands = f"(homeostat rollout {', '.join(verb.command for verb in steering)})"
     step = f"step {rollout.step}"
     return {
         Awaited.WORKER: "a worker taking it up",

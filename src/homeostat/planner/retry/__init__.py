@@ -1,7 +1,7 @@
-"""When something that failed is retried, and when it has failed for good.
+"""Retries and final failures.
 
-- `policy`: delays between attempts, and their number
+- `policy`: number of attempts, and delays between them
 - `conditions`: failures that are retried without a request
-- `causes`: what is lacking, and may come by itself
-- `deadlines`: how long something may stay in progress
+- `causes`: shortages that may end by themselves
+- `deadlines`: time limits of acts in progress
 """

@@ -1,7 +1,7 @@
-"""Causes of failures that others take away: room, quota, a name. Pure (ADR 0098).
+"""Shortages that end without a change of the template: capacity, quota, a name in use. Pure (ADR 0098).
 
-What is healed in a stack at rest is made again and again while it lacks such a thing: no update of the stack is needed
-for what has nothing to do with its template.
+Healing in a stack at rest keeps retrying a creation during such a shortage: no update of the stack is needed, since the
+template is not the problem.
 """
 
 import re
@@ -12,16 +12,16 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 
 PATIENT_RETRY = RetryPolicy(first_s=30.0, longest_s=600.0)
-"""What is lacking takes its time to come."""
+"""Shortages last longer than other failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Something that is lacking.
+    """A shortage.
 
     Attributes:
-        words: Pattern that the reasons of such failures have, in the words of the services.
-        released_by: What ends it.
+        words: Pattern of the services' error messages.
+        released_by: The event that ends it.
     """
 
     words: re.Pattern[str]
@@ -47,12 +47,12 @@ CAUSES = (
 
 
 def cause_of(row: Resource) -> Cause | None:
-    """Return what was lacking when a resource could not be made; None where that is not known to be such a thing."""
+    """Return the shortage behind a failed creation; None if its reason names no known shortage."""
     if not row.failed or row.action != Action.CREATE:
         return None
-    return next((each for each in CAUSES if each.words.search(row.reason)), None)
+    return next((cause for cause in CAUSES if cause.words.search(row.reason)), None)
 
 
 def due_at(row: Resource) -> float:
-    """Return the time of the next try of a resource for which something is lacking."""
+    """Return the time of the next try during a shortage."""
     return row.updated_at + PATIENT_RETRY.delay_s(max(row.attempts, 1))

@@ -1,4 +1,4 @@
-"""Conditions for retrying a failure without a request, and for making anything at all (CV13). Pure."""
+"""Conditions for retrying a failure without a request, and for any creation (CV13). Pure."""
 
 from collections.abc import Mapping
 
@@ -16,16 +16,15 @@ from homeostat.resources.registry import type_of
 def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bool:
     """Return whether a failed resource of a stack at rest is worth another try.
 
-    A resource whose thing has vanished meanwhile is created again. One whose thing is broken is left to users, since to
-    retry would be to replace it.
+    A vanished thing is created again. A broken thing is left to users, since a retry would replace it.
 
     Args:
-        changed: Whether something that the resource requires has changed since it failed.
+        changed: Whether a requirement has changed since the failure.
     """
     if not is_at_rest(world.stack) or not check.heals(world, row):
         return False
     kind = type_of(row.type)
-    # The failed check of any other thing was judged before, see `lifecycle.failure`.
+    # Failed checks of all other things were judged before, see `lifecycle.failure`.
     checked = row.action == Action.CHECK and (kind.heals_itself or row.handle == "")
     if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
         return False
@@ -39,36 +38,36 @@ def may_succeed(world: World, row: Resource, now: float, *, changed: bool) -> bo
 
 
 def is_at_rest(stack: StackFacts) -> bool:
-    """Return whether the stack's newest revision was brought about, and no request is in progress."""
-    return stack.status != Status.IN_PROGRESS and not stack.halted
+    """Return whether the stack has reached its newest revision, and no action is in progress."""
+    return stack.status != Status.IN_PROGRESS and not stack.failed_early
 
 
 def due_at(row: Resource) -> float:
-    """Return the time of the next try: the first is due at once, later ones at growing intervals."""
+    """Return the time of the next try: the first try is due at once, the next ones at growing intervals."""
     if causes.cause_of(row) is not None:
         return causes.due_at(row)
     return row.updated_at + RETRY.delay_after_s(row.attempts)
 
 
 def is_gone(world: World, row: Resource) -> bool:
-    """Return whether the row had a thing that the newest look did not find."""
+    """Return whether the newest look did not find the thing of a row."""
     seen = world.seen.get(row.key)
     return row.handle != "" and seen is not None and seen.observation.presence is Presence.ABSENT
 
 
 def absence(world: World, row: Resource) -> Verdict:
-    """Return the verdict on a thing that is gone."""
+    """Return the verdict on an absent thing."""
     return Verdict(Condition.ABSENT, world.seen[row.key].observation.reason or "it is gone", Remedy.RECREATE)
 
 
 def absent_requirements(world: World, definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
-    """Return the rows of required resources whose things are known to be gone, in the order of their names."""
+    """Return the rows of required resources whose things are known to be absent, sorted by name."""
     required = (current[name] for name in sorted(definition.requires) if name in current)
     return tuple(row for row in required if is_gone(world, row) and not _late(world, row))
 
 
 def unmade_requirements(definition: Definition, current: Mapping[str, Resource]) -> tuple[Resource, ...]:
-    """Return the rows of required resources that are still to be made, or could not be, in the order of their names."""
+    """Return the rows of required resources whose creation is pending or has failed, sorted by name."""
     required = (current[name] for name in sorted(definition.requires) if name in current)
     return tuple(row for row in required if _is_unmade(row))
 
@@ -78,5 +77,5 @@ def _is_unmade(row: Resource) -> bool:
 
 
 def _late(world: World, row: Resource) -> bool:
-    """Return whether the cloud may merely not list a new thing yet."""
+    """Return whether the cloud may not list a new thing yet."""
     return row.acted_at is not None and world.seen[row.key].observation.seen_at < row.acted_at + world.listing_lag_s

@@ -1,8 +1,8 @@
-"""Time limits for what is in progress. Pure.
+"""Time limits of acts in progress. Pure.
 
-An action of a stack has a deadline, at which everything in progress fails. An act in a stack that is not in progress
-(healing, converging one resource, or what goes on after another resource has failed the stack) has as much time,
-counted from when the cloud accepted it (ADR 0058).
+The deadline of a stack's action fails all acts in progress. An act outside of an action (healing, converging a single
+resource, or an act that goes on after the failure of the stack) has the same time, counted from its acceptance by the
+cloud (ADR 0058).
 """
 
 from dataclasses import replace
@@ -15,22 +15,19 @@ from homeostat.planner import outcome
 from homeostat.resources.registry import kind_of
 
 SEEN_TO_END = frozenset({Why.BUILDING, Why.SNAPSHOT})
-"""Reasons to wait that a look at the thing ends."""
+"""Reasons to wait that end by a look at the thing."""
 LOOK_S, LOOK_S_MAX = 1.0, 60.0
-"""Shortest and longest interval in seconds at which it is examined whether an overdue thing was looked at since."""
+"""Shortest and longest interval in seconds between examinations of an overdue thing that was not looked at since."""
 LOOK_PART = 0.25
-"""The interval as a part of the time since the thing became overdue, so that it grows."""
+"""The interval as a part of the time since the thing became overdue, so that the interval grows."""
 
 
 def time_out(world: World, row: Resource, now: float, *, gives_up: bool = False) -> Step:
     """Fail a row whose time is over.
 
     Args:
-        world: The shard.
-        row: The row.
-        now: The time.
-        gives_up: Whether what its creation may still make is deleted when it turns up with the token. A nested stack
-            needs no token, its parent's row leads to it at any time.
+        gives_up: Whether to delete a thing of its creation that turns up later with the token. Not needed for a nested
+            stack, which its parent's row finds at any time.
     """
     record = outcome.fail(world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
     step = Step(Verb.RECORD, row, events=record.events)
@@ -40,13 +37,13 @@ def time_out(world: World, row: Resource, now: float, *, gives_up: bool = False)
 
 
 def in_time(world: World, waiting: Waiting, now: float) -> Step | Waiting:
-    """Let a row wait for its thing to become ready until its time is over, and fail it then.
+    """Fail a row if its thing has not become ready in time; otherwise return its wait.
 
-    It fails only by a look that was taken after its time was over: while the cloud does not answer, the thing may be
-    ready. A nested stack has a deadline of its own.
+    It fails only after a look past the time limit: while the cloud does not answer, the thing may be ready. A nested
+    stack has its own deadline.
     """
     stack, row = world.stack, world.rows.get(waiting.key)
-    # An act that the cloud has not accepted yet has no limit: it is repeated until there is an answer.
+    # A request that the cloud has not accepted yet has no limit: it is repeated until there is an answer.
     if waiting.why not in SEEN_TO_END or row is None or not row.busy or row.acted_at is None:
         return waiting
     if stack.status == Status.IN_PROGRESS or stack.abandoned or kind_of(row.type) == "stack":

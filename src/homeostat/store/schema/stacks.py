@@ -81,7 +81,7 @@ Columns:
         "before"}`; times in seconds since the epoch; for before see `store.stacks.stack_state.BEFORE`.
     suspended: The stack was suspended and has not been resumed since.
     user_project: The project, in the identity service, of the users that servers of the stack authenticate as.
-    spares: Which of its things stay when the stack is deleted; see `model.world.Spares`.
+    spares: Which of its things stay when the stack is deleted; see `model.world.KeepPolicy`.
     snapshot: The snapshot that is being taken of this stack or of a stack around it, or that it is being restored
         to: `{"id", "place": [names of the resources on the way down to this stack], "run"}`. run is new for each
         request to restore, and missing while the snapshot is taken.

@@ -83,7 +83,7 @@ class Writes:
         properties: Observed values of the properties that templates set.
         events: The events of these changes.
         orphans: Tokens under which a thing may still turn up, see `store.shards.orphans`.
-        spared: Tokens of things that stay, so that they are not looked for any more.
+        kept_tokens: Tokens of things that stay, so that they are not looked for any more.
         retained: Things that stay although their row is deleted, see `retained`.
         parts: Parts of the snapshot that is being taken of the stack.
         rollouts: Rollouts of metadata that begin or end.
@@ -100,7 +100,7 @@ class Writes:
     properties: list[tuple[Resource, dict[str, Any]]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
-    spared: list[str] = field(default_factory=list)
+    kept_tokens: list[str] = field(default_factory=list)
     retained: list[Retained] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rollouts: list[RolloutChange] = field(default_factory=list)
@@ -317,8 +317,8 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
         each.store(tx)
     orphans.add(db, tx, writes.orphans, prepared.now)
     # After `add`: a token that this transaction gives up and spares belongs to a thing that stays.
-    if writes.spared:
-        orphans.drop(tx, writes.spared)
+    if writes.kept_tokens:
+        orphans.drop(tx, writes.kept_tokens)
     retained.add(db, tx, writes.retained, prepared.now)
     events.append(tx, prepared.stack_id, writes.events, prepared.now)
 

@@ -131,7 +131,7 @@ def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_par
     elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
-        snapshots.remove_of_stack(db, tx, row.id, row.project, now, spared=row.spares == KeepPolicy.ALL)
+        snapshots.remove_of_stack(db, tx, row.id, row.project, now, abandoned=row.spares == KeepPolicy.ALL)
 
 
 def _failure(tx: Connection, row: StackRow) -> str:

@@ -159,16 +159,16 @@ def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> N
 
 
 def remove_of_stack(
-    db: Database, tx: Connection, stack_id: str, project: str, now: float, *, spared: bool = False
+    db: Database, tx: Connection, stack_id: str, project: str, now: float, *, abandoned: bool = False
 ) -> None:
     """Forget the snapshots of a deleted stack; the sweep deletes their parts.
 
-    Of an abandoned stack (`spared`) it deletes only those of snapshots that a user had deleted before.
+    Of an abandoned stack (`abandoned`) it deletes only those of snapshots that a user had deleted before.
     """
     chosen = (
         select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
     )
-    if spared:
+    if abandoned:
         chosen = chosen.where(_snapshot.c.action == Action.DELETE)
     _leave_orphans(db, tx, [(each, project) for each in typed.rows(SnapshotPartRow, tx.execute(chosen))], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
