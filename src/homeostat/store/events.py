@@ -70,8 +70,6 @@ def page(
     """Return events of these stacks, by default in the order in which they happened.
 
     Args:
-        tx: The transaction.
-        stack_ids: The stacks.
         after: `seq` of the last event already seen.
         until: `seq` of the last event wanted.
         newest_first: Reverse the order.

@@ -83,7 +83,6 @@ class EventHorizon:
         """Return `seq` of the newest event that counts.
 
         Args:
-            db: The database.
             tx: A transaction of `Database.read`, in which all statements see one snapshot.
         """
         oldest, following = db.running_transactions(tx)

@@ -51,15 +51,11 @@ def add(
     """Store a new record; return False if there is one with this token already.
 
     Args:
-        db: The database.
-        tx: The transaction.
         id: The id of the record.
         kind: The kind of the cloud port.
-        project: The project.
         token: The token of the creation.
         seen: The thing's properties, as `observe` returns them.
         inner: Data that is never shown.
-        now: The agreed time.
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
     try:
@@ -118,7 +114,6 @@ def forget_signal(tx: Connection, seq: int, at: float) -> None:
     """Delete a signal that was taken.
 
     Args:
-        tx: The transaction.
         seq: Its number.
         at: When it arrived. SQLite reuses the number of a deleted signal, so a worker that is slow to report that it
             has taken a signal could otherwise delete a newer one.

@@ -169,8 +169,6 @@ def listed(
     """Return the records of a kind, the oldest first.
 
     Args:
-        tx: The transaction.
-        kind: The kind.
         project: The project; None for all.
         link: Only records that belong to this; None for all.
         after: The id of the record after which the page begins; an id that is not among them is ignored.

@@ -82,11 +82,9 @@ def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: f
     """Let another root stack use a trust, too: Keystone keeps the trust until no stack uses it.
 
     Args:
-        tx: The transaction.
         trust: A good trust.
         stack_id: The other stack; what it used before is released.
         row_id: Id of a new row.
-        now: The time.
     """
     conditions = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
     if tx.execute(select(_table.c.id).where(*conditions).limit(1)).first() is not None:

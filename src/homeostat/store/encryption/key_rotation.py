@@ -96,7 +96,6 @@ def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) ->
     If the keys do not encrypt (see `Keyring`), decrypt all encrypted cells instead.
 
     Args:
-        db: The database.
         on_progress: Called after each batch.
 
     Raises:

@@ -124,7 +124,6 @@ def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
     A thing whose creation was given up, and which is still being looked for, is not reported: the sweep removes it.
 
     Args:
-        tx: The transaction.
         things: Handle -> the token that the thing carries.
     """
     rest = dict(things)

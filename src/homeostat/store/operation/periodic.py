@@ -32,8 +32,6 @@ def due_in(tx: Connection, now: float, within_s: float, vantage: str = DEFAULT_V
     """Return the seconds until each task has something to do: 0 if it has now, at most `within_s`.
 
     Args:
-        tx: The transaction.
-        now: The time.
         within_s: The most that is returned.
         vantage: Name of the place from which the caller asks URLs.
     """

@@ -237,7 +237,6 @@ def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
     """Return the hashes of files that no revision names.
 
     Args:
-        tx: The transaction.
         without: Count as if everything that these rules remove were removed already.
     """
     revision = schema.revision

@@ -107,7 +107,6 @@ def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
     """Return the healing settings in the parent of a nested stack; None if there is no such resource.
 
     Args:
-        tx: The transaction.
         key: The key of the parent resource of the nested stack.
     """
     row = _parent_brake(tx, key).first()
@@ -142,9 +141,6 @@ def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
     any thing of the same cloud service.
 
     Args:
-        tx: The transaction.
-        project: The project.
-        kind: The kind.
         since: The time of the newest look that found things absent.
     """
     if len(_some_absent(tx, project, kind.types, FEW + 1).all()) <= FEW:
@@ -199,7 +195,6 @@ def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
     Things that were replaced already do not wait, and are left out. For `homeostat doctor`.
 
     Args:
-        tx: The transaction.
         kinds: The kinds, by their names in the cloud port.
     """
     kind_of = {name: kind for kind, each in kinds.items() for name in each.types}

@@ -74,9 +74,7 @@ def attach(tx: Connection, values: Mapping[str, Any], now: float) -> None:
     """Have a policy hold for a resource of a stack, or for the members of that group.
 
     Args:
-        tx: The transaction.
         values: The columns `id`, `stack_id`, `name`, `members`, `source`, `spec` and `enabled`.
-        now: The time.
     """
     tx.execute(insert(_check).values(**values, created_at=now))
     cover(tx, values["stack_id"], now)
@@ -233,8 +231,6 @@ def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
 
     Args:
         tx: The transaction, which has locked the shard.
-        shard: The shard.
-        now: The time.
         at: When it is due.
     """
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
@@ -246,7 +242,6 @@ def release(tx: Connection, shard: Shard, until: float, at: float, next_at: floa
 
     Args:
         tx: The transaction, which has locked the shard.
-        shard: The shard.
         until: Until when it was taken.
         at: When it is due next.
         next_at: When its next whole look is due.

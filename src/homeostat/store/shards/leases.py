@@ -123,9 +123,7 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
     """Check the epoch and extend the lease; the first statement of each transaction of a pass.
 
     Args:
-        tx: The transaction.
         lease: The lease.
-        now: The agreed time.
         lease_s: The length of the lease from now on, in seconds.
         stores: The transaction stores something, so the pass makes progress (see `CRASHES_MAX`).
 

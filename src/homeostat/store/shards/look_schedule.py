@@ -26,8 +26,6 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
     Within that time the observer calls `look_again`; otherwise another observer takes them.
 
     Args:
-        tx: The transaction.
-        now: The agreed time.
         limit: How many shards at most.
         again_s: Seconds between looks, for stacks without a setting of their own.
 
@@ -46,9 +44,7 @@ def seen_lately(tx: Connection, taken: Mapping[tuple[str, int], float | None], n
     Those for which another such look was requested, or of which something could not be seen, are left out.
 
     Args:
-        tx: The transaction.
         taken: Shards, each with its seconds between looks, None for never.
-        now: The agreed time.
     """
     return {
         (row.stack_id, row.number)
@@ -154,7 +150,6 @@ def request_look(
     """Request a look at these stacks as soon as possible; their shards are woken once one made after `at` is stored.
 
     Args:
-        tx: The transaction.
         stacks: The stacks, as ids or as a subquery of ids.
         at: The agreed time.
         numbers: Only these shards; None for all.
@@ -172,7 +167,6 @@ def looked_at(
     """Return when these stacks were last looked at as a whole.
 
     Args:
-        tx: The transaction.
         stacks: The stacks, as ids or as a subquery of ids.
         numbers: Only these shards; None for all.
 

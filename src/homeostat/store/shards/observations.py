@@ -154,8 +154,6 @@ def encode_with_properties(
     """Encode observations of things of one stack, with the observed values of the properties it sets (CV1).
 
     Args:
-        db: The database.
-        stack_id: The stack.
         looks: The things and their new observations.
         now: The time at which the values were seen.
     """

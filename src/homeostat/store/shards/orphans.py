@@ -104,7 +104,6 @@ def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str
     its handle, as after an adoption.
 
     Args:
-        tx: The transaction.
         project: The project of the things.
         found: Token -> handle.
     """

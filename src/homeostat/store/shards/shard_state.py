@@ -205,8 +205,6 @@ def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) 
     """Encode the rows of a new stack, to be stored later.
 
     Args:
-        db: The database.
-        rows: The rows.
         secret: The rows may hold secrets.
     """
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
@@ -266,10 +264,7 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
     """Encode writes for `store`.
 
     Args:
-        db: The database.
-        stack_id: The stack.
         writes: What to store.
-        now: The agreed time.
         secret: The column of `stack`; unless it is False the rows may hold secrets.
     """
     encrypts, dialect = secret is not False, db.engine.dialect

@@ -125,8 +125,6 @@ def wake(
     A wake-up carries no data: the pass reads from the rows what there is to do.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         at: When, in seconds since the epoch.
         priority: The priority; a shard keeps a more urgent one that it has.
         numbers: Only these shards; None for all.

@@ -106,9 +106,7 @@ def store(
     of a shard whose policy has changed meanwhile: then nothing was found of it yet.
 
     Args:
-        tx: The transaction.
         vantage: The place.
-        shard: The shard.
         until: Until when it was taken.
         due_at: When it is due next.
         whole_at: When its next whole look is due.

@@ -49,10 +49,7 @@ def insert(
     """Insert rows.
 
     Args:
-        tx: The transaction.
-        table: The table.
         columns: The columns that the values are for.
-        rows: The rows.
         secret: The rows hold secrets, so columns that are not always encrypted are encrypted as well.
 
     Raises:
@@ -89,9 +86,7 @@ def encode_upsert(
 
     Args:
         dialect: The dialect of the database.
-        table: The table.
         columns: The columns that the values are for.
-        rows: The rows.
         key: The columns that identify a row.
         unless: A condition on `t` (the existing row) and `excluded` (the new one) under which the existing row stays.
         where: A condition that new rows must meet to be stored, with their values as `{column}`.
@@ -120,10 +115,7 @@ def update(
     """Set columns of existing rows, and return how many rows were changed.
 
     Args:
-        tx: The transaction.
-        table: The table.
         columns: The columns that the values are for.
-        rows: The rows.
         change: Which rows are updated.
         secret: The rows hold secrets, see `insert`.
     """

@@ -92,7 +92,6 @@ def take_tree(tx: Connection, tree: Select[Any]) -> None:
     """Lock stacks and then all their shards.
 
     Args:
-        tx: The transaction.
         tree: Selects the ids of the stacks.
     """
     take_stacks(tx, schema.stack.c.id.in_(tree))

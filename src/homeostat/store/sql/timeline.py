@@ -118,7 +118,6 @@ def clock_and_row(tx: Connection, clock: str, now: Callable[[], float]) -> tuple
     """Return what the clock shows, and the row, by one statement; None for the row where nobody has noted a time yet.
 
     Args:
-        tx: A connection.
         clock: SQL of the server's clock; "" where there is none.
         now: The clock of this machine, where there is no server.
     """

@@ -72,11 +72,8 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
     """Store a stack with its first revision, and wake its shards.
 
     Args:
-        db: The database.
-        tx: The transaction.
         new: The stack.
         desired: The content of its first revision.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
 
     Raises:
@@ -123,12 +120,9 @@ def revise(
     """Make `desired` the newest revision of a stack, whatever is in progress (invariant 8, CONTRIBUTING.md).
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked by `for_update` in this transaction.
         action: The action of the stack that begins.
         desired: The content of the revision.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
         changes: Other columns of the stack to change.
         touched: The shards whose part of the desired state differs from before; None for all. Others are not woken if
@@ -220,10 +214,7 @@ def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_
     An action in progress continues under its name.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
         intent: See `Desired`.
 
@@ -253,11 +244,8 @@ def take_snapshot(
     """Begin a snapshot of the data of every resource; return the new revision.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
         snapshot: The column of `schema.stack`.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
         intent: See `Desired`.
     """
@@ -279,11 +267,8 @@ def maintain(
     """Begin to suspend, resume, lock or unlock a stack; return the new revision (ADR 0037).
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
         action: SUSPEND, RESUME, LOCK or UNLOCK.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
         lock: The lock that the stack has from now on, if any (see `schema.stack`).
         intent: See `Desired`.
@@ -372,11 +357,8 @@ def begin_batch(
     series may have as many revisions as the group has members.
 
     Args:
-        db: The database.
-        tx: The transaction.
         row: The stack's row, locked.
         desired: The content of the revision.
-        now: The agreed time.
         touched: See `revise`; members of these shards that do not change count as done.
     """
     table, number = schema.stack, int(row.revision) + 1

@@ -217,7 +217,6 @@ def failed_resources(tx: Connection, stack: StackRow, *among: ColumnElement[bool
     """Return which resources of a stack are FAILED, and why; "" if none is.
 
     Args:
-        tx: The transaction.
         stack: The stack's row.
         *among: Conditions on the rows to consider.
     """

@@ -39,10 +39,7 @@ def cancel(
     taken back: all members have what they had before.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
-        now: The agreed time.
         reason: The reason for each stack; "" if a user has cancelled it.
         actions: The actions that end.
     """

@@ -38,12 +38,9 @@ def continue_deletion(
     Nested stacks look their policies up themselves (see `newest_policies`), and are only woken.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
         desired: The desired state that the APIs show of the stack, with the new policies.
         policies: Name of a resource -> its new policy.
-        now: The agreed time.
         timeout_s: The service's default for the time that an action may take.
         changes: Other columns of the stack to change.
     """
@@ -82,9 +79,7 @@ def wake_under_way(tx: Connection, stack: StackRow, now: float) -> None:
     (ADR 0069). The rest of the stack is not read: its own deletion begins later, and comes by here.
 
     Args:
-        tx: The transaction.
         stack: The stack's row, locked.
-        now: The agreed time.
     """
     table = schema.stack
     found = (
@@ -116,11 +111,9 @@ def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: 
     it is the one that asks.
 
     Args:
-        db: The database.
         tx: The transaction; it has locked the stack and its shards.
         stack_id: The nested stack.
         number: The revision of the deletion.
-        now: The agreed time.
 
     Returns:
         Whether it has ended. It has not where there are rows, or where a worker owns a shard and may be about to store
@@ -137,11 +130,8 @@ def delete_many(
     """Delete nested stacks, many at once: see `end_if_empty` for those that end at once; of others the deletion begins.
 
     Args:
-        db: The database.
-        tx: The transaction.
         parent_id: The stack that they are nested in.
         times_s: Key of the row of each one's parent -> seconds that its deletion may take.
-        now: The agreed time.
 
     Returns:
         Key -> the id of the stack, and whether it has ended. Those that need more are left as they are: that are held,

@@ -62,7 +62,6 @@ def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
     """Return the texts of files.
 
     Args:
-        tx: The transaction.
         hashes: The hashes, by file name.
 
     Raises:

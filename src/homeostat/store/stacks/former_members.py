@@ -15,7 +15,6 @@ def names(tx: Connection, stack_id: str, ids: Sequence[str], since: float) -> Ma
 
     Args:
         tx: A consistent read.
-        stack_id: The stack.
         ids: Ids in the cloud.
         since: Only those count that something of the stack had at this time, or later.
     """

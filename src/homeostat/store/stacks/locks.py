@@ -82,9 +82,6 @@ def lock(
     """Lock a stack and all nested in it, or replace their lock (LK1, LK4).
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
         wanted: The new lock.
         may_break: Whether the caller may remove a given lock.
         timeout_s: The service's default for the time that an action may take.
@@ -142,9 +139,6 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
     The columns keep the lock until the action has ended (see `action_end.finish`): nothing may change the stack before.
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
         may_break: Whether the caller may remove a given lock.
         timeout_s: The service's default for the time that an action may take.
 

@@ -68,7 +68,6 @@ def change(tx: Connection, row: StackRow, values: Mapping[str, Any]) -> None:
     """Set some columns of a stack, its action and its status among them.
 
     Args:
-        tx: The transaction.
         row: The stack's row, locked.
         values: Column -> new value.
 

@@ -88,7 +88,6 @@ def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = Fa
     The stack may belong to the project, or have its stack users in that project: servers authenticate as those.
 
     Args:
-        tx: The transaction.
         project: The project of the caller.
         name_or_id: The name or the id.
         everywhere: An id finds stacks of other projects, too.

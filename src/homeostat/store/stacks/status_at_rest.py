@@ -66,12 +66,8 @@ def correct(
     The caller has locked the row of the stack before the shard, and has stored the shard's count of failures.
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
         number: The shard from which this is called.
         failures: How many resources of that shard are FAILED now.
-        now: The agreed time.
         at_rest: Whether that shard is at rest.
         merely_marked: Whether users have marked all these resources unhealthy, and nothing else is wrong with them.
 

@@ -161,8 +161,6 @@ def resources(
     """Return the resource rows of a stack and their newest observations, by key, in the order they were created.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         names: At least the rows of these names; all rows if there are more than `NAMES_MAX` names.
         shards: Only the rows of these shards.
     """
@@ -186,8 +184,6 @@ def stored_bytes(
     """Return the length of the properties and the metadata of a stack's rows, by name, as they are stored.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         names: Of the resources that are asked for; None for all.
         shards: Only of the rows of these shards.
     """
@@ -231,8 +227,6 @@ def observed_properties(
     """Return the observed values of properties (CV1).
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         keys: At least the rows with these keys; None for all of the stack.
 
     Returns:
