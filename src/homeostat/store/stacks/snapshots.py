@@ -180,9 +180,9 @@ def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[SnapshotPa
 
 
 def interrupt(tx: Connection, stack: StackRow, reason: str) -> None:
-    """Fail the snapshot of a stack in progress, since the action that takes it ends.
+    """Fail the snapshot in progress of a stack, since the action ends.
 
-    A nested stack (with a place) does nothing: the snapshot belongs to the stack that the user named.
+    Do nothing for a nested stack (with a place): the snapshot belongs to the stack that the user named.
     """
     taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
     if taken is not None and not taken["place"]:
