@@ -1,4 +1,4 @@
-"""Servers that are about to be changed in ways of which the cloud's list of changes says nothing (ADR 0100)."""
+"""Servers about to be changed in ways that do not show in the cloud's list of changes (ADR 0100)."""
 
 import threading
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from homeostat.store.sql.prepared import prepared
 
 _changed = schema.changed_server
 KEPT_S = 900.0
-"""Seconds for which notes are given out."""
+"""Seconds for which notes are returned."""
 FORGET_S = 3600.0
-"""Seconds after which each process removes notes that are older than that."""
+"""Interval in which each process deletes older notes, in seconds."""
 
 
 class ChangedServers:
@@ -39,7 +39,7 @@ class ChangedServers:
             tx.execute(new.on_conflict_do_update(index_elements=["project", "handle"], set_={"at": at}))
 
     def ages(self, project: str) -> Mapping[str, float]:
-        """Return handle -> seconds since the last note, of those of a project that are not older than `KEPT_S`.
+        """Return handle -> seconds since the last note, for the notes of a project not older than `KEPT_S`.
 
         Raises:
             Transient: The database does not answer.

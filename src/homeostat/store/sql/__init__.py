@@ -6,7 +6,7 @@
 - `lock_order`: the order in which rows are locked
 - `group_commit`: one transaction for the requests of several threads
 - `write_queue`: the queue of SQLite's writers
-- `notices`, `polled_notices`: wake-ups of other processes; `marks`: marks of running transactions
+- `notices`, `polled_notices`: wake-ups of other processes
 - `timeline`: the time of the service; `sizes`: sizes of cells
 - `typed`: rows with a type
 - `migration`: migrate the schema to this version

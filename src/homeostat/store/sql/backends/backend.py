@@ -56,5 +56,5 @@ class Backend(ABC):
         """See `Database.end_frozen_sessions`."""
         return 0
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:  # noqa: B027 -- its writers exclude one another
+    def advisory_lock(self, tx: Connection, name: str) -> None:  # noqa: B027 -- its writers exclude one another
         """See `Database.advisory_lock`."""

@@ -104,9 +104,9 @@ class MySQL(Backend):
         with self.engine.begin() as tx:
             tx.execute(delete(_mark).where(_mark.c.id < self._forgotten))
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:
+    def advisory_lock(self, tx: Connection, name: str) -> None:
         """Lock the row for this name by an update, so that Galera grants the lock to a single node."""
-        number = int.from_bytes(hashlib.sha256(what.encode()).digest()[:2]) % LOCKS
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:2]) % LOCKS
         new = postgresql.insert(_latch).values(name=f"lock {number}", turns=1)
         tx.execute(new.on_conflict_do_update(index_elements=["name"], set_={"turns": _latch.c.turns + 1}))
 

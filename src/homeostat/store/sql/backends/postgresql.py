@@ -73,5 +73,5 @@ class PostgreSQL(Backend):
         """
         return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:
-        tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
+    def advisory_lock(self, tx: Connection, name: str) -> None:
+        tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
