@@ -250,7 +250,7 @@ class Standing:
     Attributes:
         group: The group that the revision defines.
         intent: As in `Desired`.
-        unrest: The part of the group that is not at rest, without one of its shards.
+        unrest: The part of the group not at rest, excluding a certain shard.
     """
 
     group: GroupDefinition
