@@ -192,7 +192,7 @@ def count(tx: Connection, kind: str, project: str) -> int:
 
 def total_size(tx: Connection, kind: str, project: str) -> int:
     """Return the approximate size of the records of a kind, in bytes."""
-    return sizes.kept(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
+    return sizes.stored(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
 
 
 def save(tx: Connection, changed: Record, now: float) -> None:

@@ -66,7 +66,7 @@ def count(tx: Connection, id: str) -> Tally:
     return counted.tally
 
 
-def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
+def condition_views(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return the view that wait conditions show of the signals of their handles (`resources.signals.heard`).
 
     Args:

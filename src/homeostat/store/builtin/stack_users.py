@@ -84,7 +84,7 @@ def claim_queue(tx: Connection, queue: Record, due_at: float) -> bool:
     return bool(tx.execute(claimed).rowcount)
 
 
-def put_off_queue(tx: Connection, queue_id: str, due_at: float) -> None:
+def postpone_queue(tx: Connection, queue_id: str, due_at: float) -> None:
     """Postpone the read of a queue that cannot be read now."""
     tx.execute(update(_record).where(_record.c.id == queue_id, _record.c.kind == QUEUE).values(updated_at=due_at))
 

@@ -32,7 +32,7 @@ class ChangedServers:
         Raises:
             Transient: The database does not answer.
         """
-        self._forget_now_and_then()
+        self._forget_old()
         with self._db.write() as tx:
             at = self._db.now_of(tx)
             new = self._db.insert(_changed).values(project=project, handle=handle, at=at)
@@ -48,7 +48,7 @@ class ChangedServers:
             now = self._db.now_of(tx)
             return {row.handle: max(now - row.at, 0.0) for row in _since(tx, project, now - KEPT_S)}
 
-    def _forget_now_and_then(self) -> None:
+    def _forget_old(self) -> None:
         with self._lock:
             if passed() < self._forgotten_at + FORGET_S:
                 return

@@ -56,17 +56,17 @@ def purge(db: Database, rules: Rules) -> PurgeCounts:
     Raises:
         Transient: The database does not answer.
     """
-    events = _repeated(db, partial(_trim_events, events_max=rules.events_max))
-    revisions = _repeated(db, partial(_remove_replaced, rules=rules))
+    events = _in_batches(db, partial(_trim_events, events_max=rules.events_max))
+    revisions = _in_batches(db, partial(_remove_replaced, rules=rules))
     stacks = shards = 0
     while batch := _expired_batch(db, rules):
         # Events first, in batches: deleting the stack would delete all of them at once, by the foreign key.
-        events += _repeated(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
+        events += _in_batches(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
         with db.write() as tx:
             revisions += _remove_of(tx, schema.revision, batch)
             shards += _remove_of(tx, schema.shard, batch)
             _remove_actions(tx, batch)
-            _remove_what_refers_to(tx, batch)
+            _remove_references(tx, batch)
             stacks += tx.execute(delete(_stack).where(_stack.c.id.in_(batch))).rowcount
     return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
 
@@ -78,7 +78,7 @@ def _remove_actions(tx: Connection, stacks: Collection[str]) -> None:
     tx.execute(delete(action).where(action.c.stack_id.in_(stacks), action.c.cluster_id.is_(None)))
 
 
-def _remove_what_refers_to(tx: Connection, stacks: Collection[str]) -> None:
+def _remove_references(tx: Connection, stacks: Collection[str]) -> None:
     """Remove all rows that refer to stacks, since not every database enforces these references (ADR 0083)."""
     for table in reversed(schema.metadata.sorted_tables):
         for column in table.columns:
@@ -160,7 +160,7 @@ def _remove_replaced(tx: Connection, rules: Rules) -> int:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _repeated(db: Database, remove: Callable[[Connection], int]) -> int:
+def _in_batches(db: Database, remove: Callable[[Connection], int]) -> int:
     """Remove batches, each in its own transaction, until a batch is empty; return the number of removed rows."""
     total = 0
     while True:
@@ -214,13 +214,13 @@ def _purge_files(db: Database) -> int:
     for start in range(0, len(candidates), ROWS_MAX):
         with db.write() as tx:
             part = candidates[start : start + ROWS_MAX]
-            _keep_files_from_writers(tx, part)
+            _lock_files(tx, part)
             orphans = _orphan_files(tx).intersection(part)
             removed += _remove_files(tx, orphans)
     return removed
 
 
-def _keep_files_from_writers(tx: Connection, candidates: Sequence[str]) -> None:
+def _lock_files(tx: Connection, candidates: Sequence[str]) -> None:
     """Lock files against writers.
 
     A transaction that stores a revision stores its files first, which locks existing rows, too. So either this function

@@ -58,25 +58,25 @@ def _unrest(stack_id: str) -> Select[Any]:
     return select(*columns)
 
 
-class Unwell(NamedTuple):
+class PossiblyAway(NamedTuple):
     """A resource that may be away: the relevant columns of its row, and its newest observation."""
 
     row: Resource
     seen: Seen | None
 
 
-def unwell(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[Unwell]:
+def possibly_away(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[PossiblyAway]:
     """Return the resources of a stack that may be away, except in the shard with the number `but`."""
     resources = []
-    for *values, presence in _unwell(tx, stack_id, but):
+    for *values, presence in _possibly_away(tx, stack_id, but):
         row = Resource(**dict(zip(_READ, values, strict=True)))
         seen = None if presence is None else Seen(Observation(Presence(presence), row.handle))
-        resources.append(Unwell(row, seen))
+        resources.append(PossiblyAway(row, seen))
     return resources
 
 
 @prepared
-def _unwell(stack_id: str, but: int) -> Select[Any]:
+def _possibly_away(stack_id: str, but: int) -> Select[Any]:
     columns = (*(_resource.c[name] for name in _READ), _observed.c.presence)
     restless = or_(
         _resource.c.status != Status.COMPLETE,

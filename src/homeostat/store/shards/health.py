@@ -271,7 +271,7 @@ def _release(stack_id: str, number: int, until: float, at: float, next_at: float
     return update(_shard).where(*this).values(health_at=at, health_from=next_at)
 
 
-def uncover(tx: Connection, shard: Shard, until: float) -> None:
+def stop_checks(tx: Connection, shard: Shard, until: float) -> None:
     """Stop the checks of a shard that was taken until this time, from all places."""
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at == until)
     taken = tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
@@ -280,14 +280,14 @@ def uncover(tx: Connection, shard: Shard, until: float) -> None:
         tx.execute(delete(schema.vantage_look).where(look.stack_id == shard[0], look.number == shard[1]))
 
 
-def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
+def request_look(tx: Connection, these: Collection[Shard], now: float) -> None:
     """Request an immediate look at all members of these shards, if policies apply to them."""
     notices.mark_due(tx)
-    _hurry(tx, sorted(these), now)
+    _request_look(tx, sorted(these), now)
 
 
 @prepared
-def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
+def _request_look(these: Sequence[Shard], now: float) -> UpdateBase:
     later = case((_shard.c.health_at > now, now), else_=_shard.c.health_at)
     conditions = (is_any_of(these), _shard.c.health_at.is_not(None))
     return update(_shard).where(*conditions).values(health_at=later, health_from=now)

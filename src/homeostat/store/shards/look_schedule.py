@@ -23,7 +23,7 @@ TAKEN_S = 5.0
 def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
     """Take shards with a due look, for `TAKEN_S` seconds.
 
-    Within that time the observer calls `look_again`; otherwise another observer takes them.
+    Within that time the observer calls `reschedule`; otherwise another observer takes them.
 
     Args:
         limit: How many shards at most.
@@ -38,7 +38,7 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
     return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in taken.items()}
 
 
-def seen_lately(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
+def seen_recently(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
     """Return the shards whose things were all observed within their interval.
 
     Shards with a request for another look, or with a thing that could not be observed, are left out.
@@ -81,7 +81,7 @@ def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
     return update(schema.shard).where(is_any_of(these)).values(observe_at=until)
 
 
-def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
+def reschedule(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
     """Give back shards that were taken at `taken_at`; their next look is at time `at`, None for never.
 
     A shard with a new request for a look keeps the requested time.
@@ -158,7 +158,7 @@ def request_look(
     tx.execute(update(table).where(*_within(stacks, numbers)).values(look_from=at, observe_at=sooner))
 
 
-def looked_at(
+def last_complete_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> tuple[float | None, str]:
     """Return the time of the last complete look at these stacks.

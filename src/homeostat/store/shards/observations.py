@@ -270,10 +270,10 @@ def differs(thing: WatchedThing, observation: Observation) -> bool:
         return True
     if not observation.present:
         return False
-    return is_other(thing.seen, with_fields_reported_once(thing, observation))
+    return properties_differ(thing.seen, with_fields_reported_once(thing, observation))
 
 
-def is_other(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+def properties_differ(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
     """Return whether the observed properties of a thing differ from the stored ones."""
     # Nearly all are equal at once. The rest may differ only in form (a tuple for a list), which encoding removes.
     return now != before and schema.as_stored(now) != before

@@ -38,7 +38,7 @@ class TakenLook:
     before: VantageLook
 
 
-def cover(db: Database, tx: Connection, shard: Shard, names: Collection[str], now: float) -> None:
+def set_vantages(db: Database, tx: Connection, shard: Shard, names: Collection[str], now: float) -> None:
     """Set the places from which the URLs of a shard are requested."""
     condition = and_(_look.c.stack_id == shard[0], _look.c.number == shard[1])
     present = set(tx.execute(select(_look.c.vantage).where(condition)).scalars())

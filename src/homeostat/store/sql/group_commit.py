@@ -129,7 +129,7 @@ class GroupCommit(Generic[A, R]):
         try:
             answers = self._commit(key, requests)
         except Transient as error:
-            return [_again(error) for _ in requests]
+            return [_copy_of(error) for _ in requests]
         except Exception as error:  # noqa: BLE001 -- raised in the thread of the request
             if len(requests) == 1:
                 return [error]
@@ -141,7 +141,7 @@ class GroupCommit(Generic[A, R]):
                 committed.append(answer)
                 continue
             # After a Transient error, do not wait for an unavailable database once per request.
-            own_answer = self._alone(key, request) if failed is None else _again(failed)
+            own_answer = self._alone(key, request) if failed is None else _copy_of(failed)
             failed = own_answer if isinstance(own_answer, Transient) else None
             committed.append(own_answer)
         return committed
@@ -154,7 +154,7 @@ class GroupCommit(Generic[A, R]):
         return Bug(f"{key}: what is asked for alone has no answer") if isinstance(answer, Alone) else answer
 
 
-def _again(error: Transient) -> Transient:
+def _copy_of(error: Transient) -> Transient:
     """Return a copy of an error for each thread, since raising an error changes it."""
     if isinstance(error, Outage):
         outage: Transient = Outage(str(error), error.details, error.retry_after_s)

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Text, func, select, type_coerce
 
 
-def kept(tx: Connection, size: Column[int], columns: tuple[Column[Any], ...], *where: ColumnElement[bool]) -> int:
+def stored(tx: Connection, size: Column[int], columns: tuple[Column[Any], ...], *where: ColumnElement[bool]) -> int:
     """Return the approximate size of these cells in bytes, from the sizes stored with their rows, which have an index.
 
     Rows without a size were stored by the previous version: their cells are read.

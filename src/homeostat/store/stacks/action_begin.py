@@ -147,7 +147,7 @@ def revise(
     if _is_first_secret(stack, desired):
         lock_for_first_secret(tx, stack, desired)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unmade(stack) else touched)
+    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unconverged(stack) else touched)
     # A large group may be deleted before most of its shards began: these need no pass to notice.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
@@ -161,7 +161,7 @@ def revise(
     return number
 
 
-def _may_be_unmade(stack: StackRow) -> bool:
+def _may_be_unconverged(stack: StackRow) -> bool:
     """Return whether shards may be settled at the newest revision of a stack without having converged to it.
 
     An action that changes nothing settles them in this way. After an unlocking the stack reports its earlier state.

@@ -128,7 +128,7 @@ def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_par
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now, wakes_parent=wakes_parent)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
-        _unlocked(tx, row, now)
+        _remove_locks(tx, row, now)
     elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
@@ -177,7 +177,7 @@ def _finish(
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
-def _unlocked(tx: Connection, row: StackRow, now: float) -> None:
+def _remove_locks(tx: Connection, row: StackRow, now: float) -> None:
     """Remove the lock from a stack and all its nested stacks, and wake them, since healing is allowed again.
 
     The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this function changes rows of

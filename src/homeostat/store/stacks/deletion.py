@@ -72,7 +72,7 @@ def _wake_nested(tx: Connection, stack: StackRow, now: float) -> None:
     _wake_deepest_first(tx, stack, [*tree, *_under_way()], now)
 
 
-def wake_under_way(tx: Connection, stack: StackRow, now: float) -> None:
+def wake_nested_deletions(tx: Connection, stack: StackRow, now: float) -> None:
     """Wake the nested stacks that are being deleted already, as the deletion of their parent begins.
 
     Otherwise servers that are being drained in them would be drained to the end, although no replacement is left
@@ -144,20 +144,20 @@ def delete_many(
     chosen = select(table).where(*conditions).order_by(table.c.revision, table.c.id)
     rows = typed.rows(StackRow, tx.execute(chosen)).all()
     lock_order.take_shards(tx, schema.shard.c.stack_id.in_([row.id for row in rows]))
-    begun = _begun_among(tx, rows, now)
+    begun = _begun(tx, rows, now)
     empty = [row for row in rows if row.id not in begun]
     for number, alike in groupby(empty, key=attrgetter("revision")):
-        _delete_alike(db, tx, list(alike), int(number) + 1, now)
-    started = _that_may_begin(tx, [row for row in rows if row.id in begun])
+        _delete_all(db, tx, list(alike), int(number) + 1, now)
+    started = _startable(tx, [row for row in rows if row.id in begun])
     time_of = {row.id: times_s[row.parent_key] for row in rows if row.parent_key is not None}
     started.sort(key=lambda row: (row.revision, time_of[row.id]))
     for (number, time_s), same in groupby(started, key=lambda row: (row.revision, time_of[row.id])):
-        _begin_alike(db, tx, list(same), int(number) + 1, now, now + time_s)
+        _begin_all(db, tx, list(same), int(number) + 1, now, now + time_s)
     ended = {str(row.parent_key): (row.id, True) for row in empty}
     return ended | {str(row.parent_key): (row.id, False) for row in started}
 
 
-def _begun_among(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
+def _begun(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
     """Return the ids of the stacks with begun resources, or with a shard whose owner may be about to begin some."""
     row, shard = schema.resource, schema.shard
     ids = [stack.id for stack in rows]
@@ -167,7 +167,7 @@ def _begun_among(tx: Connection, rows: Sequence[StackRow], now: float) -> set[st
     return begun | set(tx.execute(select(shard.c.stack_id).where(*owned)).scalars())
 
 
-def _that_may_begin(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
+def _startable(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
     """Return the stacks whose deletion needs a new revision and no further step."""
     table = schema.stack
     inside = (table.c.parent_id.in_([row.id for row in rows]), *_under_way())
@@ -179,7 +179,7 @@ def _that_may_begin(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
     ]
 
 
-def _begin_alike(
+def _begin_all(
     db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float, deadline: float
 ) -> None:
     """Begin the deletion of stacks by a revision of this number, like `action_begin.revise` for a single stack."""
@@ -195,7 +195,7 @@ def _begin_alike(
     events.append_all(tx, started, now)
 
 
-def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
+def _delete_all(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
     """Begin and end the deletion of stacks without rows, by a revision of this number."""
     ids = [row.id for row in rows]
     revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
@@ -213,7 +213,7 @@ def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number
     shards.settle_all(tx, ids, number)
 
 
-def around(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
+def enclosing_stacks(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
     """Yield the ancestors of a nested stack from the inside out, as far as rows lead to them.
 
     Args:
@@ -257,7 +257,7 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
     return None if own else int(root.number)
 
 
-def going_inside(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
+def deletions_below(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
     """Return type and handle of the things of these types that nested stacks of a root stack are deleting.
 
     The planner of the nested stack has decided each deletion at the stack's newest revision, and the request is stored.

@@ -96,7 +96,7 @@ def lock(
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _note_broken(db, tx, stack, Action.LOCK)
+    _record_broken_lock(db, tx, stack, Action.LOCK)
     table, tree = schema.stack, stacks.tree_of(stack_id)
     lock_order.take_stacks(tx, table.c.id.in_(tree))
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
@@ -150,7 +150,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _note_broken(db, tx, stack, Action.UNLOCK)
+    _record_broken_lock(db, tx, stack, Action.UNLOCK)
     action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
@@ -185,7 +185,7 @@ def _check_owner(stack: StackRow, may_break: Callable[[Lock], bool]) -> None:
         raise Rejected("Forbidden", message)
 
 
-def _note_broken(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
+def _record_broken_lock(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
     """Record an event if this action of a user removes another owner's lock."""
     requester = requesters.current()
     if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):

@@ -98,7 +98,7 @@ def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
         root_id: Root of the tree.
         parent_id: The parent of the returned stacks; a problem deeper down counts for its ancestor among them.
     """
-    rows = _noted(tx, root_id).all()
+    rows = _unconverged_resources(tx, root_id).all()
     everything = len(rows) > INTENTS_MAX
     neglected_ids = {str(row.stack_id) for row in rows if everything or row.unjudged or left_alone_for(row.intent)}
     if everything:
@@ -147,7 +147,7 @@ def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
 
 
 @prepared
-def _noted(root_id: str) -> Select[Any]:
+def _unconverged_resources(root_id: str) -> Select[Any]:
     """Select resources at rest in unconverged stacks that have an intent or an unjudged observation."""
     stack, resource, observed = schema.stack, schema.resource, schema.resource_observed
     unjudged = func.coalesce(observed.c.number != resource.c.judged_observation, False)
@@ -156,15 +156,15 @@ def _noted(root_id: str) -> Select[Any]:
     )
     chosen = select(resource.c.stack_id, resource.c.intent, unjudged.label("unjudged")).select_from(joined)
     noted = or_(resource.c.intent.is_not(None), unjudged)
-    return chosen.where(*_left(root_id), resource.c.status == Status.COMPLETE, noted).limit(INTENTS_MAX + 1)
+    return chosen.where(*_is_unconverged(root_id), resource.c.status == Status.COMPLETE, noted).limit(INTENTS_MAX + 1)
 
 
 @prepared
 def _unconverged(root_id: str) -> Select[Any]:
-    return select(schema.stack.c.id).where(*_left(root_id))
+    return select(schema.stack.c.id).where(*_is_unconverged(root_id))
 
 
-def _left(root_id: str) -> tuple[ColumnElement[bool], ...]:
+def _is_unconverged(root_id: str) -> tuple[ColumnElement[bool], ...]:
     """Select the nested stacks of a tree that are not converged, or contain a resource that is not."""
     stack = schema.stack
     switched = or_(stack.c.converge.is_(False), stack.c.exceptions.is_not(None))

@@ -116,13 +116,13 @@ def unfinished(tx: Connection, stack_id: str) -> list[ShardProgress]:
     return list(typed.rows(ShardProgress, tx.execute(behind)))
 
 
-def in_motion(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def unfinished_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks that have unfinished nodes."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def with_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def stacks_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks with a resource at rest that differs from the desired state, and has an intent noted for it.
 
     Such a resource is left alone while its stack is locked or suspended, or its convergence is switched off.

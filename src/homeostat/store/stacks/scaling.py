@@ -84,7 +84,7 @@ def count_deferred(tx: Connection, stack_id: str) -> int:
     return int(tx.execute(select(func.count()).where(_deferred.c.stack_id == stack_id)).scalar_one())
 
 
-def put_off(tx: Connection, id: int, due_at: float) -> None:
+def postpone(tx: Connection, id: int, due_at: float) -> None:
     tx.execute(update(_deferred).where(_deferred.c.id == id).values(due_at=due_at))
 
 

@@ -78,7 +78,7 @@ def correct(
     if row is None or not may_be_wrong(row, failures, at_rest=at_rest):
         return None
     if row.action == Action.DELETE:
-        if not _is_left(tx, row) and not _busy_elsewhere(tx, row, number):
+        if not _has_resources(tx, row) and not _siblings_busy(tx, row, number):
             action_end.finish(db, tx, row, now)
         return None
     if _parent_waits(tx, row):
@@ -89,7 +89,7 @@ def correct(
     reason = action_end.failed_resources(tx, row)
     if reason and row.status == Status.COMPLETE:
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
-    elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
+    elif not reason and row.status == Status.FAILED and not _siblings_busy(tx, row, number):
         # Failures in another shard may be healed by its present pass, which calls this function again.
         if shards.failures_of(tx, row.id):
             return None
@@ -97,7 +97,7 @@ def correct(
     return None
 
 
-def _is_left(tx: Connection, row: StackRow) -> bool:
+def _has_resources(tx: Connection, row: StackRow) -> bool:
     """Return whether any resource of the stack exists.
 
     The rows decide, not the shards: shards that a lock has stopped may count as done.
@@ -121,7 +121,7 @@ def _is_changed_above(tx: Connection, row: StackRow) -> bool:
     return False
 
 
-def _busy_elsewhere(tx: Connection, row: StackRow, number: int) -> bool:
+def _siblings_busy(tx: Connection, row: StackRow, number: int) -> bool:
     """Return whether a sibling of the calling shard is not at rest: the last shard to come to rest calls again."""
     table = schema.shard
     behind = table.c.settled_revision < row.revision
