@@ -51,8 +51,6 @@ def add(
     """Store a new record; return False if its token exists already.
 
     Args:
-        id: The id of the record.
-        kind: The kind of the cloud port.
         token: The token of the creation.
         seen: The thing's properties, as `observe` returns them.
         inner: Data that no response shows.

@@ -68,7 +68,6 @@ class Keyring:
         """Return the cell for a text; the text itself if the keys do not encrypt.
 
         Args:
-            text: The plain text.
             place: `table.column`.
         """
         # Read once: another thread may replace the keys between two reads.

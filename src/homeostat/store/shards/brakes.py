@@ -175,8 +175,6 @@ class Doubted:
     """Things of a kind in a project whose healing waits, since their absence is doubted.
 
     Attributes:
-        project: The project.
-        kind: The kind of the cloud port.
         absent: The number of waiting things.
         stacks: The ids of the stacks to converge once the absence is certain: root stacks, and nested stacks that a
             deletion policy has retained.

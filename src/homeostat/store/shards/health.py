@@ -242,7 +242,7 @@ def release(tx: Connection, shard: Shard, until: float, at: float, next_at: floa
 
     Args:
         tx: The transaction, which has locked the shard.
-        until: Until when it was taken.
+        until: Until when the shard was taken.
         at: When it is due next.
         next_at: When its next whole look is due.
         looked_at: The start of this look, if it was a whole look.

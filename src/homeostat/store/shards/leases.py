@@ -46,7 +46,6 @@ class Lease:
     """Ownership of a shard by a worker; every write under the lease checks the epoch.
 
     Attributes:
-        stack_id: The stack.
         number: The number of the shard in its stack.
         epoch: The fencing token.
         wakes: The count of wake-ups at the time of the claim; if it has grown since, there is new work.
@@ -187,7 +186,6 @@ class PassProgress:
     """The progress of a shard, as seen by a pass at a revision.
 
     Attributes:
-        revision: The revision.
         nodes: The number of nodes, including nodes to be deleted.
         unfinished: The number of nodes that are not at rest.
         defined: The number of nodes that the revision defines.

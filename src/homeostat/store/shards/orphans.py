@@ -32,8 +32,6 @@ class Orphan:
 
     Attributes:
         token: The token of the creation, `<row key>-<stamp>`.
-        kind: The kind of the cloud port.
-        project: The project.
     """
 
     token: str

@@ -19,8 +19,6 @@ class Retained:
     """A retained thing.
 
     Attributes:
-        project: The project.
-        kind: The kind of the cloud port.
         handle: The cloud's id of the thing.
         stack_id: The id of its former stack.
         stack: The name of the former stack.

@@ -240,7 +240,6 @@ class EncodedWrites:
     """Writes of a stack, encoded before the transaction that stores them.
 
     Attributes:
-        stack_id: The stack.
         writes: The source of the encoding.
         now: The time of the events and observed properties, in seconds since the epoch.
         rows: Statements about rows: the insertion first, then the changes.
@@ -260,7 +259,6 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
     """Encode writes for `store`.
 
     Args:
-        writes: The writes.
         secret: The column of `stack`; unless it is False the rows may hold secrets.
     """
     encrypts, dialect = secret is not False, db.engine.dialect
@@ -354,8 +352,6 @@ def encode_properties(
     An unchanged value keeps its time `since`.
 
     Args:
-        dialect: The dialect of the database.
-        stack_id: The stack of the rows.
         observed: Row key, resource name, and property -> observed value.
         now: The time of the observation.
         secret: The values may hold secrets.

@@ -106,7 +106,6 @@ def store(
     stored for a shard whose policy has changed meanwhile, since the findings are results of the old policy.
 
     Args:
-        vantage: The place.
         until: Until when the shard was taken.
         due_at: When it is due next.
         whole_at: When its next whole look is due.

@@ -85,11 +85,10 @@ def encode_upsert(
     No key may occur twice: PostgreSQL refuses to update a row twice in one statement.
 
     Args:
-        dialect: The dialect of the database.
         columns: The columns of the values.
         key: The columns that identify a row.
-        unless: A condition on `t` (the existing row) and `excluded` (the new row) that keeps the existing row.
-        where: A condition that new rows must meet to be stored, with their values as `{column}`.
+        unless: A condition on `t` (the existing row) and `excluded` (the new row), to keep the existing row.
+        where: A condition for storing new rows, with their values as `{column}`.
         secret: The rows hold secrets, see `insert`.
     """
 

@@ -12,7 +12,6 @@ def returning(statement: Update, column: Column[int], *, returns: bool) -> Updat
     """Let an UPDATE return an integer column that it does not change.
 
     Args:
-        statement: The UPDATE.
         column: The column of the integer.
         returns: Whether the dialect knows RETURNING (`update_returning`).
     """

@@ -33,6 +33,5 @@ def rows(kind: type[R_co], result: CursorResult[*tuple[Any, ...]]) -> TypedRows[
 
     Args:
         kind: A `NamedTuple` of the selected columns, in their order: from `schema.rows`, or specific to this query.
-        result: The result.
     """
     return cast(TypedRows[R_co], result)

@@ -1,4 +1,8 @@
-"""Begin an action of a stack: a new revision each time, whatever is in progress (invariant 8, CONTRIBUTING.md)."""
+"""Begin an action of a stack: a new revision each time, whatever is in progress (invariant 8, CONTRIBUTING.md).
+
+`stack` is the stack's row, locked by `stacks.for_update` in this transaction; `timeout_s` is the service's default time
+limit of an action; for `intent` see `Desired`. Functions return the number of the new revision.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
@@ -71,10 +75,6 @@ NEW_COLUMNS = tuple(field.name for field in fields(NewStack) if field.name not i
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
     """Store a stack with its first revision, and wake its shards.
 
-    Args:
-        desired: The content of the first revision.
-        timeout_s: The service's default time limit of an action.
-
     Raises:
         Rejected: StackExists, if the project has a live stack of that name.
     """
@@ -116,18 +116,12 @@ def revise(
     changes: Mapping[str, Any] | None = None,
     touched: Collection[int] | None = None,
 ) -> int:
-    """Make `desired` the newest revision of a stack, whatever is in progress (invariant 8, CONTRIBUTING.md).
+    """Make `desired` the newest revision of a stack, as the beginning of this action.
 
     Args:
-        stack: The stack's row, locked by `for_update` in this transaction.
-        action: The action that begins.
-        timeout_s: The service's default time limit of an action.
         changes: Other columns of the stack to change.
         touched: The shards whose part of the desired state changes; None for all. Shards at rest beyond these are not
             woken, so that a small change of a large group is cheap.
-
-    Returns:
-        The number of the revision.
     """
     number = int(stack.revision) + 1
     revisions.store_revision(db, tx, stack.id, number, action, desired, now)
@@ -210,14 +204,6 @@ def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_
     """Store the newest desired state as another revision, and observe all resources first (CV9, ADR 0020).
 
     An action in progress continues under its name.
-
-    Args:
-        stack: The stack's row, locked.
-        timeout_s: The service's default time limit of an action.
-        intent: See `Desired`.
-
-    Returns:
-        The number of the revision.
     """
     continues = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
     action = stack.action if continues or stack.action == Action.DELETE else Action.UPDATE
@@ -226,7 +212,7 @@ def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_
 
 
 def check(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
-    """Begin a check, which observes every resource and compares it with the desired state; return the new revision."""
+    """Begin a check, which observes every resource and compares it with the desired state."""
     return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
@@ -239,14 +225,7 @@ def take_snapshot(
     timeout_s: float,
     intent: str = "",
 ) -> int:
-    """Begin a snapshot of the data of every resource; return the new revision.
-
-    Args:
-        stack: The stack's row, locked.
-        snapshot: The column of `schema.stack`.
-        timeout_s: The service's default time limit of an action.
-        intent: See `Desired`.
-    """
+    """Begin a snapshot of the data of every resource; `snapshot` is the column of `schema.stack`."""
     changes = {"snapshot": snapshot}
     return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
@@ -262,15 +241,7 @@ def maintain(
     lock: Mapping[str, Any] | None = None,
     intent: str = "",
 ) -> int:
-    """Begin to suspend, resume, lock or unlock a stack; return the new revision (ADR 0037).
-
-    Args:
-        stack: The stack's row, locked.
-        action: SUSPEND, RESUME, LOCK or UNLOCK.
-        timeout_s: The service's default time limit of an action.
-        lock: The lock that the stack has from now on, if any (see `schema.stack`).
-        intent: See `Desired`.
-    """
+    """Begin to suspend, resume, lock or unlock a stack (ADR 0037); `lock` is the stack's lock from now on, if any."""
     suspends = STACK_ACTIONS[action].suspends
     changes = {"lock": lock, "suspended": stack.suspended if suspends is None else suspends}
     # A lock of level `stacks` touches nothing in the cloud, so no observation comes first. If it replaces another
@@ -305,7 +276,7 @@ def _revise_unchanged(
 
 
 def roll_back(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> int:
-    """Roll back to the last COMPLETE revision (CV11), or to nothing if absent; return the new revision."""
+    """Roll back to the last COMPLETE revision (CV11), or to nothing if absent."""
     goal = stack.complete_revision
     desired = EMPTY if goal is None else revisions.copy_of_revision(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})

@@ -39,9 +39,8 @@ def continue_deletion(
 
     Args:
         stack: The stack's row, locked.
-        desired: The desired state that the APIs show of the stack, with the new policies.
+        desired: The desired state of the stack as shown by the APIs, with the new policies.
         policies: Name of a resource -> its new policy.
-        timeout_s: The service's default time limit of an action.
         changes: Other columns of the stack to change.
     """
     # Two revisions: the first is visible and defines the policies, the second is empty, and the shards converge to it.

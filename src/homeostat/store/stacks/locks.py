@@ -138,10 +138,6 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
     The columns keep the lock until the action has ended (see `action_end.finish`), so that nothing changes the stack
     earlier.
 
-    Args:
-        may_break: Whether the caller may remove a given lock.
-        timeout_s: The service's default time limit of an action.
-
     Raises:
         Rejected: EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
     """

@@ -23,9 +23,6 @@ class EncodedRevision:
 
     Attributes:
         of: The source objects.
-        template: The cell of the template.
-        parameters: The cell of the parameters.
-        environment: The cell of the environment.
         hashes: The cell of the files' hashes, by name.
         files: The rows of files to store.
     """

@@ -264,7 +264,6 @@ def standing_of(tx: Connection, stack_id: str, number: int, but: int = NO_SHARD)
     Args:
         tx: A consistent read.
         stack_id: The stack of the group.
-        number: The number of the revision.
         but: The number of the shard that does not count in `unrest`.
     """
     row = _standing(tx, stack_id, number, but).first()
