@@ -175,18 +175,6 @@ class TrustRow(NamedTuple):
     due_at: float | None
 
 
-class VantageLookRow(NamedTuple):
-    """A row of `vantage_look`."""
-
-    stack_id: str
-    number: int
-    vantage: str
-    due_at: float
-    whole_at: float
-    looked_at: float | None
-    found: Any
-
-
 class MemberReportRow(NamedTuple):
     """A row of `member_report`."""
 

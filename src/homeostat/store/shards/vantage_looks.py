@@ -5,7 +5,7 @@ As with all looks, no lease is needed: a worker takes a shard for its place by m
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Select, and_, case, delete, or_, select, tuple_, update
 
@@ -13,9 +13,7 @@ from homeostat.model.node_health import Finding
 from homeostat.model.vantage import Seen, VantageLook
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.schema.rows import VantageLookRow
 from homeostat.store.shards.health import TAKEN_S, Shard
-from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 _look, _shard = schema.vantage_look, schema.shard
@@ -56,30 +54,18 @@ def set_vantages(db: Database, tx: Connection, shard: Shard, names: Collection[s
 def of_shards(tx: Connection, these: Sequence[Shard]) -> dict[Shard, dict[str, VantageLook]]:
     """Return the findings, by shard and place."""
     looks: dict[Shard, dict[str, VantageLook]] = {}
-    chosen = select(_look).where(tuple_(_look.c.stack_id, _look.c.number).in_(list(these)))
-    for row in typed.rows(VantageLookRow, tx.execute(chosen)):
-        looks.setdefault((row.stack_id, row.number), {})[row.vantage] = _look_of(row)
+    columns = (_look.c.stack_id, _look.c.number, _look.c.vantage, _look.c.looked_at, _look.c.found)
+    chosen = select(*columns).where(tuple_(_look.c.stack_id, _look.c.number).in_(list(these)))
+    for stack_id, number, vantage, looked_at, findings in tx.execute(chosen):
+        looks.setdefault((stack_id, number), {})[vantage] = _look_of(looked_at, findings)
     return looks
-
-
-class _TakenRow(NamedTuple):
-    """The columns of `schema.vantage_look`, with the project of the shard."""
-
-    stack_id: str
-    number: int
-    vantage: str
-    due_at: float
-    whole_at: float
-    looked_at: float | None
-    found: Any
-    project: str
 
 
 def take(tx: Connection, vantage: str, now: float, limit: int) -> list[TakenLook]:
     """Take shards whose URLs are due from a place, for `TAKEN_S` seconds."""
     taken = [
-        TakenLook(row.stack_id, row.number, row.project, row.whole_at <= now, row.whole_at, _look_of(row))
-        for row in typed.rows(_TakenRow, _due(tx, vantage, now, limit))
+        TakenLook(stack_id, number, project, whole_at <= now, whole_at, _look_of(looked_at, findings))
+        for stack_id, number, whole_at, looked_at, findings, project in _due(tx, vantage, now, limit)
     ]
     for look in taken:
         tx.execute(update(_look).where(*_this(vantage, (look.stack_id, look.number))).values(due_at=now + TAKEN_S))
@@ -91,8 +77,9 @@ def _due(vantage: str, now: float, limit: int) -> Select[Any]:
     same = (_shard.c.stack_id == _look.c.stack_id, _shard.c.number == _look.c.number)
     # A subquery instead of a join, to lock no shard: MariaDB locks the rows of all tables of a query.
     project = select(_shard.c.project).where(*same).scalar_subquery().label("project")
+    columns = (_look.c.stack_id, _look.c.number, _look.c.whole_at, _look.c.looked_at, _look.c.found)
     conditions = (_look.c.vantage == vantage, _look.c.due_at <= now)
-    chosen = select(_look, project).where(*conditions).order_by(_look.c.due_at).limit(limit)
+    chosen = select(*columns, project).where(*conditions).order_by(_look.c.due_at).limit(limit)
     return chosen.with_for_update(skip_locked=True)
 
 
@@ -138,12 +125,11 @@ def _this(vantage: str, shard: Shard) -> tuple[Any, ...]:
     return (_look.c.vantage == vantage, _look.c.stack_id == shard[0], _look.c.number == shard[1])
 
 
-def _look_of(row: VantageLookRow | _TakenRow) -> VantageLook:
-    stored: Mapping[str, Mapping[str, Sequence[Any]]] = row.found
+def _look_of(looked_at: float | None, findings: Mapping[str, Mapping[str, Sequence[Any]]]) -> VantageLook:
     return VantageLook(
-        row.looked_at,
+        looked_at,
         {
             key: {int(number): Seen(Finding(cell[0]), cell[1], cell[2]) for number, cell in cells.items()}
-            for key, cells in stored.items()
+            for key, cells in findings.items()
         },
     )
