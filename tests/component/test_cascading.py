@@ -362,7 +362,7 @@ def test_after_other_deletion_policies_nothing_of_nested_stacks_is_taken_along(s
 
 def going(service: Service, root_id: str) -> set[str]:
     with service.db.read() as tx:
-        found = deletion.going_inside(tx, root_id, ["OS::Octavia::PoolMember"], 10)
-        assert deletion.going_inside(tx, "another", ["OS::Octavia::PoolMember"], 10) == []
-        assert len(deletion.going_inside(tx, root_id, ["OS::Octavia::PoolMember"], 1)) == min(1, len(found))
+        found = deletion.deletions_below(tx, root_id, ["OS::Octavia::PoolMember"], 10)
+        assert deletion.deletions_below(tx, "another", ["OS::Octavia::PoolMember"], 10) == []
+        assert len(deletion.deletions_below(tx, root_id, ["OS::Octavia::PoolMember"], 1)) == min(1, len(found))
     return {handle for _, handle in found}

@@ -161,14 +161,14 @@ def test_an_outage_makes_things_unknown_and_nothing_is_recreated() -> None:
     asked_at = service.actions.observe(stack_id)
     service.live(200.0)
     with service.db.read() as tx:
-        at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
+        at, blind = look_schedule.last_complete_look(tx, stacks.tree_of(stack_id))
     assert at is None or at < asked_at
     assert blind
     assert service.servers() == [handle]
     service.cloud.behaviour.faults = Faults()
     service.live(100.0)
     with service.db.read() as tx:
-        at, blind = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
+        at, blind = look_schedule.last_complete_look(tx, stacks.tree_of(stack_id))
     assert at is not None
     assert at > asked_at
     assert blind == ""
@@ -396,7 +396,7 @@ def loaded(service: Service, stack_id: str) -> Rows:
 
 def looked_at(service: Service, stack_id: str) -> float:
     with service.db.read() as tx:
-        at, _ = look_schedule.looked_at(tx, stacks.tree_of(stack_id))
+        at, _ = look_schedule.last_complete_look(tx, stacks.tree_of(stack_id))
     assert at is not None
     return at
 

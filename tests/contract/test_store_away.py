@@ -72,7 +72,7 @@ def test_who_is_away(database: Database) -> None:
         "6": Absence.CHANGED,
     }
     with database.read() as tx:
-        assert away.unwell(tx, stack_id, but=0) == []
+        assert away.possibly_away(tx, stack_id, but=0) == []
 
 
 def test_a_group_at_rest_is_not_read_unless_what_is_lost_is_left_alone(database: Database) -> None:

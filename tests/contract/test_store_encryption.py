@@ -357,6 +357,6 @@ def test_equal_cells_are_decrypted_once_and_not_at_all_without_their_key(
         ring.decrypt(other, "t.d")  # it was read from another column
     path.unlink()
     keyfile.generate(path)
-    ring.look_again()
+    ring.reload()
     with pytest.raises(Unreadable):
         ring.decrypt(other, "t.c")

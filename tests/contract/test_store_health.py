@@ -33,7 +33,7 @@ def test_a_look_that_is_requested_is_due_at_once_and_wakes_workers(database: Dat
         health.release(tx, (stack_id, 0), NOW + health.TAKEN_S, NOW + 60, NOW + 60, NOW)
         notices.take_flag(tx)
         assert health.take(tx, NOW + 1, 10) == []
-        health.hurry(tx, [(stack_id, 0)], NOW + 1)
+        health.request_look(tx, [(stack_id, 0)], NOW + 1)
         assert notices.take_flag(tx)
         (again,) = health.take(tx, NOW + 1, 10)
     assert (taken.whole, again.whole) == (True, True)
@@ -43,7 +43,7 @@ def test_a_look_that_is_requested_meanwhile_stays_due(database: Database) -> Non
     stack_id = checked(database)
     with database.write() as tx:
         health.take(tx, NOW, 10)
-        health.hurry(tx, [(stack_id, 0)], NOW + 1)
+        health.request_look(tx, [(stack_id, 0)], NOW + 1)
         health.release(tx, (stack_id, 0), NOW + health.TAKEN_S, NOW + 60, NOW + 60, NOW)
         assert len(health.take(tx, NOW + 2, 10)) == 1
 
@@ -71,8 +71,8 @@ def test_without_a_policy_nothing_is_due(database: Database) -> None:
 def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(database: Database) -> None:
     shard = (checked(database), 0)
     with database.write() as tx:
-        vantage_looks.cover(database, tx, shard, {"a", "b"}, NOW)
-        vantage_looks.cover(database, tx, shard, {"a", "b"}, NOW)
+        vantage_looks.set_vantages(database, tx, shard, {"a", "b"}, NOW)
+        vantage_looks.set_vantages(database, tx, shard, {"a", "b"}, NOW)
         (taken,) = vantage_looks.take(tx, "a", NOW, 10)
         assert (taken.whole, taken.before, taken.project) == (True, VantageLook(None, {}), "p")
         assert vantage_looks.take(tx, "a", NOW, 10) == []
@@ -90,14 +90,14 @@ def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(databas
         assert vantage_looks.of_shards(tx, [shard])[shard]["a"] == late
         assert vantage_looks.take(tx, "a", NOW + 11, 10) == [], "the one that has it keeps it"
         vantage_looks.forget(tx, "a", shard, NOW + 10 + health.TAKEN_S)
-        vantage_looks.cover(database, tx, shard, {"c"}, NOW)
+        vantage_looks.set_vantages(database, tx, shard, {"c"}, NOW)
         assert vantage_looks.of_shards(tx, [shard])[shard].keys() == {"c"}
 
 
 def test_what_was_found_from_places_is_forgotten_with_its_policy_and_its_stack(database: Database) -> None:
     shard = (checked(database), 0)
     with database.write() as tx:
-        vantage_looks.cover(database, tx, shard, {"a"}, NOW)
+        vantage_looks.set_vantages(database, tx, shard, {"a"}, NOW)
         assert periodic.due_in(tx, NOW - 1, 20.0, "a")[periodic.VANTAGE] == 1.0
         assert periodic.due_in(tx, NOW - 1, 20.0, "b")[periodic.VANTAGE] == 20.0
         health.detach(tx, "s", NOW)

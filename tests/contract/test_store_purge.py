@@ -142,7 +142,7 @@ def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypa
             database, tx, NewStack("old", "p", "old"), Desired("template", files={"a": "text"}), NOW, TIMEOUT_S
         )
         tx.execute(schema.revision.delete())
-    keep = purge._keep_files_from_writers
+    keep = purge._lock_files
 
     def named_before(tx: Any, some: Sequence[str]) -> None:
         if database.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
@@ -153,7 +153,7 @@ def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypa
             with_files(database, "new", {"b": "text"})
         keep(tx, some)
 
-    monkeypatch.setattr(purge, "_keep_files_from_writers", named_before)
+    monkeypatch.setattr(purge, "_lock_files", named_before)
     assert purge.purge(database, RULES).files == 0
     assert contents(database) == {"text"}
 
@@ -170,7 +170,7 @@ def test_who_stores_a_revision_waits_for_the_purge_of_files(database: Database) 
 
     adding = threading.Thread(target=add)
     with database.write() as tx:
-        purge._keep_files_from_writers(tx, [digest])
+        purge._lock_files(tx, [digest])
         adding.start()
         assert not done.wait(0.3)
     adding.join(timeout=30)

@@ -298,7 +298,7 @@ def test_an_observer_sets_the_time_of_the_next_look(database: Database, again_at
             look_schedule.schedule_look(tx, stack_id, number, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         look_schedule.schedule_look(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
-        look_schedule.look_again(tx, taken, NOW, again_at)
+        look_schedule.reschedule(tx, taken, NOW, again_at)
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
 
@@ -310,7 +310,7 @@ def test_a_look_that_was_requested_of_a_late_observer_is_made(database: Database
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         later = NOW + TAKEN_S + 1
         look_schedule.request_look(tx, [stack_id], later)
-        look_schedule.look_again(tx, taken, NOW, again_at)
+        look_schedule.reschedule(tx, taken, NOW, again_at)
         assert look_schedule.take_for_observation(tx, later, 10, 60.0) == taken
 
 
@@ -320,7 +320,7 @@ def test_who_comes_back_late_changes_no_look(database: Database) -> None:
         look_schedule.schedule_look(tx, stack_id, 0, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         assert look_schedule.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
-        look_schedule.look_again(tx, taken, NOW, NOW + 60)
+        look_schedule.reschedule(tx, taken, NOW, NOW + 60)
     assert shard_row(database, stack_id).observe_at == NOW + 2 * TAKEN_S
 
 

@@ -196,7 +196,7 @@ def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
     if database.is_sqlite:  # only one writes at a time
         add(database, ONE)
         with database.read() as tx:
-            assert horizon.look(database, tx) == 1
+            assert horizon.advance(database, tx) == 1
         return
     add(database, ONE)
     with database.write() as late:
@@ -205,10 +205,10 @@ def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
         add(database, name="early")
         for _ in range(3):
             with database.read() as tx:
-                sure = horizon.look(database, tx)
+                sure = horizon.advance(database, tx)
     assert sure < 2, "the one who writes may have any number up to the newest"
     for _ in range(2):
         with database.read() as tx:
-            sure = horizon.look(database, tx)
+            sure = horizon.advance(database, tx)
     (sink,) = take(database, horizon=sure)
     assert [row.name for row in untold(database, sink)] == ["web", "late"]

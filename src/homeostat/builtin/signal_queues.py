@@ -86,7 +86,7 @@ class SignalQueues:
                 failures += isinstance(error, Transient)
                 LOG.warning("the queue %s of servers cannot be read: %s", queue.id, error)
                 with self._db.write() as tx:
-                    stack_users.put_off_queue(tx, queue.id, self._db.now_of(tx) + AGAIN_S)
+                    stack_users.postpone_queue(tx, queue.id, self._db.now_of(tx) + AGAIN_S)
                 if failures >= min(FAILURES_MAX, len(due)):
                     raise
         return count

@@ -52,7 +52,7 @@ def beside(
     # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
     left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
     if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):
-        unwell = away.unwell(tx, stack.id, number)
+        unwell = away.possibly_away(tx, stack.id, number)
         states = ((member_of_name(each.row.name), absence_of(each.row, each.seen)) for each in unwell)
         found |= {name: why for name, why in states if why is not None}
     if unrest.inside:

@@ -265,7 +265,7 @@ class Explainer:
         """Add explanations of nested stacks that are not at rest though the resources above them are."""
         below = progress.nested_stacks(self._tx, stack.id, depth) or []
         ids = [each.id for each in below]
-        unrest = progress.in_motion(self._tx, ids) | progress.with_left_alone(self._tx, ids)
+        unrest = progress.unfinished_stacks(self._tx, ids) | progress.stacks_left_alone(self._tx, ids)
         missing = unrest - {each.stack.id for each in found}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
         for each in below:

@@ -101,7 +101,7 @@ class Observer:
     def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
         with self._db.read() as tx:
             watched = observations.in_shards(tx, list(taken), self._types)
-            lately = look_schedule.seen_lately(tx, taken, now) if self._any_costly(watched) else set()
+            lately = look_schedule.seen_recently(tx, taken, now) if self._any_costly(watched) else set()
         shards_of: dict[Shard, list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             shards_of[thing.stack_id, thing.shard].append(thing)
@@ -149,7 +149,7 @@ class Observer:
             for reason, unseen in reasons.items():
                 look_schedule.record_blind(tx, unseen, reason)
             for interval, alike in intervals.items():
-                look_schedule.look_again(tx, alike, taken_at, None if interval is None else _aligned(now, interval))
+                look_schedule.reschedule(tx, alike, taken_at, None if interval is None else _aligned(now, interval))
 
     def sweep(self) -> int:
         """Remove what requests that were given up have made after all (CV18, ADR 0012); return how many things."""
@@ -308,7 +308,7 @@ class Observer:
                 observations.record(tx, written[stack_id])
             checked = _shards([thing for thing, _ in changes if thing.checked]) if hurries else set()
             if checked:
-                health.hurry(tx, checked, now)
+                health.request_look(tx, checked, now)
         self._nudge()
 
 

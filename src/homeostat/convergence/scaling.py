@@ -227,7 +227,7 @@ class Scaling:
         owner, nested, now = plan.owner, plan.nested, self._db.now_of(tx)
         outcome = SignalOutcome(owner.name, {})
         if plan.defer and deferred is not None:
-            scaling.put_off(tx, deferred, now + BUSY_S)
+            scaling.postpone(tx, deferred, now + BUSY_S)
             return outcome
         if plan.defer:
             if scaling.count_deferred(tx, nested.id) >= DEFERRED_MAX:

@@ -59,7 +59,7 @@ class Deliverer:
         with self._db.read() as tx:
             if not event_sinks.any_due(tx, self._clock.now()):
                 return 0
-            horizon = self._horizon.look(self._db, tx)
+            horizon = self._horizon.advance(self._db, tx)
             due = event_sinks.due(tx, self._clock.now(), horizon, SINKS_MAX)
         if not due:
             return 0

@@ -60,7 +60,7 @@ class StackNotifier:
         with self._db.read() as tx:
             if not message_bus.is_due(tx, self._db.now_of(tx)):
                 return 0
-            horizon = self._horizon.look(self._db, tx)
+            horizon = self._horizon.advance(self._db, tx)
         with self._db.write() as tx:
             turn = message_bus.take(self._db, tx, self._db.now_of(tx))
         return 0 if turn is None else self._send_all(turn, horizon)

@@ -85,7 +85,7 @@ class StackActions:
         Raises:
             Rejected: ResourceNotAvailable for a resource that has not been started.
         """
-        return look_schedule.looked_at(tx, *self._extent(tx, stack, resource))
+        return look_schedule.last_complete_look(tx, *self._extent(tx, stack, resource))
 
     def _extent(self, tx: Connection, stack: StackRow, resource: str | None) -> tuple[Any, Sequence[int] | None]:
         """Return the stacks, and which of their shards (None: all), to observe for the stack or the resource."""

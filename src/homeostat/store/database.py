@@ -21,18 +21,18 @@ from homeostat.store.sql.timeline import KeptTime, Timeline
 
 DOES_NOT_ANSWER = "the database does not answer"
 ROW_S = 1.0
-"""How long a row of the timeline counts where reading it costs a statement."""
+"""Time for which a row of the timeline counts, if reading it costs a statement."""
 RECENT_S = 10.0
-"""How long a time that a server's clock has shown is counted on by this machine's own."""
+"""Time for which this machine's own clock extends the last time of the server's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Where single statements are run.
+    """Connections for single statements.
 
     Attributes:
-        read: Opens a transaction of one statement that changes nothing.
-        write: Opens a transaction of one statement that may change rows.
+        read: Opens a transaction for a single statement that changes nothing.
+        write: Opens a transaction for a single statement that may change rows.
     """
 
     read: Callable[[], contextlib.AbstractContextManager[Connection]]
@@ -40,14 +40,13 @@ class Statements:
 
 
 class Database:
-    """One database of the service.
+    """A database of the service.
 
     Args:
         url: SQLAlchemy URL, `sqlite:///path`, `postgresql+psycopg://…` or `mysql+pymysql://…`.
-        now: The clock, in seconds since the epoch. The own clock of a server decides about leases, whatever `now`
-            says; see `now_of`.
-        passed: Seconds that never step, by which steps of the clock are noticed (`clock.passed`); None where the clock
-            is never set.
+        now: The clock, in seconds since the epoch. A server's own clock decides about leases, whatever `now` says; see
+            `now_of`.
+        passed: Monotonic seconds (`clock.passed`), to notice steps of the clock; None if the clock is never set.
         keys: The keys that encrypt secrets.
     """
 
@@ -84,16 +83,16 @@ class Database:
         use_keys(self.engine.dialect, keys)
 
     def migrate(self, phase: Phase = Phase.ALL) -> SchemaStatus:
-        """Bring the schema to this version; create it in an empty database.
+        """Migrate the schema to this version; create it in an empty database.
 
         Raises:
-            Outdated: A newer version has removed what this one needs, or the schema is from before the first release.
+            Outdated: A newer version has removed parts needed here, or the schema predates the first release.
         """
         with self.engine.connect() as connection, self._backend.migrating(connection):
             return migration.migrate(connection, phase)
 
     def schema_status(self) -> SchemaStatus:
-        """Return how far the schema has been migrated.
+        """Return the state of the schema's migration.
 
         Raises:
             Outage: The database does not answer.
@@ -103,13 +102,13 @@ class Database:
 
     @property
     def missing_file(self) -> str:
-        """The path of an SQLite database that does not exist yet, since connecting would create it; otherwise ""."""
+        """The path of an SQLite database that does not exist yet, since connecting would create it; "" otherwise."""
         path = self._backend.path
         return path if path and not os.path.exists(path) else ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a read transaction in which all statements see one snapshot of the database.
+        """Open a read transaction in which all statements see the same snapshot of the database.
 
         Raises:
             Outage: The database does not answer.
@@ -131,9 +130,9 @@ class Database:
 
     @contextlib.contextmanager
     def statements(self) -> Iterator["Statements"]:
-        """Open a connection for a few statements, each of which is a transaction of its own.
+        """Open a connection for a few statements, each in its own transaction.
 
-        On a server this saves the messages that begin and end transactions, and those that fetch connections.
+        On a server this saves the messages that begin and end transactions, and the checkouts from the pool.
 
         Raises:
             Outage: The database does not answer.
@@ -160,17 +159,17 @@ class Database:
                 with connection.begin():
                     yield connection
             finally:
-                # The flag is part of the pooled connection and outlives this transaction, so it is taken after a
-                # rollback, too. Reading it from an invalidated connection would open a new one just for that.
+                # The flag is stored with the pooled connection and outlives this transaction, so it is taken after a
+                # rollback, too. Reading the flag of an invalidated connection would open a new connection needlessly.
                 due = not connection.invalidated and notices.take_flag(connection)
-        # Only after the commit: a listener that looked earlier would not see the rows, and would go back to sleep.
+        # Only after the commit: an earlier reader would not see the rows, and would go back to sleep.
         if due:
             self.notices.notify()
 
     def now_of(self, connection: Connection) -> float:
-        """Return the time that all workers agree on, in seconds since the epoch: the server's, if there is one.
+        """Return the time that all workers agree on, in seconds since the epoch: the server's, if there is a server.
 
-        It goes on evenly where that clock is set, see `sql.timeline`.
+        The agreed time is continuous even if the clock is set, see `sql.timeline`.
         """
         if self.kept_time is None:
             if not self._backend.clock:
@@ -182,7 +181,7 @@ class Database:
         return agreed
 
     def clock_of(self, connection: Connection) -> float:
-        """Return what the clock shows, which may have been set: the server's, if there is one."""
+        """Return the time of the clock, the server's if there is a server; unlike `now_of`, it may step."""
         if not self._backend.clock:
             return self.now()
         return float(connection.exec_driver_sql(f"SELECT {self._backend.clock}").scalar_one())
@@ -190,20 +189,20 @@ class Database:
     def _clock_and_row(self, connection: Connection) -> tuple[float, Timeline | None]:
         passed = self._passed()
         if not self._backend.clock and self.kept_time is not None:
-            # Without a server, the row costs a statement of its own; a process that lives notices steps by itself.
+            # Without a server, the row costs an extra statement; a running process notices steps itself.
             if passed - self._row_read_at < ROW_S:
                 return self.now(), self.kept_time.known
             self._row_read_at = passed
         return timeline.clock_and_row(connection, self._backend.clock, self.now)
 
     def note_time(self, tx: Connection) -> None:
-        """Note the time for processes that start later, and a step of the clock that was noticed in this one."""
+        """Store the time for processes that start later, and any step of the clock noticed in this process."""
         if self.kept_time is not None:
             self.now_of(tx)
             timeline.note(tx, self.insert, self.kept_time.known, self.clock_of(tx))
 
     def recent_now(self, connection: Connection) -> float:
-        """Return the same time without a query, where it was asked for within `RECENT_S`."""
+        """Return the same time without a query, if requested before within `RECENT_S`."""
         if self._agreed is not None and self._passed() - self._agreed[1] < RECENT_S:
             return self.agreed_now()
         return self.now_of(connection)
@@ -211,7 +210,7 @@ class Database:
     def agreed_now(self) -> float:
         """Return the agreed time without a query: the last result of `now_of` plus the time since then.
 
-        Changes of this machine's clock do not affect it, once `now_of` was called.
+        After the first call of `now_of`, changes of this machine's clock do not affect the result.
         """
         if self._agreed is None:
             return self.now()
@@ -219,29 +218,29 @@ class Database:
         return server_now + self._passed() - at
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
-        """Return the ids of two transactions: the oldest writer that still runs as seen by `tx`, and the next to begin.
+        """Return the ids of two transactions: the oldest writer still running as seen by `tx`, and the next to begin.
 
-        They are equal when no writer runs, and always on SQLite, where writers exclude one another.
+        They are equal if no writer runs, and always on SQLite, where writers exclude one another.
         """
         return self._backend.running_transactions(tx)
 
     def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
-        """End sessions of the service that have written in a transaction and been silent since, for `silent_s` seconds.
+        """End sessions of the service that have written in a transaction, and then been silent for `silent_s` seconds.
 
-        A worker that is frozen inside a transaction keeps its row locks, so that no other worker could take its shards
-        over although the lease has run out.
+        A worker frozen inside a transaction keeps its row locks, so that no other worker could take over its shards
+        although the lease has expired.
 
         Returns:
-            How many sessions were ended here. MariaDB and MySQL end them by themselves.
+            The number of sessions ended here. MariaDB and MySQL end such sessions by themselves.
         """
         return self._backend.end_frozen_sessions(tx, silent_s)
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:
-        """Exclude other transactions that name the same `what` until this one ends.
+    def advisory_lock(self, tx: Connection, name: str) -> None:
+        """Exclude other transactions with a lock of this name until this transaction ends.
 
-        For checks that no row lock can protect, since the row that would conflict does not exist yet.
+        For checks that no row lock can protect, since the conflicting row does not exist yet.
         """
-        self._backend.advisory_lock(tx, what)
+        self._backend.advisory_lock(tx, name)
 
     def close(self) -> None:
         self.notices.close()
@@ -255,8 +254,8 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
 def row_lock(rows: Select[Any]) -> Select[Any]:
     """Lock these rows against other writers until the transaction ends; SQLite's writers exclude one another anyway.
 
-    The lock is FOR NO KEY UPDATE, which does not conflict with the checks of foreign keys. Under a plain FOR UPDATE, a
-    transaction that inserts a row referring to these (an event of a stack) would wait, and two of them could deadlock.
+    The lock is FOR NO KEY UPDATE, which does not conflict with the checks of foreign keys. With a plain FOR UPDATE, the
+    insertion of a row referring to these (an event of a stack) would wait, and two transactions could deadlock.
     """
     return rows.with_for_update(key_share=True)
 

@@ -1,4 +1,4 @@
-"""Events: appended in the transaction that makes the change of state they report, and read in pages."""
+"""Events: appended in the transaction of the reported change of state, and read in pages."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
@@ -11,25 +11,25 @@ from homeostat.model.plan import Event
 from homeostat.store import requesters, schema
 from homeostat.store.schema.rows import EventRow
 from homeostat.store.sql import bulk, typed
-from homeostat.store.sql.marks import mark
 
-FIELDS = tuple(each.name for each in fields(Event))
-"""The fields of an event; each has a column of its name."""
+FIELDS = tuple(field.name for field in fields(Event))
+"""The fields of an event; each has a column of the same name."""
 COLUMNS = ("stack_id", *FIELDS, "at")
 REQUESTED = (*COLUMNS, "requested_by", "request_id")
-"""The columns of an event that follows from a request."""
+"""The columns of an event with a requester."""
+_MARKED = "homeostat_marked"
 
 
 def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
-    append_all(tx, ((stack_id, each) for each in happened), now)
+    append_all(tx, ((stack_id, event) for event in happened), now)
 
 
 def append_all(tx: Connection, happened: Iterable[tuple[str, Event]], now: float) -> None:
     """Append events of several stacks, each with the id of its stack."""
     values_of = attrgetter(*FIELDS)
-    rows = [(stack_id, *values_of(_kept(each)), now) for stack_id, each in happened]
+    rows = [(stack_id, *values_of(_shortened(event)), now) for stack_id, event in happened]
     if rows:
-        mark(tx)
+        _mark(tx)
     requester = requesters.current()
     if requester is requesters.NOBODY:
         bulk.insert(tx, schema.event, COLUMNS, rows)
@@ -42,14 +42,25 @@ def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
     """Append an event and return its `seq`."""
     requester = requesters.current()
     more = (requester.name, requester.request_id)
-    values = dict(zip(REQUESTED, (stack_id, *attrgetter(*FIELDS)(_kept(event)), now, *more), strict=True))
-    mark(tx)
+    values = dict(zip(REQUESTED, (stack_id, *attrgetter(*FIELDS)(_shortened(event)), now, *more), strict=True))
+    _mark(tx)
     (seq,) = tx.execute(insert(schema.event).values(values)).inserted_primary_key or (0,)
     return int(seq)
 
 
-def _kept(event: Event) -> Event:
-    """Return the event with as much of its reason as is kept: clouds and servers may say anything."""
+def _mark(tx: Connection) -> None:
+    """Mark this transaction before its first event, to let readers know the running writers.
+
+    PostgreSQL reports running transactions itself, and SQLite has a single writer at a time; for MariaDB and MySQL see
+    `sql.backends.mysql`.
+    """
+    if tx.dialect.name == "mysql" and tx.info.get(_MARKED) is not tx.get_transaction():
+        tx.execute(insert(schema.transaction_mark), {})
+        tx.info[_MARKED] = tx.get_transaction()
+
+
+def _shortened(event: Event) -> Event:
+    """Return the event with its reason shortened to the limit: reasons from clouds and servers may have any length."""
     if len(event.reason) <= EVENT_REASON_MAX:
         return event
     return replace(event, reason=f"{event.reason[: EVENT_REASON_MAX - 1]}…")
@@ -70,15 +81,13 @@ def page(
     """Return events of these stacks, by default in the order in which they happened.
 
     Args:
-        tx: The transaction.
-        stack_ids: The stacks.
         after: `seq` of the last event already seen.
-        until: `seq` of the last event wanted.
+        until: `seq` of the last event to return.
         newest_first: Reverse the order.
         limit: How many at most; None for all.
         name: Only events of the resource of this name.
-        order_by: The column to sort by; `seq` decides between equal values.
-        only: Column (`name`, `type`, `action`, `status`) -> the values wanted.
+        order_by: The column to sort by; ties are broken by `seq`.
+        only: Column (`name`, `type`, `action`, `status`) -> allowed values.
     """
     table = schema.event
     chosen = select(table).where(table.c.stack_id.in_(stack_ids))
@@ -86,10 +95,10 @@ def page(
         chosen = chosen.where(table.c.name == name)
     order = [table.c[column] for column in dict.fromkeys((order_by, "seq"))]
     if after is not None:
-        # The page begins after a place in the order, not after a number: `seq` alone is only right if sorted by it.
+        # The page begins after a position in the order, not after a number: `seq` alone suffices only if sorted by it.
         last = [select(column).where(table.c.seq == after).scalar_subquery() for column in order[:-1]]
-        here, there = tuple_(*order), tuple_(*last, after)
-        chosen = chosen.where(here < there if newest_first else here > there)
+        position, start = tuple_(*order), tuple_(*last, after)
+        chosen = chosen.where(position < start if newest_first else position > start)
     if until is not None:
         chosen = chosen.where(table.c.seq <= until)
     for column, values in (only or {}).items():
@@ -111,7 +120,7 @@ def newest(tx: Connection, stack_ids: Sequence[str]) -> int:
 
 
 def roots(tx: Connection, after: int, until: int) -> set[str]:
-    """Return the root stacks of the events, also of nested stacks, with `after` < `seq` <= `until`."""
+    """Return the root stacks of the events with `after` < `seq` <= `until`, including events of nested stacks."""
     table, stack = schema.event, schema.stack
     chosen = select(stack.c.root_id).distinct().join(table, table.c.stack_id == stack.c.id)
     return set(tx.execute(chosen.where(table.c.seq > after, table.c.seq <= until)).scalars())

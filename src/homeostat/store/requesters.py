@@ -1,6 +1,6 @@
-"""Who has asked for what a transaction stores: the sender of the request that is being answered.
+"""The requester of a change: the sender of the current request.
 
-Events and revisions that are stored meanwhile have it. What the service does by itself has no requester.
+Events and revisions stored during the request name the requester. Work of the service itself has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ class Requester:
     """The sender of a request.
 
     Attributes:
-        user: Name; "" where the service does not know the names of users.
-        user_id: As the identity service reports it; "" without one.
-        request_id: Id of the request, which its answer and the log have, too.
+        user: Name; "" if the service does not know the names of users.
+        user_id: As reported by the identity service; "" without one.
+        request_id: Id of the request, which is also in its response and in the log.
     """
 
     user: str = ""
@@ -26,11 +26,11 @@ class Requester:
 
     @property
     def name(self) -> str:
-        """What to call them: the name, else the id."""
+        """The name to display: the user's name, or else the id."""
         return self.user or self.user_id
 
     def owns(self, lock: Mapping[str, Any]) -> bool:
-        """Return whether a lock is their own."""
+        """Return whether this requester owns a lock."""
         if lock.get("owner_id") is not None or self.user_id:
             return (lock.get("owner_id") or "") == self.user_id
         return (lock.get("owner") or "") == self.user
@@ -41,13 +41,13 @@ _CURRENT: ContextVar[Requester] = ContextVar("requester", default=NOBODY)
 
 
 def current() -> Requester:
-    """Return the sender of the request that is being answered here; `NOBODY` where none is."""
+    """Return the sender of the current request; `NOBODY` outside requests."""
     return _CURRENT.get()
 
 
 @contextmanager
 def asked_by(requester: Requester) -> Iterator[None]:
-    """Have a request count as the cause of what is stored; `NOBODY` for what is done for several at once."""
+    """Record the requester as the cause of all changes in the block; `NOBODY` for work on behalf of several."""
     token = _CURRENT.set(requester)
     try:
         yield

@@ -252,7 +252,9 @@ class Inventory:
         if self._observed is None:
             keys = None if self._names is None else self._world.seen.keys()
             self._observed = views.observed_properties(self._tx, self.stack.id, keys)
-            self._looked = views.looked(self._tx, self.stack.id, {each.shard for each in self._world.rows.values()})
+            self._looked = views.shard_observations(
+                self._tx, self.stack.id, {each.shard for each in self._world.rows.values()}
+            )
         look, properties = seen.observation, self._observed.get(row.key, {})
         looked_at, blind = self._looked.get(row.shard, (0.0, ""))
         shown: Wire = {

@@ -76,7 +76,7 @@ class Conditions(RecordKind):
 
     def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
         wanted = {each.id: (each.link, int(each.object.get("count") or 1)) for each in found}
-        heard = signal_tallies.shown(tx, set(wanted.values()))
+        heard = signal_tallies.condition_views(tx, set(wanted.values()))
         shown = {}
         for each in found:
             met = {"met": True} if each.object.get("met") else {}

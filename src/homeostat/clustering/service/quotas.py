@@ -52,7 +52,7 @@ def with_size(
         replaced = before.size if before.size is not None else _size(before.metadata)
     if size > replaced:
         there = sum(
-            sizes.kept(tx, each.c.size, (each.c.metadata,), each.c.project == project)
+            sizes.stored(tx, each.c.size, (each.c.metadata,), each.c.project == project)
             for each in (schema.cluster, schema.node)
         )
         METADATA_OF_PROJECT.check(0, there, size - replaced, 0)

@@ -108,7 +108,7 @@ class SpecService(Generic[R]):
     def _check_room(self, tx: Connection, scope: RequestScope, added: int, instead: int = 0) -> None:
         """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
-        size = sizes.kept(tx, self._table.c.size, columns, self._table.c.project == scope.project)
+        size = sizes.stored(tx, self._table.c.size, columns, self._table.c.project == scope.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
     def get(self, tx: Connection, scope: RequestScope, identity: str) -> R:

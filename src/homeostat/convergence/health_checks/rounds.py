@@ -208,7 +208,7 @@ class HealthRounds:
             holding = health.checks_of(tx, sorted(stacks))
             # Of a policy that was detached meanwhile nobody would take it away again.
             for shard in (each for each in these if holding.get(each[0]) == current.checks[each[0]]):
-                vantage_looks.cover(self._db, tx, shard, names[shard[0]], current.now)
+                vantage_looks.set_vantages(self._db, tx, shard, names[shard[0]], current.now)
             found = vantage_looks.of_shards(tx, these)
         for key, number in due:
             row = current.members[key]
@@ -246,7 +246,7 @@ class HealthRounds:
                 shards.wake(tx, stack_id, now, Priority.HEAL, sorted(numbers))
             for shard, each in sorted(current.taken.items()):
                 if not current.policies.get(shard[0]):
-                    health.uncover(tx, shard, current.until)
+                    health.stop_checks(tx, shard, current.until)
                     continue
                 next_at = self._next(current, shard) if each.whole else each.next_at
                 due_at = min(next_at, again.get(shard, next_at))

@@ -175,7 +175,7 @@ class NestedStacks:
         """
         types = [name for names in of_kind(part_kinds(row)).values() for name in names]
         with self._db.read() as tx:
-            going = deletion.going_inside(tx, world.stack.root_id, types, PARTS_MAX)
+            going = deletion.deletions_below(tx, world.stack.root_id, types, PARTS_MAX)
         found: dict[str, list[str]] = {}
         for name, handle in going:
             found.setdefault(kind_of(name), []).append(handle)
@@ -271,7 +271,7 @@ class NestedStacks:
             changes["spares"] = KeepPolicy.ALL if nested.spares == KeepPolicy.ALL else world.stack.spares
         desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
         # First, since their shards are deeper, so they are locked before those of the stack itself (ADR 0057).
-        deletion.wake_under_way(tx, nested, now)
+        deletion.wake_nested_deletions(tx, nested, now)
         number = action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
         # Of a tree that is deleted while it grows, most stacks were not begun: none of them needs a pass.
         return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))

@@ -91,7 +91,7 @@ def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
     if stack.parent_key is None or stack.action == Action.DELETE:
         return False
     # By new policies it may be kept: the stacks around it read them as their own deletion begins.
-    to_be_deleted = deleted_around.is_to_be_deleted(deletion.around(tx, stack.parent_key))
+    to_be_deleted = deleted_around.is_to_be_deleted(deletion.enclosing_stacks(tx, stack.parent_key))
     return to_be_deleted and deletion.newest_policies(tx, stack.root_id, stack.id) is None
 
 

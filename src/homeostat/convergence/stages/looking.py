@@ -58,7 +58,7 @@ def _take(current: Pass, row: Resource, answer: Observation) -> None:
     properties = {**once, **answer.properties}
     if properties.get("status") in KINDS[kind_of(row.type)].statuses.busy:
         current.looks_soon = True
-    if before is not None and before.observation.present and not observations.is_other(known, properties):
+    if before is not None and before.observation.present and not observations.properties_differ(known, properties):
         return
     number = next_own_look(before.number if before is not None else 0)
     current.world.seen[row.key] = Seen(Observation(answer.presence, answer.handle, properties, answer.seen_at), number)

@@ -110,7 +110,7 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     if encoded.writes.declared:
         declared_hosts.note(current.db, tx, stack.id, encoded.writes.declared, encoded.now)
     if current.world.health is not None and any(_is_to_be_checked(row) for row in encoded.writes.rows()):
-        health.hurry(tx, [(stack.id, current.world.shard)], encoded.now)
+        health.request_look(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
         rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
 

@@ -1,8 +1,8 @@
-"""Event sinks: the targets of a stack's events, and how far each has been served (ADR 0030).
+"""Event sinks: the targets of a stack's events, and the progress of their deliveries (ADR 0030).
 
-A sink belongs to a root stack, and receives the events of all stacks nested in it, too. One worker serves it at a time,
-by a lease (`due_at`) and an epoch. The cursor moves only after a delivery, so a crash leads to a repetition: each event
-is delivered at least once, and in order.
+A sink belongs to a root stack, and receives the events of all its nested stacks, too. One worker at a time serves a
+sink, by a lease (`due_at`) and an epoch. The cursor moves only after a delivery, so a crash leads to a repetition: each
+event is delivered at least once, and in order.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from homeostat.store.sql.delete_found import delete_found
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 30.0
-"""Length of the lease of a sink: if the worker dies, another one takes the sink over after that."""
+"""Length of the lease of a sink: if the worker dies, another takes over after this time."""
 
 Key = tuple[str, str]
 """Root stack, and digest of the settings."""
@@ -50,7 +50,7 @@ class Sink:
         cursor: `seq` of the last event that was delivered.
         due_at: When deliveries continue.
         failures: Failed deliveries in a row, since failing_since.
-        reason: Why the last of them failed.
+        reason: The reason of the last failure.
     """
 
     stack_id: str
@@ -68,10 +68,9 @@ class Sink:
 class EventHorizon:
     """The newest event up to which all events are visible, so that a cursor may advance to it.
 
-    With concurrent writers, an event may become visible after one with a greater number: numbers are assigned when a
-    row is inserted, and rows become visible when their transaction commits. A cursor that had passed the greater number
-    would skip the smaller one. So the number that was the newest at some moment counts once all transactions have ended
-    that were running at that moment.
+    With concurrent writers, an event may become visible after an event with a greater number: numbers are assigned when
+    a row is inserted, and rows become visible when their transaction commits. A cursor beyond the greater number would
+    skip the smaller. So the newest number of a moment counts once all transactions running at the moment have ended.
     """
 
     def __init__(self) -> None:
@@ -79,16 +78,15 @@ class EventHorizon:
         self._newest = 0
         self._until = 0
 
-    def look(self, db: Database, tx: Connection) -> int:
+    def advance(self, db: Database, tx: Connection) -> int:
         """Return `seq` of the newest event that counts.
 
         Args:
-            db: The database.
             tx: A transaction of `Database.read`, in which all statements see one snapshot.
         """
         oldest, following = db.running_transactions(tx)
         newest = int(tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0)
-        # All transactions that ran when `_newest` was read have ended: the next one to begin then was `_until`.
+        # All transactions that ran when `_newest` was read have ended: `_until` was the next to begin.
         if oldest >= self._until:
             self._sure = self._newest
             self._newest, self._until = newest, following
@@ -101,20 +99,20 @@ class EventHorizon:
 def set_sinks(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
     """Replace the sinks of a root stack.
 
-    A new sink receives the events from now on; one whose settings stay the same continues where it is.
+    A new sink receives the events from now on; a sink with unchanged settings continues at its cursor.
     """
     by_digest = {_digest(settings): settings for settings in wanted}
     condition = _sink.c.stack_id == stack_id
     known = set(tx.execute(select(_sink.c.digest).where(condition)).scalars())
-    gone, fresh = known - by_digest.keys(), by_digest.keys() - known
-    if gone:
-        tx.execute(delete(_sink).where(condition, _sink.c.digest.in_(gone)))
-    if fresh:
+    removed, added = known - by_digest.keys(), by_digest.keys() - known
+    if removed:
+        tx.execute(delete(_sink).where(condition, _sink.c.digest.in_(removed)))
+    if added:
         newest = select(func.max(_event.c.seq)).select_from(_EVENTS).where(_stack.c.root_id == stack_id)
         cursor = tx.execute(newest).scalar_one() or 0
         rows = [
-            {"stack_id": stack_id, "digest": each, "settings": by_digest[each], "cursor": cursor}
-            for each in sorted(fresh)
+            {"stack_id": stack_id, "digest": digest, "settings": by_digest[digest], "cursor": cursor}
+            for digest in sorted(added)
         ]
         tx.execute(insert(_sink), rows)
 
@@ -124,7 +122,7 @@ def _digest(settings: Mapping[str, Any]) -> str:
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """Return whether there may be something to deliver to a sink now."""
+    """Return whether some sink may have events to deliver now."""
     return _any_due(tx, now).first() is not None
 
 
@@ -134,7 +132,7 @@ def _any_due(now: float) -> Select[Any]:
 
 
 def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
-    """Return the sinks with events to deliver, those that did not fail last time first."""
+    """Return the sinks with events to deliver, with failing sinks last."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
     undelivered_events = (
         select(_event.c.seq).select_from(_EVENTS).where(*_undelivered(_sink.c.stack_id, _sink.c.cursor, horizon))
@@ -149,8 +147,8 @@ def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
 
 
 def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
-    """Take those of these sinks that no other worker has taken, for `TAKEN_S` seconds."""
-    # A sink that another worker is just taking is locked; it is skipped instead of waited for.
+    """Take the free ones among these sinks, for `TAKEN_S` seconds."""
+    # A sink that another worker is just taking is locked; skip it instead of waiting.
     free = and_(tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys), _sink.c.due_at <= now)
     held = select(_sink.c.stack_id, _sink.c.digest).where(free).with_for_update(skip_locked=True)
     held_sinks = [tuple(row) for row in tx.execute(held)]
@@ -163,11 +161,11 @@ def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
 
 
 class UndeliveredEvent(NamedTuple):
-    """An event with its resource as it is now.
+    """An event with the present state of its resource.
 
     Attributes:
-        properties: Those of the resource; None if its row does not exist.
-        revision: At which the resource was last acted on; None if its row does not exist.
+        properties: The properties of the resource; None if its row does not exist.
+        revision: The revision of the last operation on the resource; None if its row does not exist.
     """
 
     seq: int
@@ -201,15 +199,15 @@ def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Un
 
 
 def undelivered_before(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
-    """Return how many of the events to deliver are from before this time, and `seq` of the last of them."""
+    """Return the number of events to deliver from before this time, and `seq` of the last of them."""
     old = (*_undelivered(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
-    found = select(func.count(), func.max(_event.c.seq)).select_from(_EVENTS).where(*old)
-    count, last = tx.execute(found).one()
+    totals = select(func.count(), func.max(_event.c.seq)).select_from(_EVENTS).where(*old)
+    count, last = tx.execute(totals).one()
     return int(count), int(last or 0)
 
 
 def release(tx: Connection, sink: Sink) -> bool:
-    """Store how far a sink was served, and delete it if its stack is deleted and nothing is left to deliver.
+    """Store the progress of a sink, and delete it if its stack is deleted and no events are left to deliver.
 
     Returns:
         False if another worker has taken the sink meanwhile; then nothing is stored.
@@ -245,6 +243,6 @@ def failing(tx: Connection) -> list[FailingSink]:
 
 
 def _undelivered(root: Any, cursor: Any, horizon: int | None = None) -> list[ColumnElement[bool]]:
-    """Return the conditions, on `_EVENTS`, for events after the cursor of a root stack and of all ever nested in it."""
+    """Return the conditions, on `_EVENTS`, for events after the cursor of a root stack and of all its descendants."""
     after = [_stack.c.root_id == root, _event.c.seq > cursor]
     return after if horizon is None else [*after, _event.c.seq <= horizon]

@@ -1,6 +1,6 @@
-"""Things of types with handlers: one row of table `record` each, found by handle or token (ADR 0021).
+"""Things of types with handlers: a row of table `record` each, found by handle or token (ADR 0021).
 
-Here `link` is the thing's physical id if that is the handle by which Homeostat knows it; "" if `id` is the handle.
+Here `link` is the thing's physical id if this is its handle in Homeostat; "" if `id` is the handle.
 """
 
 from collections import defaultdict
@@ -20,46 +20,40 @@ _signal = schema.signal
 
 
 def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, RecordRow]:
-    """Return the records of things that exist, by handle."""
+    """Return the records of existing things, by handle."""
     wanted = set(handles) - {""}
     chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
-    found: dict[str, RecordRow] = {}
+    records: dict[str, RecordRow] = {}
     conditions = (_record.c.kind == kind, _record.c.project == project)
     for row in typed.rows(RecordRow, tx.execute(select(_record).where(*conditions, chosen))):
-        found |= {handle: row for handle in (row.id, row.link) if handle in wanted}
-    return found
+        records |= {handle: row for handle in (row.id, row.link) if handle in wanted}
+    return records
 
 
 def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, RecordRow]:
-    """Return the records of things that exist, by token."""
+    """Return the records of existing things, by token."""
     rows = tx.execute(select(_record).where(_record.c.kind == kind, _record.c.token.in_(list(tokens))))
     return {row.token: row for row in typed.rows(RecordRow, rows)}
 
 
 def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[RecordRow]:
-    """Return the records of these kinds that are things of a stack's resources."""
+    """Return the records of these kinds that belong to a stack's resources."""
     resource = schema.resource
     of_stack = select(resource.c.handle).where(resource.c.stack_id == stack_id, resource.c.handle != "")
     chosen = or_(_record.c.id.in_(of_stack), _record.c.link.in_(of_stack))
-    found = tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen))
-    return typed.rows(RecordRow, found).all()
+    rows = tx.execute(select(_record).where(_record.c.kind.in_(sorted(kinds)), chosen))
+    return typed.rows(RecordRow, rows).all()
 
 
 def add(
     db: Database, tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float
 ) -> bool:
-    """Store a new record; return False if there is one with this token already.
+    """Store a new record; return False if its token exists already.
 
     Args:
-        db: The database.
-        tx: The transaction.
-        id: The id of the record.
-        kind: The kind of the cloud port.
-        project: The project.
         token: The token of the creation.
         seen: The thing's properties, as `observe` returns them.
-        inner: Data that is never shown.
-        now: The agreed time.
+        inner: Data that no response shows.
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
     try:
@@ -71,7 +65,7 @@ def add(
 
 
 def locked(db: Database, tx: Connection, id: str) -> RecordRow | None:
-    """Return the record, locked until the transaction ends; None if there is none."""
+    """Return the record, locked until the transaction ends; None if absent."""
     return typed.rows(RecordRow, tx.execute(row_lock(select(_record).where(_record.c.id == id)))).one_or_none()
 
 
@@ -80,9 +74,9 @@ def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:
 
 
 def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) -> bool:
-    """Let a thing be known by this handle; return False if another thing of its kind has the handle."""
-    # Two things may claim the same handle at once. Neither has a row with it that could be locked, and an index cannot
-    # decide, since a handle is in one of two columns.
+    """Set the handle of a thing; return False if another thing of its kind has this handle."""
+    # Two things may claim the same handle concurrently. There is no row with the handle to lock, and no index can
+    # decide, since a handle is in either of two columns.
     db.advisory_lock(tx, f"{kind} {handle}")
     taken = select(_record.c.id).where(
         _record.c.kind == kind, or_(_record.c.link == handle, _record.c.id == handle), _record.c.id != id
@@ -99,16 +93,16 @@ def remove(tx: Connection, id: str) -> None:
 
 def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
     """Return the signals that records have not taken yet, as (seq, object, at) in order of arrival, by record."""
-    found: dict[str, list[Any]] = defaultdict(list)
+    pending: dict[str, list[Any]] = defaultdict(list)
     columns = (_signal.c.record_id, _signal.c.seq, _signal.c.object, _signal.c.at)
     chosen = select(*columns).where(_signal.c.record_id.in_(sorted(ids)))
     for row in tx.execute(chosen.order_by(_signal.c.seq)) if ids else ():
-        found[row.record_id].append(row)
-    return found
+        pending[row.record_id].append(row)
+    return pending
 
 
 def waiting(tx: Connection, id: str) -> tuple[int, int]:
-    """Return how many signals a record has not taken yet, and about how many bytes they are."""
+    """Return the number of signals that a record has not taken yet, and their approximate size in bytes."""
     chosen = select(func.count(), func.sum(func.length(type_coerce(_signal.c.object, Text))))
     count, size = tx.execute(chosen.where(_signal.c.record_id == id)).one()
     return int(count), int(size or 0)
@@ -118,9 +112,8 @@ def forget_signal(tx: Connection, seq: int, at: float) -> None:
     """Delete a signal that was taken.
 
     Args:
-        tx: The transaction.
         seq: Its number.
-        at: When it arrived. SQLite reuses the number of a deleted signal, so a worker that is slow to report that it
-            has taken a signal could otherwise delete a newer one.
+        at: The time of arrival. SQLite reuses the numbers of deleted signals, so a worker reporting late could
+            otherwise delete a newer signal.
     """
     tx.execute(delete(_signal).where(_signal.c.seq == seq, _signal.c.at == at))

@@ -1,4 +1,4 @@
-"""Things that the service keeps itself (software configs, deployments, wait conditions), and their signals (ADR 0029).
+"""Things stored by the service itself (software configs, deployments, wait conditions), and their signals (ADR 0029).
 
 A transaction that changes an existing record locks it first.
 """
@@ -24,7 +24,7 @@ _stack = schema.stack
 
 @dataclass(slots=True)
 class Record:
-    """One thing; for the fields see the columns of `schema.record`. Times are seconds since the epoch."""
+    """A thing; for the fields see the columns of `schema.record`. Times are seconds since the epoch."""
 
     id: str
     kind: str
@@ -55,13 +55,13 @@ class Owner:
     """The resource that a thing belongs to, and its stack.
 
     Attributes:
-        token: The token of the resource's present thing; "" if none is being made.
+        token: The token of the resource's present thing; "" if none is being created.
         handle: "" until the creation of the thing is recorded.
         reason: The reason of the resource's status.
         lock: The lock of the stack, see `schema.stack`.
         suspended: Whether the stack is suspended, see `schema.stack`.
-        template_type: The type in the template where an environment maps it to `type`; None otherwise.
-        parent_key: Key of the row whose child its stack is; None for a root stack.
+        template_type: The type in the template, if an environment maps it to `type`; None otherwise.
+        parent_key: Key of the parent resource's row; None for a root stack.
     """
 
     key: str
@@ -83,7 +83,7 @@ class Owner:
     parent_key: str | None = None
 
     def event(self, action: str, reason: str) -> Event:
-        """Return an event of the resource that leaves its status as it is."""
+        """Return an event of the resource that leaves its status unchanged."""
         return Event(self.name, action, self.status, reason, self.template_type or self.type, self.key, self.handle)
 
 
@@ -92,26 +92,26 @@ FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
 
 
 def key_of(token: str) -> str:
-    """Return the key of the row that a token was made for (see `planner.lifecycle.names`); "" if there is no row."""
+    """Return the key of the row of a token (see `planner.lifecycle.names`); "" if there is no row."""
     return token.rpartition("-")[0] if token.count("-") == 1 else ""
 
 
-def add(db: Database, tx: Connection, made: Sequence[Record]) -> None:
-    """Store new records; one whose kind and token exist already is left out, so creating is idempotent."""
-    if made:
+def add(db: Database, tx: Connection, new: Sequence[Record]) -> None:
+    """Store new records; a known kind and token is left out, so that creating is idempotent."""
+    if new:
         rows = [
-            {name: getattr(each, name) for name in Record.__dataclass_fields__} | _object(tx, each.object)
-            for each in made
+            {name: getattr(record, name) for name in Record.__dataclass_fields__} | _object(tx, record.object)
+            for record in new
         ]
         tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
 
 
 def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
-    """Return the record of this id, if it is of this kind and project; "" allows any."""
+    """Return the record of this id, if its kind and project match; "" allows any."""
     row = _by_id(tx, id).first()
-    found = of_row(row) if row is not None else None
-    fits = found is not None and (not kind or found.kind == kind) and (not project or found.project == project)
-    return found if fits else None
+    record = of_row(row) if row is not None else None
+    fits = record is not None and (not kind or record.kind == kind) and (not project or record.project == project)
+    return record if fits else None
 
 
 @prepared
@@ -120,17 +120,17 @@ def _by_id(id: str) -> Select[Any]:
 
 
 def for_update(db: Database, tx: Connection, id: str) -> Record | None:
-    """Return the record, locked until the transaction ends; None if there is none."""
+    """Return the record, locked until the transaction ends; None if absent."""
     row = tx.execute(row_lock(select(*FIELDS).where(_record.c.id == id))).first()
     return of_row(row) if row is not None else None
 
 
 def of_ids(tx: Connection, kind: str, ids: Collection[str]) -> dict[str, Record]:
-    return {each.id: each for each in _some(tx, kind, _record.c.id, ids)}
+    return {record.id: record for record in _some(tx, kind, _record.c.id, ids)}
 
 
 def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, Record]:
-    return {each.token: each for each in _some(tx, kind, _record.c.token, tokens)}
+    return {record.token: record for record in _some(tx, kind, _record.c.token, tokens)}
 
 
 def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
@@ -153,7 +153,7 @@ def _some(tx: Connection, kind: str, column: Any, values: Collection[str]) -> li
 
 
 def of_row(row: Row[Any]) -> Record:
-    """Return the record of a row that has the columns `FIELDS`, and possibly others."""
+    """Return the record of a row with the columns `FIELDS`, and possibly more."""
     return Record(*(getattr(row, name) for name in Record.__dataclass_fields__))
 
 
@@ -169,11 +169,9 @@ def listed(
     """Return the records of a kind, the oldest first.
 
     Args:
-        tx: The transaction.
-        kind: The kind.
         project: The project; None for all.
-        link: Only records that belong to this; None for all.
-        after: The id of the record after which the page begins; an id that is not among them is ignored.
+        link: Only records with this link; None for all.
+        after: The id of the record after which the page begins; an unknown id is ignored.
         limit: How many at most; None for all.
     """
     chosen = select(*FIELDS).where(_record.c.kind == kind)
@@ -193,8 +191,8 @@ def count(tx: Connection, kind: str, project: str) -> int:
 
 
 def total_size(tx: Connection, kind: str, project: str) -> int:
-    """Return about how many bytes the records of a kind have."""
-    return sizes.kept(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
+    """Return the approximate size of the records of a kind, in bytes."""
+    return sizes.stored(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
 
 
 def save(tx: Connection, changed: Record, now: float) -> None:
@@ -205,13 +203,13 @@ def save(tx: Connection, changed: Record, now: float) -> None:
 
 
 def _object(tx: Connection, object: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cell of an object, which is written out once, and its size."""
+    """Return the cell of an object, encoded once, and its size."""
     cell = schema.cell_of(tx.dialect, _record.c.object, object)
     return {"object": cell, "size": len(cell)}
 
 
 def hand_over(tx: Connection, id: str, token: str) -> None:
-    """Give a record, which the caller has locked, to another resource: the one with this token."""
+    """Give a record, which the caller has locked, to the resource with this token."""
     tx.execute(update(_record).where(_record.c.id == id).values(token=token))
 
 
@@ -229,23 +227,24 @@ def add_signal(tx: Connection, id: str, signal: Signal) -> None:
 
 
 def add_signals(tx: Connection, id: str, signals: Sequence[Signal]) -> None:
-    """Add signals of one record, in order of arrival."""
+    """Add signals of a record, in order of arrival."""
     if signals:
-        tx.execute(_signal.insert(), [{"record_id": id, "object": each.object, "at": each.at} for each in signals])
+        rows = [{"record_id": id, "object": signal.object, "at": signal.at} for signal in signals]
+        tx.execute(_signal.insert(), rows)
 
 
 def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
     """Return the signals of these records, in order of arrival, by record."""
-    found: dict[str, list[Signal]] = defaultdict(list)
+    signals: dict[str, list[Signal]] = defaultdict(list)
     if ids:
         chosen = select(_signal.c.record_id, _signal.c.object, _signal.c.at)
         for row in tx.execute(chosen.where(_signal.c.record_id.in_(sorted(ids))).order_by(_signal.c.seq)):
-            found[row.record_id].append(Signal(row.object, row.at))
-    return found
+            signals[row.record_id].append(Signal(row.object, row.at))
+    return signals
 
 
 def newest_signal(tx: Connection, id: str) -> list[Signal]:
-    """Return the newest signal of a record; nothing where it has none."""
+    """Return the newest signal of a record; an empty list if there is none."""
     chosen = select(_signal.c.object, _signal.c.at).where(_signal.c.record_id == id)
     return [Signal(row.object, row.at) for row in tx.execute(chosen.order_by(_signal.c.seq.desc()).limit(1))]
 
@@ -255,7 +254,7 @@ def newest_signal(tx: Connection, id: str) -> list[Signal]:
 
 def owners(tx: Connection, keys: Collection[str]) -> dict[str, Owner]:
     """Return the resources with these row keys, by key."""
-    return {each.key: each for each in _owners(tx, _resource.c.key, keys)}
+    return {owner.key: owner for owner in _owners(tx, _resource.c.key, keys)}
 
 
 def owners_of(tx: Connection, handles: Collection[str]) -> list[Owner]:

@@ -1,7 +1,7 @@
-"""What is counted of the signals of handles, so that one more costs the same however many there are (ADR 0086).
+"""Counts of the signals of handles, so that a signal has the same cost however many precede it (ADR 0086).
 
-A tally names the newest signal that it counts. Each change or reading of it first looks for newer ones, so it is never
-wrong, whichever way signals came: it is a summary of rows, not a fact of its own.
+A tally names the newest signal counted. Each change or reading first looks for newer signals, so the tally is always
+correct, whichever way signals came: a summary of rows, not an independent fact.
 """
 
 import hashlib
@@ -22,19 +22,19 @@ from homeostat.store.sql.prepared import prepared
 
 _signal, _tally, _sender = schema.signal, schema.signal_tally, schema.signal_sender
 READ_AT_ONCE = 20
-"""Signals that are read at once where many are not counted yet; each may have a megabyte."""
+"""Number of signals read at once, if many are not counted yet; each may have a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A tally and how far it goes; `seq` is 0 where nothing is counted."""
+    """A tally and the newest signal counted; `seq` is 0 if nothing is counted."""
 
     tally: Tally = field(default_factory=Tally)
     seq: int = 0
 
 
 def size_of(signal: Mapping[str, Any]) -> int:
-    """Return the bytes of a signal as it is stored."""
+    """Return the stored size of a signal in bytes."""
     return schema.json_size(signal)
 
 
@@ -47,7 +47,7 @@ class _Signal(NamedTuple):
 def count(tx: Connection, id: str) -> Tally:
     """Count the signals of a handle that are not counted yet, store and return the tally.
 
-    The caller has locked the handle, or is the only one who knows it.
+    The caller has locked the handle, or has just created it.
     """
     row = typed.rows(SignalTallyRow, _locked(tx, id)).first()
     known = counted = _counted(row)
@@ -66,12 +66,12 @@ def count(tx: Connection, id: str) -> Tally:
     return counted.tally
 
 
-def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return what wait conditions show of the signals of their handles (`resources.signals.heard`).
+def condition_views(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return the view that wait conditions show of the signals of their handles (`resources.signals.heard`).
 
     Args:
         tx: A consistent read.
-        conditions: For each condition its handle, and how many ids it waits for.
+        conditions: The handle of each condition, and the number of ids to wait for.
     """
     ids = sorted({id for id, _ in conditions})
     if not ids:
@@ -79,9 +79,9 @@ def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple
     tallies = tx.execute(select(_tally).where(_tally.c.record_id.in_(ids)))
     counted = {row.record_id: _counted(row) for row in typed.rows(SignalTallyRow, tallies)}
     newest = {row[0]: int(row[1]) for row in tx.execute(_newest(ids))}
-    # Signals that a process of an older version has stored are counted with the next one of theirs; read till then.
+    # Signals stored by a process of an older version are counted at the next signal of the handle; until then read.
     stale = [id for id in ids if newest.get(id, 0) != counted.get(id, Counted()).seq]
-    read = {id: _as_stored(each) for id, each in records.signals_of(tx, stale).items()}
+    read = {id: _as_stored(stored) for id, stored in records.signals_of(tx, stale).items()}
     reached = {(row.record_id, row.number): row.at for row in tx.execute(_nth(sorted(conditions)))}
     reasons: dict[str, list[str]] = {}
     for row in tx.execute(_reasons(ids)):
@@ -95,14 +95,14 @@ def shown(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple
 
 
 def delete_signals(tx: Connection, id: str) -> None:
-    """Delete all signals of a handle, and what is counted of them."""
-    # The tally first: it is locked by the one who counts a signal at this time.
+    """Delete all signals of a handle, and their counts."""
+    # The tally first: a concurrent transaction that counts a signal has locked it.
     for table in (_tally, _sender, _signal):
         tx.execute(delete(table).where(table.c.record_id == id))
 
 
 def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[_Signal]) -> Counted:
-    """Count these signals, and store the ids that are new."""
+    """Count these signals, and store their new ids."""
     digests = {row.seq: hashlib.sha256(row.object["id"].encode(errors="replace")).hexdigest() for row in rows}
     condition = _sender.c.record_id == id
     known = set(
@@ -135,8 +135,8 @@ def _values(counted: Counted) -> dict[str, Any]:
     return {"seq": counted.seq, "signals": tally.signals, "size": tally.size, "senders": tally.senders, **failed}
 
 
-def _as_stored(found: Sequence[records.Signal]) -> list[dict[str, Any]]:
-    return [{**each.object, "at": each.at} for each in found]
+def _as_stored(stored: Sequence[records.Signal]) -> list[dict[str, Any]]:
+    return [{**signal.object, "at": signal.at} for signal in stored]
 
 
 @prepared

@@ -1,4 +1,4 @@
-"""Trusts, by which the service acts on behalf of users: one row each, from the intent until the deletion (ADR 0034)."""
+"""Trusts, for acting on behalf of users: a row for each, from the intent until the deletion (ADR 0034)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,13 +12,13 @@ from homeostat.store.sql import typed
 
 REQUESTED, GOOD, GONE, LEAVING = "asked", "good", "gone", "leaving"
 REQUEST_S = 120.0
-"""A process that requests a trust has stored the answer after this time, or has died."""
+"""Time after which a process that requests a trust has stored the answer, or has died."""
 _table = schema.trust
 
 
 @dataclass(slots=True)
 class StoredTrust:
-    """One trust; for the fields see the columns of `schema.trust`. Times are seconds since the epoch."""
+    """A trust; for the fields see the columns of `schema.trust`. Times are seconds since the epoch."""
 
     id: str
     stack_id: str
@@ -36,7 +36,7 @@ def add(tx: Connection, trust: StoredTrust) -> None:
 
 
 def current(tx: Connection, stack_id: str) -> StoredTrust | None:
-    """Return the trust that a root stack uses; it may be `gone`. None if it has none."""
+    """Return the trust that a root stack uses, which may be `gone`; None if absent."""
     chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
     row = typed.rows(TrustRow, tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1))).first()
     return _of(row) if row is not None else None
@@ -45,12 +45,12 @@ def current(tx: Connection, stack_id: str) -> StoredTrust | None:
 def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
     """Return the good trusts of a project, the newest first."""
     chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
-    found = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))
-    return [_of(row) for row in typed.rows(TrustRow, found)]
+    rows = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))
+    return [_of(row) for row in typed.rows(TrustRow, rows)]
 
 
 def some_project(tx: Connection) -> str:
-    """Return a project with a good trust; "" if there is none."""
+    """Return any project with a good trust; "" if there is none."""
     good = select(_table.c.project).where(_table.c.state == GOOD).limit(1)
     return str(tx.execute(good).scalar() or "")
 
@@ -64,7 +64,7 @@ class GoneTrust(NamedTuple):
 
 
 def gone(tx: Connection, limit: int) -> list[GoneTrust]:
-    """Return the trusts that Keystone does not honour any more."""
+    """Return the trusts that Keystone no longer honours."""
     stack = schema.stack
     chosen = select(_table.c.stack_id, _table.c.object, stack.c.name.label("stack"))
     chosen = chosen.join(stack, stack.c.id == _table.c.stack_id)
@@ -73,7 +73,7 @@ def gone(tx: Connection, limit: int) -> list[GoneTrust]:
 
 
 def accept(tx: Connection, trust: StoredTrust, trust_id: str) -> None:
-    """Let a stack use this trust from now on, and release those that it used before."""
+    """Let a stack use this trust from now on, and release its previous trusts."""
     tx.execute(update(_table).where(_table.c.id == trust.id).values(state=GOOD, trust_id=trust_id, due_at=None))
     release(tx, trust.stack_id, but=trust.id)
 
@@ -82,11 +82,9 @@ def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: f
     """Let another root stack use a trust, too: Keystone keeps the trust until no stack uses it.
 
     Args:
-        tx: The transaction.
         trust: A good trust.
-        stack_id: The other stack; what it used before is released.
+        stack_id: The other stack; its previous trusts are released.
         row_id: Id of a new row.
-        now: The time.
     """
     conditions = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
     if tx.execute(select(_table.c.id).where(*conditions).limit(1)).first() is not None:
@@ -98,7 +96,7 @@ def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: f
 def release(tx: Connection, stack_id: str, but: str = "") -> None:
     """Release the trusts of a stack, except the one with the id `but`.
 
-    Those in state `asked` (`REQUESTED`) are left to the process that requests them.
+    Trusts in state `asked` (`REQUESTED`) are left to the process that requests them.
     """
     conditions = (_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)), _table.c.id != but)
     tx.execute(update(_table).where(*conditions).values(state=LEAVING, due_at=0.0))
@@ -110,8 +108,8 @@ def discard(tx: Connection, id: str) -> None:
 
 
 def mark_gone(tx: Connection, lost: StoredTrust, reason: str) -> None:
-    """Record that Keystone does not honour a trust any more."""
-    # Not if it was released meanwhile: it must still be deleted.
+    """Record that Keystone no longer honours a trust."""
+    # Unless it was released meanwhile: then it must still be deleted.
     conditions = (_table.c.id == lost.id, _table.c.state == GOOD)
     tx.execute(update(_table).where(*conditions).values(state=GONE, object={**lost.object, "reason": reason}))
 
@@ -122,15 +120,15 @@ def any_due(tx: Connection, now: float) -> bool:
 
 
 def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[StoredTrust]:
-    """Return the trusts to delete now, and schedule the next try.
+    """Return the trusts to delete now, and schedule the next attempt.
 
-    A trust that is still `asked` (`REQUESTED`) when it is due belongs to a request that has died.
+    A trust that is due in state `asked` (`REQUESTED`) belongs to a request whose process has died.
     """
     due = (_table.c.state.in_((REQUESTED, LEAVING)), _table.c.due_at <= now)
     rows = tx.execute(select(_table).where(*due).order_by(_table.c.due_at).limit(limit))
-    found = [_of(row) for row in typed.rows(TrustRow, rows)]
-    postpone(tx, [each.id for each in found], now + again_s)
-    return found
+    trusts = [_of(row) for row in typed.rows(TrustRow, rows)]
+    postpone(tx, [trust.id for trust in trusts], now + again_s)
+    return trusts
 
 
 def postpone(tx: Connection, ids: Sequence[str], until: float) -> None:
@@ -145,7 +143,7 @@ def is_good(tx: Connection, trust_id: str) -> bool:
 
 
 def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
-    """Return those of the trusts that have a row other than the one with the id `but`."""
+    """Return the trusts that have a row, not counting the row with the id `but`."""
     chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
     return set(tx.execute(chosen).scalars())
 

@@ -3,5 +3,5 @@
 - `encrypted_cells`: cells that can be read only with a key
 - `encrypted_arguments`: secret arguments of operations
 - `keyfile`: the file of keys
-- `key_rotation`: encrypting with a new key while the service runs
+- `key_rotation`: encrypt with a new key while the service runs
 """

@@ -1,7 +1,7 @@
-"""Arguments of operations that are secrets: encrypted in rows, and opened only for the call of the cloud.
+"""Secret arguments of operations: encrypted in rows, and decrypted only for the call of the cloud.
 
-Rows of stacks without secrets are stored plain, so a secret that comes with a request is encrypted by itself. Where the
-database has no keys it is stored as everything else is.
+Rows of stacks without secrets are stored in plain text, so a secret in a request is encrypted separately. Without keys
+it is stored in plain text, too.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ ENCRYPTED = "encrypted"
 
 
 def encrypt(keys: Keyring, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with those encrypted whose names are those of secrets."""
+    """Return arguments with the values of secret names encrypted."""
     return {
         name: {ENCRYPTED: encrypt_text(keys, value, PLACE)} if is_secret(name) and isinstance(value, str) else value
         for name, value in arguments.items()
@@ -24,7 +24,7 @@ def encrypt(keys: Keyring, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def opened(keys: Keyring, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with what is encrypted opened.
+    """Return arguments with encrypted values decrypted.
 
     Raises:
         Unreadable: The key is missing.
@@ -40,5 +40,5 @@ def is_encrypted(value: Any) -> bool:
 
 
 def secrets_of(encrypted: Mapping[str, Any], plain: Mapping[str, Any]) -> list[str]:
-    """Return the secrets among opened arguments, so that they can be kept out of texts."""
+    """Return the secrets among decrypted arguments, to keep them out of texts."""
     return [str(plain[name]) for name, value in encrypted.items() if is_encrypted(value)]

@@ -1,11 +1,11 @@
 """Cells of the database that can be read only with a key (ADR 0036).
 
-An encrypted cell is the text `enc:v1:<id of the key>:<base64>` in the place of the plain text. No JSON text begins like
-that, so encrypted and plain rows can live side by side, and a service that gets keys still reads older rows.
+An encrypted cell is the text `enc:v1:<id of the key>:<base64>` instead of the plain text. No JSON text begins like
+this, so encrypted and plain rows can coexist, and a service that gets keys still reads older rows.
 
 Cells are encrypted with AES-SIV, which is authenticated and deterministic. So encrypted cells can be compared in SQL,
-there is no nonce that could ever repeat, and a reader without the key learns only which cells of a column are equal.
-The name of the column is authenticated with the cell: a cell that is moved to another column cannot be read there.
+no nonce can ever repeat, and a reader without the key learns only which cells of a column are equal. The name of the
+column is authenticated with the cell: a cell moved to another column cannot be read there.
 """
 
 import base64
@@ -33,11 +33,11 @@ class Unreadable(HomeostatError):
 
 
 class Keyring:
-    """Keys that encrypt and decrypt cells: the newest one encrypts, all of them decrypt. Safe to share between threads.
+    """Keys for cells: the newest key encrypts, all keys decrypt. Safe to share between threads.
 
     Args:
         keys: The keys, the newest first, of `KEY_BYTES` bytes each.
-        encrypting: False if new cells are written plain.
+        encrypting: False if new cells are stored in plain text.
     """
 
     def __init__(self, keys: Sequence[bytes] = (), *, encrypting: bool = True) -> None:
@@ -46,9 +46,9 @@ class Keyring:
     def _set(self, keys: Sequence[bytes], encrypting: bool) -> None:
         known = {key_id(key): AESSIV(key) for key in keys}
         newest = next(iter(known), "") if encrypting else ""
-        # A single assignment, so that threads which encrypt meanwhile see either the old keys or the new ones.
+        # A single assignment, so that concurrent threads see either the old keys or the new ones.
         self._state: tuple[Mapping[str, AESSIV], str] = (known, newest)
-        # Members of a group have equal properties, and equal cells: one after the other is decrypted once.
+        # Members of a group have equal properties, and equal cells: in a row, they are decrypted only once.
         self._latest: dict[str, tuple[str, str]] = {}
 
     @property
@@ -61,14 +61,13 @@ class Keyring:
         """The ids of all keys, the newest first."""
         return tuple(self._state[0])
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         """Check whether a missing key has been added meanwhile; for subclasses that can."""
 
     def encrypt(self, text: str, place: str) -> str:
         """Return the cell for a text; the text itself if the keys do not encrypt.
 
         Args:
-            text: The plain text.
             place: `table.column`.
         """
         # Read once: another thread may replace the keys between two reads.
@@ -96,7 +95,7 @@ class Keyring:
         if not cell.startswith(MARK) or len(key) != ID_LENGTH:
             raise Unreadable(f"{place} holds a cell that this version does not know how to read ({cell[:16]}…)")
         if key not in self._state[0]:
-            self.look_again()
+            self.reload()
         cipher = self._state[0].get(key)
         if cipher is None:
             remedy = "put it back into the file of keys (see `homeostat keys status`)"
@@ -113,10 +112,10 @@ class Keyring:
 
 
 class Lost(Mapping[str, Any]):
-    """The value of a cell that cannot be read: every use of it raises `Unreadable` with the reason.
+    """The value of an unreadable cell: every use raises `Unreadable` with the reason.
 
-    So a lost key stops only the code that needs a value encrypted with it, and not the query that reads it among
-    others.
+    So a lost key stops only code that needs a value encrypted with this key, but not a query that merely selects the
+    value.
     """
 
     def __init__(self, why: Unreadable) -> None:
@@ -145,12 +144,12 @@ class Lost(Mapping[str, Any]):
         raise Unreadable(self.why)
 
     def __hash__(self) -> int:
-        # Defined, since a class with __eq__ is not hashable otherwise: rows that contain the value have to be.
+        # A class with __eq__ is not hashable by default, but rows that contain the value have to be.
         return id(self)
 
 
 def key_id(key: bytes) -> str:
-    """Return the id that tells a key from others without revealing it."""
+    """Return an id that distinguishes a key without revealing it."""
     return hashlib.sha256(key).hexdigest()[:ID_LENGTH]
 
 
@@ -165,7 +164,7 @@ _RINGS: WeakKeyDictionary[Dialect, Keyring] = WeakKeyDictionary()
 def use_keys(dialect: Dialect, keys: Keyring) -> None:
     """Make all connections of an engine encrypt and decrypt with these keys.
 
-    They are stored by dialect, since that is all that a column's type gets when it encodes or decodes a value.
+    The keys are stored by dialect, since a column's type gets nothing else when it encodes or decodes a value.
     """
     _RINGS[dialect] = keys
 
@@ -174,7 +173,7 @@ def keys_of(dialect: Dialect) -> Keyring:
     return _RINGS.get(dialect, NO_KEYS)
 
 
-# -- text that users write, which might look like an encrypted cell ----------------------------------------------------
+# -- texts of users, which might look like encrypted cells -------------------------------------------------------------
 
 
 def encrypt_text(keys: Keyring, text: str, place: str) -> str:

@@ -1,7 +1,7 @@
-"""Key rotation: which keys encrypt the cells of the database, and encrypting them again while the service runs.
+"""Key rotation: the keys of the cells in the database, and encrypting the cells again while the service runs.
 
-A cell is changed only if it still holds what was read (compare and swap): a concurrent writer wins, and encrypts with
-the newest key anyway. So a rotation may be interrupted and repeated at any time, and several may run at once.
+A cell is changed only if it is the same as when it was read (compare and swap): a concurrent writer wins, and encrypts
+with the newest key anyway. So a rotation may be interrupted and repeated at any time, and several may run at once.
 """
 
 from collections import Counter
@@ -24,10 +24,10 @@ from homeostat.store.encryption.encrypted_cells import (
 )
 
 BATCH = 500
-"""Rows of one transaction."""
+"""Number of rows in a transaction."""
 PLAIN = "plain"
 Progress = Callable[[str, int], None]
-"""Called with the name of a table and how many of its rows have been examined."""
+"""Called with the name of a table and the number of its rows that have been examined."""
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class RotationResult:
     """The outcome of a rotation.
 
     Attributes:
-        cells: How many cells were encrypted again, or decrypted.
-        lost: How many cells could not be read, by the reason.
+        cells: The number of cells that were encrypted again, or decrypted.
+        lost: The number of cells that could not be read, by reason.
     """
 
     cells: int = 0
@@ -44,9 +44,9 @@ class RotationResult:
 
 
 def encryptable() -> Iterator[tuple[Table, list[Column[Any]]]]:
-    """Yield the tables with columns that may be encrypted, and those columns."""
+    """Yield each table with encryptable columns, and these columns."""
     for table in schema.metadata.sorted_tables:
-        columns = [each for each in table.c if isinstance(each.type, schema.EncryptedJson | schema.EncryptedText)]
+        columns = [column for column in table.c if isinstance(column.type, schema.EncryptedJson | schema.EncryptedText)]
         if columns:
             yield table, columns
 
@@ -55,10 +55,9 @@ def counts(tx: Connection) -> dict[str, int]:
     """Count the cells encrypted with each key; reads all tables with encrypted columns.
 
     Returns:
-        Id of a key -> number of cells encrypted with it; `plain` -> number of cells that should be encrypted and are
-        not.
+        Id of a key -> number of cells encrypted with it; `plain` -> number of plain cells that should be encrypted.
     """
-    found: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for table, columns in encryptable():
         for column in columns:
             cell = type_coerce(column, Text)
@@ -69,13 +68,13 @@ def counts(tx: Connection) -> dict[str, int]:
                 plain = func.substr(cell, 1, len(MARK)) != MARK
                 chosen = chosen.where(~and_(plain, table.c.stack_id.in_(_without_secrets())))
             for key_name, count in tx.execute(chosen):
-                found[key_name] += count
-    return dict(found)
+                numbers[key_name] += count
+    return dict(numbers)
 
 
 def key_in_use(tx: Connection) -> str:
-    """Return the id of some key that this database needs; "" when nothing in it is encrypted."""
-    # Revisions are encrypted in every database with keys, and a single row is enough.
+    """Return the id of any key that this database needs; "" if nothing is encrypted."""
+    # Revisions are encrypted in every database with keys, and a single row suffices.
     cell = type_coerce(schema.revision.c.parameters, Text)
     chosen = select(func.substr(cell, len(MARK) + 1, ID_LENGTH)).where(func.substr(cell, 1, len(MARK)) == MARK)
     return tx.execute(chosen.limit(1)).scalar_one_or_none() or ""
@@ -91,42 +90,41 @@ def _without_secrets() -> Any:
 
 
 def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) -> RotationResult:
-    """Encrypt all cells with the newest key: those encrypted with another one, and plain ones that should be encrypted.
+    """Encrypt all cells with the newest key, unless they already are or may stay plain.
 
     If the keys do not encrypt (see `Keyring`), decrypt all encrypted cells instead.
 
     Args:
-        db: The database.
         on_progress: Called after each batch.
 
     Raises:
-        Transient: The database does not answer. Cells that were changed before stay changed.
+        Transient: The database does not answer. Cells changed earlier stay changed.
     """
     done = RotationResult()
     for table, columns in encryptable():
         after: Sequence[Any] | None = None
-        looked = 0
+        examined = 0
         while True:
             with db.read() as tx:
                 rows = _batch(tx, table, columns, after)
             if not rows:
                 break
             after = rows[-1][: len(table.primary_key.columns)]
-            # Encrypting takes time, so it is done outside the transaction that stores the cells.
-            changes = [each for row in rows for each in _changes(db.keys, table, columns, row, done)]
+            # Encrypting takes time, so it happens outside the transaction that stores the cells.
+            changes = [change for row in rows for change in _changes(db.keys, table, columns, row, done)]
             if changes:
                 with db.write() as tx:
-                    done.cells += sum(_swap(tx, table, *each) for each in changes)
-            looked += len(rows)
-            on_progress(table.name, looked)
+                    done.cells += sum(_swap(tx, table, *change) for change in changes)
+            examined += len(rows)
+            on_progress(table.name, examined)
     return done
 
 
 def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
-    """Read rows after this key: the key, whether the stack holds no secrets, and the cells as they are stored."""
+    """Read rows after this key: the key, whether the stack holds no secrets, and the cells as stored."""
     key = list(table.primary_key.columns)
     harmless = table.c.stack_id.in_(_without_secrets()) if "stack_id" in table.c else false()
-    chosen = select(*key, harmless, *(type_coerce(each, Text) for each in columns)).order_by(*key).limit(BATCH)
+    chosen = select(*key, harmless, *(type_coerce(column, Text) for column in columns)).order_by(*key).limit(BATCH)
     if after is not None:
         chosen = chosen.where(tuple_(*key) > tuple_(*after))
     return list(tx.execute(chosen))
@@ -160,9 +158,8 @@ def _reencrypted(keys: Keyring, column: Column[Any], cell: str) -> str:
 
 
 def _swap(tx: Connection, table: Table, key: Sequence[Any], column: Column[Any], before: str, after: str) -> int:
-    # The row's version stays as it is: the content has not changed, and a pass that has the row in hand must not be
-    # superseded for it.
-    this = [each == value for each, value in zip(table.primary_key.columns, key, strict=True)]
+    # The row's version stays, since the content has not changed: a pass that has loaded the row must not be superseded.
+    this = [primary == value for primary, value in zip(table.primary_key.columns, key, strict=True)]
     cell = type_coerce(column, Text)
     swapped: Mapping[Any, Any] = {column: type_coerce(after, Text)}
     return tx.execute(update(table).where(*this, cell == before).values(swapped)).rowcount

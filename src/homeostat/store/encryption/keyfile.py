@@ -15,16 +15,16 @@ from homeostat.store.encryption.encrypted_cells import KEY_BYTES, Keyring, key_i
 
 LOG = logging.getLogger(__name__)
 PLAIN = "plain"
-"""A first line that makes new cells plain, so that processes without the keys can read them, too."""
+"""A first line that keeps new cells plain, so that processes without the keys can read them."""
 LOOK_S = 1.0
-"""Time within which a process notices that the file has changed."""
+"""Time within which a process notices a change of the file."""
 _HEAD = "# Keys that encrypt secrets in the database, the newest first. Without them, what they encrypted is lost."
 
 
 class KeyFile(Keyring):
     """The keys of a file, which is checked again from time to time, and when a key is missing.
 
-    If the file becomes invalid or unreadable later, that is logged, and the keys that were read last stay in use.
+    If the file becomes invalid or unreadable later, this is logged, and the keys read last stay in use.
 
     Raises:
         ValueError: A line is wrong; the message names it.
@@ -42,16 +42,16 @@ class KeyFile(Keyring):
 
     def encrypt(self, text: str, place: str) -> str:
         if self._monotonic() >= self._look_at:
-            self.look_again()
+            self.reload()
         return super().encrypt(text, place)
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         with self._lock:
             self._look_at = self._monotonic() + LOOK_S
             try:
                 stamp = _stamp(self.path)
                 if stamp != self._stamp:
-                    # Kept before reading: a file that is wrong is reported once, and read again when it changes.
+                    # Stored before reading: an invalid file is reported once, and read again when it changes.
                     self._stamp = stamp
                     keys, encrypting = read_keys(self.path)
                     self._set(keys, encrypting)
@@ -60,8 +60,8 @@ class KeyFile(Keyring):
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def read_keys(path: Path) -> tuple[list[bytes], bool]:
@@ -85,10 +85,10 @@ def read_keys(path: Path) -> tuple[list[bytes], bool]:
 
 
 def _key(word: str, place: str) -> bytes:
-    """Decode one key.
+    """Decode a key.
 
     Raises:
-        ValueError: The word is not a key. The message does not show it, since it may be a mistyped key.
+        ValueError: The word is not a key. The message does not show the word, which may be a mistyped key.
     """
     remedy = f"expected the base64 form of {KEY_BYTES} bytes, as `homeostat keys generate` makes it"
     try:
@@ -101,21 +101,21 @@ def _key(word: str, place: str) -> bytes:
 
 
 def generate(path: Path) -> str:
-    """Create a file with one new key, readable by its owner only, and return the key's id.
+    """Create a file with a new key, readable by its owner only, and return the key's id.
 
     Raises:
         FileExistsError: The file exists already.
         OSError: The file cannot be written.
     """
     key = secrets.token_bytes(KEY_BYTES)
-    with _beside(path, [key]) as made:
-        # A link, not a rename: it fails if another process was faster, whose key must not be overwritten.
-        os.link(made, path)
+    with _temporary(path, [key]) as temporary:
+        # A link, not a rename: fails if another process was faster, since its key must not be overwritten.
+        os.link(temporary, path)
     return key_id(key)
 
 
 def add_key(path: Path) -> str:
-    """Put a new key in front of the others, atomically, and return its id.
+    """Insert a new key as the first, atomically, and return its id.
 
     Raises:
         ValueError: A line of the file is wrong.
@@ -123,30 +123,30 @@ def add_key(path: Path) -> str:
     """
     key = secrets.token_bytes(KEY_BYTES)
     keys, _ = read_keys(path)
-    with _beside(path, [key, *keys]) as made:
-        os.replace(made, path)
+    with _temporary(path, [key, *keys]) as temporary:
+        os.replace(temporary, path)
     return key_id(key)
 
 
 @contextlib.contextmanager
-def _beside(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
+def _temporary(path: Path, keys: Sequence[bytes]) -> Iterator[Path]:
     """Write a complete temporary file in the same directory and sync it to disk; remove it at the end.
 
-    A key must be on disk before it encrypts anything: after a power failure the cells could not be read any more.
+    A key must be on disk before its first use: otherwise a power failure could lose the key of stored cells.
     """
-    made = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     lines = [_HEAD, *(base64.b64encode(key).decode() for key in keys)]
     try:
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
             file.write("\n".join(lines) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        yield made
-        # The new name of the file is data of the directory, which has to be synced as well.
+        yield temporary
+        # The new name of the file is data of the directory, which needs a sync as well.
         _sync_directory(path.parent)
     finally:
-        made.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _sync_directory(path: Path) -> None:
@@ -158,5 +158,5 @@ def _sync_directory(path: Path) -> None:
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Return whether users other than its owner may access the file."""
+    """Return whether users other than the owner may access the file."""
     return bool(path.stat().st_mode & 0o077)

@@ -1,6 +1,6 @@
 """Revisions of the schema, which Alembic runs (ADR 0015).
 
-- `columns`: words in which the first revisions describe tables
+- `columns`: short forms for the tables in the first revisions
 - `env`: entry point of Alembic
 - `versions`: the revisions
 """

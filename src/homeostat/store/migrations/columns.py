@@ -1,4 +1,4 @@
-"""Columns and keys of the first revisions, in fewer words. Like these, it does not change."""
+"""Short forms for columns and keys of the first revisions; unchangeable, like these revisions."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def foreign(name: str, columns: list[str], targets: list[str], ondelete: str | N
 
 
 def where(condition: str) -> dict[str, Any]:
-    """Return the arguments of an index on some rows, where a database has such."""
+    """Return the arguments of a partial index, for the databases that have these."""
     return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 

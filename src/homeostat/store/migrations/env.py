@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs the migrations on the connection that `Database.migrate` hands over."""
+"""Alembic's entry point: runs the migrations on the connection of `Database.migrate`."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Servers that are about to be changed in ways of which the cloud's list of changes says nothing (ADR 0100)."""
+"""Servers about to be changed in ways that do not show in the cloud's list of changes (ADR 0100)."""
 
 import threading
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from homeostat.store.sql.prepared import prepared
 
 _changed = schema.changed_server
 KEPT_S = 900.0
-"""Seconds for which notes are given out."""
+"""Seconds for which notes are returned."""
 FORGET_S = 3600.0
-"""Seconds after which each process removes notes that are older than that."""
+"""Interval in which each process deletes older notes, in seconds."""
 
 
 class ChangedServers:
@@ -32,14 +32,14 @@ class ChangedServers:
         Raises:
             Transient: The database does not answer.
         """
-        self._forget_now_and_then()
+        self._forget_old()
         with self._db.write() as tx:
             at = self._db.now_of(tx)
             new = self._db.insert(_changed).values(project=project, handle=handle, at=at)
             tx.execute(new.on_conflict_do_update(index_elements=["project", "handle"], set_={"at": at}))
 
     def ages(self, project: str) -> Mapping[str, float]:
-        """Return handle -> seconds since the last note, of those of a project that are not older than `KEPT_S`.
+        """Return handle -> seconds since the last note, for the notes of a project not older than `KEPT_S`.
 
         Raises:
             Transient: The database does not answer.
@@ -48,7 +48,7 @@ class ChangedServers:
             now = self._db.now_of(tx)
             return {row.handle: max(now - row.at, 0.0) for row in _since(tx, project, now - KEPT_S)}
 
-    def _forget_now_and_then(self) -> None:
+    def _forget_old(self) -> None:
         with self._lock:
             if passed() < self._forgotten_at + FORGET_S:
                 return

@@ -1,6 +1,6 @@
-"""Identities of clouds: a cloud that could be mistaken for another one identifies itself.
+"""Identities of clouds: a cloud that could be mistaken for another identifies itself.
 
-The handles in the rows belong to one cloud. In another one all of them would be missing, and would be created again.
+The handles in the rows belong to a certain cloud. In another cloud all of them would be missing, and be created again.
 """
 
 from collections.abc import Collection
@@ -19,49 +19,49 @@ CLOUD = "cloud_identity"
 
 
 def identity(tx: Connection, cloud: str) -> str:
-    """Return the stored identity of the cloud of this name; "" if none is known."""
-    found = records.of_tokens(tx, CLOUD, [cloud]).get(cloud)
-    return found.id if found is not None else ""
+    """Return the stored identity of the cloud of this name; "" if unknown."""
+    record = records.of_tokens(tx, CLOUD, [cloud]).get(cloud)
+    return record.id if record is not None else ""
 
 
 class CloudLedger:
-    """The knowledge that the rows hold about one cloud."""
+    """The knowledge of the rows about a cloud."""
 
     def __init__(self, db: Database, cloud: str) -> None:
         self._db = db
         self._cloud = cloud
 
-    def agree(self, found: str) -> str:
-        """Return the identity to expect: the stored one, otherwise the one that was found, which is stored then.
+    def agree(self, reported: str) -> str:
+        """Return the identity to expect: the stored identity, or else the reported one, which is stored.
 
         Args:
-            found: The identity that the cloud reports; "" for none.
+            reported: The identity that the cloud reports; "" for none.
 
         Raises:
             Transient: The database does not answer.
         """
         with self._db.read() as tx:
             known = identity(tx, self._cloud)
-        if known or not found:
+        if known or not reported:
             return known
         with self._db.write() as tx:
-            made = records.Record(found, CLOUD, "", self._cloud, {}, created_at=self._db.now_of(tx))
-            records.add(self._db, tx, [made])
-            # Read again: if another worker was faster, its record stays and this one was left out.
+            record = records.Record(reported, CLOUD, "", self._cloud, {}, created_at=self._db.now_of(tx))
+            records.add(self._db, tx, [record])
+            # Read again: if another worker was faster, its record stays and ours was left out.
             return identity(tx, self._cloud)
 
     def projects(self, handles: Collection[str]) -> dict[str, str]:
         """Return the projects of things, by the stacks that own them.
 
         Returns:
-            Handle -> project, for handles that are known; "" -> the project of all stacks, if there is only one.
+            Handle -> project, for known handles; "" -> the project of all stacks, if there is only one.
         """
         wanted = sorted(handles)
-        found: dict[str, str] = {}
+        project_of: dict[str, str] = {}
         with self._db.read() as tx:
             for start in range(0, len(wanted), _CHUNK):
                 conditions = (_resource.c.handle.in_(wanted[start : start + _CHUNK]), _resource.c.external_id.is_(None))
                 chosen = select(_resource.c.handle, _stack.c.project).join(_stack, _stack.c.id == _resource.c.stack_id)
-                found |= {row.handle: row.project for row in tx.execute(chosen.where(*conditions))}
-            there = tx.execute(select(_stack.c.project).distinct().limit(2)).scalars().all()
-        return found | ({"": there[0]} if len(there) == 1 else {})
+                project_of |= {row.handle: row.project for row in tx.execute(chosen.where(*conditions))}
+            projects = tx.execute(select(_stack.c.project).distinct().limit(2)).scalars().all()
+        return project_of | ({"": projects[0]} if len(projects) == 1 else {})

@@ -24,8 +24,8 @@ class Backlog:
     """Shards that wait for a worker.
 
     Attributes:
-        shards: How many there are.
-        oldest_at: Since when the oldest of them waits, in seconds since the epoch; None if none waits.
+        shards: The number of such shards.
+        oldest_at: Since when the oldest waits, in seconds since the epoch; None if none waits.
     """
 
     shards: int
@@ -48,7 +48,7 @@ def check_writable(db: Database) -> None:
 
 def backlog(tx: Connection, now: float) -> Backlog:
     """Count the shards that are due and have no living owner."""
-    # A shard whose owner died waits since the end of that lease, though it was woken earlier.
+    # If the owner of a shard has died, the shard waits since the end of the lease, even if it was woken earlier.
     since = case((_shard.c.wake_at > _shard.c.lease_until, _shard.c.wake_at), else_=_shard.c.lease_until)
     claimable = (_shard.c.wake_at <= now, _shard.c.lease_until <= now)
     row = tx.execute(select(func.count(), func.min(since)).where(*claimable)).one()
@@ -56,13 +56,13 @@ def backlog(tx: Connection, now: float) -> Backlog:
 
 
 def members_by_health(tx: Connection) -> dict[str, int]:
-    """Return how many resources for which health policies hold were found how."""
+    """Return the number of resources under health policies, by finding."""
     finding = schema.node_health.c.finding
     return {row[0]: row[1] for row in tx.execute(select(finding, func.count()).group_by(finding))}
 
 
 def owned(tx: Connection, now: float) -> dict[str, int]:
-    """Return how many shards each worker owns now, by its name; workers that own none are left out."""
+    """Return the number of shards that each worker owns now, by its name; workers without shards are left out."""
     chosen = select(_shard.c.owner, func.count()).where(_shard.c.lease_until > now).group_by(_shard.c.owner)
     return {row.owner: row[1] for row in tx.execute(chosen)}
 
@@ -95,13 +95,13 @@ def overdue(tx: Connection, before: float) -> list[StackRow]:
 
 
 def locked(tx: Connection) -> list[StackRow]:
-    """Return the locked root stacks, the oldest first; the stacks nested in them are locked as well, but left out."""
+    """Return the locked root stacks, the oldest first; their nested stacks are locked as well, but left out."""
     lock = (_stack.c.lock.is_not(None), _stack.c.deleted_at.is_(None), _stack.c.parent_id.is_(None))
     return list(typed.rows(StackRow, tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at))))
 
 
 def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
-    """Count the stacks that are not deleted, nested ones included, by (action, status)."""
+    """Count the stacks that are not deleted, including nested stacks, by (action, status)."""
     chosen = (
         select(_stack.c.action, _stack.c.status, func.count())
         .where(_stack.c.deleted_at.is_(None))
@@ -119,13 +119,12 @@ def count(tx: Connection, table: Table) -> int:
 
 
 def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
-    """Return the handles of things that no row stands for.
+    """Return the handles of things without a row.
 
-    A thing whose creation was given up, and which is still being looked for, is not reported: the sweep removes it.
+    A thing whose creation was given up, and whose token is still looked for, is left out: the sweep removes it.
 
     Args:
-        tx: The transaction.
-        things: Handle -> the token that the thing carries.
+        things: Handle -> the token of the thing.
     """
     rest = dict(things)
     for chunk in _chunks(list(things)):
@@ -146,7 +145,7 @@ class SteadyThing(NamedTuple):
 
 
 def steady(tx: Connection, types: Collection[str]) -> list[SteadyThing]:
-    """Return the resources of these types that are complete and have a thing."""
+    """Return the complete resources of these types that exist in the cloud."""
     chosen = select(_resource.c.stack_id, _resource.c.name, _resource.c.type, _resource.c.handle).where(
         _resource.c.type.in_(sorted(types)),
         _resource.c.status == Status.COMPLETE,

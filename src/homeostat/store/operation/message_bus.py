@@ -1,4 +1,4 @@
-"""How far the events of stacks have been sent to the message bus.
+"""Progress of sending the events of stacks to the message bus.
 
 One worker at a time sends, by a lease (`due_at`) and an epoch. The cursor moves only after the bus has an event, so a
 crash leads to a repetition: each event is sent at least once, and in order.
@@ -17,7 +17,7 @@ from homeostat.store.sql import typed
 
 NAME = "stacks"
 TAKEN_S = 30.0
-"""Length of the lease of the bus: if the worker dies, another one takes over after that."""
+"""Length of the lease of the bus: if the worker dies, another takes over after this time."""
 
 _bus, _event, _stack, _revision, _trust, _resize = (
     schema.message_bus,
@@ -27,12 +27,12 @@ _bus, _event, _stack, _revision, _trust, _resize = (
     schema.trust,
     schema.resize,
 )
-_mine = _bus.c.name == NAME
+_this_bus = _bus.c.name == NAME
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The bus, which this worker has taken.
+    """The lease of the bus by this worker.
 
     Attributes:
         cursor: `seq` of the last event that was sent.
@@ -46,8 +46,8 @@ class Turn:
 
 
 def is_due(tx: Connection, now: float) -> bool:
-    """Return whether the bus may be taken, and there may be something to send."""
-    row = tx.execute(select(_bus.c.due_at, _bus.c.cursor).where(_mine)).first()
+    """Return whether the bus may be taken, and may have something to send."""
+    row = tx.execute(select(_bus.c.due_at, _bus.c.cursor).where(_this_bus)).first()
     newest = tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0
     return row is None or (row.due_at <= now and row.cursor < newest)
 
@@ -59,10 +59,10 @@ def take(db: Database, tx: Connection, now: float) -> Turn | None:
     """
     newest = tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0
     tx.execute(db.insert(_bus).values(name=NAME, cursor=newest).on_conflict_do_nothing())
-    row = tx.execute(row_lock(select(_bus).where(_mine))).one()
+    row = tx.execute(row_lock(select(_bus).where(_this_bus))).one()
     if row.due_at > now:
         return None
-    tx.execute(update(_bus).where(_mine).values(due_at=now + TAKEN_S, epoch=row.epoch + 1))
+    tx.execute(update(_bus).where(_this_bus).values(due_at=now + TAKEN_S, epoch=row.epoch + 1))
     return Turn(row.epoch + 1, row.cursor, row.failures, row.failing_since)
 
 
@@ -77,7 +77,7 @@ _STACK = (
     _stack.c.tags,
     _user_id.label("user_id"),
 )
-"""What each notification says of its stack, and the id of the stack's user (or None)."""
+"""Columns of the stack in each notification, and the id of the stack's user (or None)."""
 
 
 class UnsentEvent(NamedTuple):
@@ -104,7 +104,7 @@ class UnsentResize(NamedTuple):
 
     Attributes:
         group: The stack of the group.
-        size: How many members the group has.
+        size: The number of members of the group.
     """
 
     event: int
@@ -143,20 +143,20 @@ def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: i
 
 
 def resizes_begun(tx: Connection, events: Collection[int]) -> dict[int, UnsentResize]:
-    """Return how groups are resized by signals, by `seq` of the event of the signal; see `_resizes`."""
+    """Return the resizes of groups by signals, by `seq` of the event of the signal; see `_resizes`."""
     return {row.event: row for row in _resizes(tx, _resize.c.event.in_(events))} if events else {}
 
 
 def resized_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
-    """Return those of the stacks that signals have resized."""
+    """Return the stacks that were resized by signals."""
     chosen = select(_resize.c.stack_id).distinct().where(_resize.c.stack_id.in_(stack_ids))
     return set(tx.execute(chosen).scalars())
 
 
 def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[UnsentResize]:
-    """Return how signals resized a group in the action that ended with the event `end` of its stack; see `_resizes`."""
-    others = (_event.c.stack_id == stack_id, _event.c.key == "", _event.c.seq < end)
-    before = select(func.max(_event.c.seq)).where(*others, _event.c.status != Status.IN_PROGRESS)
+    """Return the resizes of a group by signals in the action that ended with the event `end`; see `_resizes`."""
+    earlier = (_event.c.stack_id == stack_id, _event.c.key == "", _event.c.seq < end)
+    before = select(func.max(_event.c.seq)).where(*earlier, _event.c.status != Status.IN_PROGRESS)
     since = int(tx.execute(before).scalar_one() or 0)
     return _resizes(tx, (_resize.c.stack_id == stack_id) & (_resize.c.event > since) & (_resize.c.event < end))
 
@@ -193,17 +193,17 @@ def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[UnsentResize]:
 
 
 def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Any]:
-    """Return the templates of revisions, by stack and number; for one that deletes, the template before it."""
+    """Return the templates of revisions, by stack and number; for a deleting revision, the previous template."""
     these = tuple_(_revision.c.stack_id, _revision.c.number).in_(revisions)
     columns = (_revision.c.stack_id, _revision.c.number, _revision.c.kind, _revision.c.template)
-    found = {}
+    texts = {}
     for row in tx.execute(select(*columns).where(these)).all():
-        found[row.stack_id, row.number] = row.template if row.kind != "empty" else _before(tx, row.stack_id, row.number)
-    return found
+        texts[row.stack_id, row.number] = row.template if row.kind != "empty" else _before(tx, row.stack_id, row.number)
+    return texts
 
 
 def _before(tx: Connection, stack_id: str, number: int) -> Any:
-    """Return the last template of a stack before a revision; None where it never had one."""
+    """Return the last template of a stack before a revision; None if there was none."""
     conditions = (_revision.c.stack_id == stack_id, _revision.c.number < number, _revision.c.kind == "template")
     return tx.execute(
         select(_revision.c.template).where(*conditions).order_by(_revision.c.number.desc()).limit(1)
@@ -211,20 +211,20 @@ def _before(tx: Connection, stack_id: str, number: int) -> Any:
 
 
 def release(tx: Connection, turn: Turn, cursor: int, due_at: float) -> None:
-    """Store that all went well up to `cursor`; nothing if another worker has taken the bus meanwhile."""
+    """Store success up to `cursor`; do nothing if another worker has taken the bus meanwhile."""
     _store(tx, turn, cursor=cursor, due_at=due_at, failures=0, failing_since=None, reason="")
 
 
 def fail(tx: Connection, turn: Turn, cursor: int, due_at: float, since: float, reason: str) -> None:
-    """Store that an attempt failed; nothing if another worker has taken the bus meanwhile."""
+    """Store a failed attempt; do nothing if another worker has taken the bus meanwhile."""
     _store(tx, turn, cursor=cursor, due_at=due_at, failures=turn.failures + 1, failing_since=since, reason=reason)
 
 
 def failing(tx: Connection) -> tuple[float, str] | None:
-    """Return since when the bus does not take events, and why; None if it does."""
-    row = tx.execute(select(_bus.c.failing_since, _bus.c.reason).where(_mine, _bus.c.failures > 0)).first()
+    """Return since when the bus does not accept events, and why; None if it does."""
+    row = tx.execute(select(_bus.c.failing_since, _bus.c.reason).where(_this_bus, _bus.c.failures > 0)).first()
     return None if row is None else (row.failing_since, row.reason)
 
 
 def _store(tx: Connection, turn: Turn, **values: Any) -> None:
-    tx.execute(update(_bus).where(_mine, _bus.c.epoch == turn.epoch).values(**values))
+    tx.execute(update(_bus).where(_this_bus, _bus.c.epoch == turn.epoch).values(**values))

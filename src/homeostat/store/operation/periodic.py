@@ -25,17 +25,15 @@ _AT = {
     ROLLOUTS: schema.rollout.c.due_at,
     HEALTH: schema.shard.c.health_at,
 }
-"""The time at which each task is due. Each is the first column of an index, so its minimum is cheap to find."""
+"""The due time of each task: the first column of an index, so that its minimum is cheap to find."""
 
 
 def due_in(tx: Connection, now: float, within_s: float, vantage: str = DEFAULT_VANTAGE) -> dict[str, float]:
-    """Return the seconds until each task has something to do: 0 if it has now, at most `within_s`.
+    """Return the seconds until each task has something to do: 0 if already, at most `within_s`.
 
     Args:
-        tx: The transaction.
-        now: The time.
-        within_s: The most that is returned.
-        vantage: Name of the place from which the caller asks URLs.
+        within_s: The maximum result.
+        vantage: Name of the place from which the caller requests URLs.
     """
     first = _first(tx, vantage).one()._mapping
     names = (*_AT, VANTAGE)

@@ -1,7 +1,7 @@
-"""Purging: removes deleted stacks, old events and old revisions of live stacks, and files that no revision names.
+"""Purging: remove deleted stacks, old events and old revisions of live stacks, and files that no revision names.
 
-It works in batches, each a short transaction of its own, so that workers and API requests never wait for long. After an
-interruption the next run continues with whatever is left.
+Each batch is a separate short transaction, so that workers and API requests never wait for long. After an interruption
+the next run continues with the rest.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,9 +16,9 @@ from homeostat.store.sql.delete_found import delete_found
 
 STACKS_MAX = 20
 ROWS_MAX = 5000
-"""Limits of one batch."""
+"""Limits of a batch."""
 UNDER_WAY_S = 3600.0
-"""Minimum age of revisions that are removed: a pass that began before a revision was replaced may still read it."""
+"""Minimum age of removed revisions: a pass that began before a revision was replaced may still read it."""
 
 _stack = schema.stack
 _revision = schema.revision
@@ -27,12 +27,12 @@ _event = schema.event
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of what may be removed.
+    """The rules for removals.
 
     Attributes:
-        deleted_before: Stacks that were deleted before this time, in seconds since the epoch, and revisions of live
-            stacks that are older, are removed.
-        events_max: How many events a live stack keeps, the newest ones.
+        deleted_before: A time in seconds since the epoch: remove stacks that were deleted earlier, and older revisions
+            of live stacks.
+        events_max: The number of events that a live stack keeps, the newest ones.
     """
 
     deleted_before: float
@@ -51,37 +51,34 @@ class PurgeCounts:
 
 
 def purge(db: Database, rules: Rules) -> PurgeCounts:
-    """Remove what the rules allow.
-
-    Returns:
-        How much was removed.
+    """Remove the rows that the rules select, and return their numbers.
 
     Raises:
         Transient: The database does not answer.
     """
-    events = _repeated(db, partial(_trim_events, events_max=rules.events_max))
-    revisions = _repeated(db, partial(_remove_replaced, rules=rules))
+    events = _in_batches(db, partial(_trim_events, events_max=rules.events_max))
+    revisions = _in_batches(db, partial(_remove_replaced, rules=rules))
     stacks = shards = 0
     while batch := _expired_batch(db, rules):
         # Events first, in batches: deleting the stack would delete all of them at once, by the foreign key.
-        events += _repeated(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
+        events += _in_batches(db, partial(_remove_events, which=_event.c.stack_id.in_(batch)))
         with db.write() as tx:
             revisions += _remove_of(tx, schema.revision, batch)
             shards += _remove_of(tx, schema.shard, batch)
             _remove_actions(tx, batch)
-            _remove_what_refers_to(tx, batch)
+            _remove_references(tx, batch)
             stacks += tx.execute(delete(_stack).where(_stack.c.id.in_(batch))).rowcount
     return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
 
 
 def _remove_actions(tx: Connection, stacks: Collection[str]) -> None:
-    """Remove the actions of clusters and nodes whose stacks go: how they ended is in the events of these stacks."""
+    """Remove the actions of clusters and nodes of removed stacks: the events of these stacks had their outcome."""
     action = schema.action
     tx.execute(delete(action).where(action.c.cluster_id.in_(stacks)))
     tx.execute(delete(action).where(action.c.stack_id.in_(stacks), action.c.cluster_id.is_(None)))
 
 
-def _remove_what_refers_to(tx: Connection, stacks: Collection[str]) -> None:
+def _remove_references(tx: Connection, stacks: Collection[str]) -> None:
     """Remove all rows that refer to stacks, since not every database enforces these references (ADR 0083)."""
     for table in reversed(schema.metadata.sorted_tables):
         for column in table.columns:
@@ -90,7 +87,7 @@ def _remove_what_refers_to(tx: Connection, stacks: Collection[str]) -> None:
 
 
 def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
-    """Count what `purge` would remove now."""
+    """Count the rows that `purge` would remove now."""
     expired = select(_stack.c.id).where(_expired(rules))
     of_expired = [
         int(tx.execute(select(func.count()).select_from(table).where(table.c.stack_id.in_(expired))).scalar_one())
@@ -107,10 +104,10 @@ def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
 
 
 def _expired(rules: Rules) -> ColumnElement[bool]:
-    """Match deleted stacks that are old enough and that no resource refers to.
+    """Match deleted stacks that are old enough and have no reference from a resource.
 
-    A nested stack stays while the resource of its parent still has it as its thing: the parent's next pass has to find
-    the stack deleted, not missing.
+    A nested stack stays while the parent resource refers to it: the parent's next pass has to find the stack deleted,
+    not missing.
     """
     resource = schema.resource
     referred = select(resource.c.key).where(resource.c.handle == _stack.c.id).exists()
@@ -133,13 +130,13 @@ def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
 def _replaced(rules: Rules) -> Select[tuple[str, int]]:
     """Select the revisions of live stacks that are not needed any more.
 
-    Needed are the newest one, the last COMPLETE one, the goal of a rollback, the newest one that is not empty, and
-    those that snapshots were taken of.
+    Needed are the newest, the newest with content, the last COMPLETE revision, the goal of a rollback, and revisions of
+    snapshots.
     """
     snapshot = schema.snapshot
     kept_for = (snapshot.c.stack_id == _revision.c.stack_id, snapshot.c.revision == _revision.c.number)
-    other = _revision.alias()
-    described = select(func.max(other.c.number)).where(other.c.stack_id == _stack.c.id, other.c.kind != "empty")
+    sibling = _revision.alias()
+    described = select(func.max(sibling.c.number)).where(sibling.c.stack_id == _stack.c.id, sibling.c.kind != "empty")
     needed = (_stack.c.complete_revision, _stack.c.rollback_to, described.scalar_subquery())
     return (
         select(_revision.c.stack_id, _revision.c.number)
@@ -163,8 +160,8 @@ def _remove_replaced(tx: Connection, rules: Rules) -> int:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _repeated(db: Database, remove: Callable[[Connection], int]) -> int:
-    """Remove batches, each in its own transaction, until one is empty; return how many rows were removed."""
+def _in_batches(db: Database, remove: Callable[[Connection], int]) -> int:
+    """Remove batches, each in its own transaction, until a batch is empty; return the number of removed rows."""
     total = 0
     while True:
         with db.write() as tx:
@@ -180,7 +177,7 @@ def _remove_events(tx: Connection, which: ColumnElement[bool]) -> int:
 
 
 def _trim_events(tx: Connection, events_max: int) -> int:
-    """Remove one batch of the events of a stack that has too many; return 0 when there is no such stack."""
+    """Remove a batch of the events of a stack that has too many; return 0 if there is no such stack."""
     for stack_id, _ in _too_many_events(tx, events_max, limit=1):
         of_stack = _event.c.stack_id == stack_id
         newest = select(_event.c.seq).where(of_stack).order_by(_event.c.seq.desc()).offset(events_max).limit(1)
@@ -189,7 +186,7 @@ def _trim_events(tx: Connection, events_max: int) -> int:
 
 
 def _too_many_events(tx: Connection, events_max: int, limit: int | None = None) -> list[tuple[str, int]]:
-    """Return the live stacks with more events than they may keep: id, number of events."""
+    """Return the live stacks with more events than they may keep, as id and number of events."""
     count = func.count()
     chosen = (
         select(_event.c.stack_id, count)
@@ -208,26 +205,26 @@ def _too_many_events(tx: Connection, events_max: int, limit: int | None = None) 
 def _purge_files(db: Database) -> int:
     """Remove files that no revision names.
 
-    The first query only finds candidates, without a lock. The one that decides runs inside the write transaction, with
-    those files locked: otherwise a revision stored in between could name a file that is then removed.
+    The first query only finds candidates, without a lock. The deciding query runs inside the write transaction, with
+    the files locked: otherwise a revision stored in between could name a file that is then removed.
     """
     with db.read() as tx:
         candidates = sorted(_orphan_files(tx))
     removed = 0
     for start in range(0, len(candidates), ROWS_MAX):
         with db.write() as tx:
-            some = candidates[start : start + ROWS_MAX]
-            _keep_files_from_writers(tx, some)
-            orphans = _orphan_files(tx).intersection(some)
+            part = candidates[start : start + ROWS_MAX]
+            _lock_files(tx, part)
+            orphans = _orphan_files(tx).intersection(part)
             removed += _remove_files(tx, orphans)
     return removed
 
 
-def _keep_files_from_writers(tx: Connection, candidates: Sequence[str]) -> None:
+def _lock_files(tx: Connection, candidates: Sequence[str]) -> None:
     """Lock files against writers.
 
-    A transaction that stores a revision stores its files first, which locks their rows although they are there. So
-    either this waits for it, and sees the revision, or it waits for this, and stores its files again.
+    A transaction that stores a revision stores its files first, which locks existing rows, too. So either this function
+    waits for the writer, and sees its revision, or the writer waits, and stores its files again.
     """
     chosen = select(schema.file.c.hash).where(schema.file.c.hash.in_(candidates))
     tx.execute(row_lock(chosen.order_by(schema.file.c.hash)))
@@ -237,8 +234,7 @@ def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
     """Return the hashes of files that no revision names.
 
     Args:
-        tx: The transaction.
-        without: Count as if everything that these rules remove were removed already.
+        without: Ignore all revisions that these rules remove.
     """
     revision = schema.revision
     chosen = select(revision.c.files).distinct()

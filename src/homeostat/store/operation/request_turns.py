@@ -1,4 +1,4 @@
-"""Turns of requests to services that all processes share: how they keep one limit together."""
+"""Turns of requests to services, shared by all processes to keep a common rate limit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from homeostat.store.sql.prepared import prepared
 
 _turn = schema.request_turn
 AHEAD_MAX_S = 60.0
-"""Far more than is ever taken ahead: where it seems to be more, the clock was set back."""
+"""Far more than is ever taken ahead: if a row says more, the clock was set back."""
 
 
 class RequestTurns:
@@ -26,12 +26,12 @@ class RequestTurns:
 
         Args:
             service: Type of the service.
-            rate: Its limit. Every process has to give the same one.
-            wanted: How many turns, at most.
-            within_s: Turns that are further away are not taken; far less than `AHEAD_MAX_S`.
+            rate: Its limit, which must be the same in every process.
+            wanted: Maximum number of turns.
+            within_s: Turns further away are not taken; far less than `AHEAD_MAX_S`.
 
         Returns:
-            The seconds until each turn, and until the first that is still free.
+            The seconds until each turn, and until the next free turn.
 
         Raises:
             Transient: The database does not answer.
@@ -51,7 +51,7 @@ class RequestTurns:
 
 
 def free_in(db: Database) -> Mapping[str, float]:
-    """Return service -> seconds until a turn that nobody has taken; less than 0 for how long there has been one."""
+    """Return service -> seconds until the next free turn; negative if a turn has been free for some time."""
     with db.read() as tx:
         now = db.now_of(tx)
         return {service: free_at - now for service, free_at in tx.execute(select(_turn.c.service, _turn.c.free_at))}

@@ -1,4 +1,4 @@
-"""The register of workers: where each runs, in which version, on which job board (CV5). Ownership does not use it."""
+"""The register of workers: host, version and job board of each (CV5). Ownership of shards does not use it."""
 
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -11,7 +11,7 @@ from homeostat.store.database import Database, row_lock
 VERSION = metadata.version("homeostat")
 """The version of this program."""
 SILENT_S = 10.0
-"""A worker that has not reported for so long counts as dead. Its shards are taken over earlier: leases are shorter."""
+"""A worker silent for so long counts as dead. Its shards are taken over earlier: leases are shorter."""
 FORGOTTEN_S = 600.0
 """Default time for which dead workers are listed."""
 
@@ -20,7 +20,7 @@ _worker = schema.worker
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker of the register.
+    """A worker in the register.
 
     Attributes:
         board: `sql` or `redis`.
@@ -41,9 +41,9 @@ class Worker:
 
 
 def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FORGOTTEN_S) -> None:
-    """Record that a worker is alive at `seen_at`, and forget workers that have been silent for `forgotten_s`.
+    """Record that a worker is alive at `seen_at`, and delete workers that have been silent for `forgotten_s`.
 
-    A worker that was forgotten, or has not been registered yet, is inserted.
+    An unknown or deleted worker is inserted.
     """
     row = asdict(worker)
     tx.execute(
@@ -53,7 +53,7 @@ def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FO
 
 
 def leave(tx: Connection, name: str) -> None:
-    """Remove a worker that shuts down in order."""
+    """Remove a worker that shuts down normally."""
     tx.execute(delete(_worker).where(_worker.c.name == name))
 
 
@@ -67,18 +67,18 @@ def forget_dead(tx: Connection, now: float) -> list[str]:
 
 
 def listed(tx: Connection) -> list[Worker]:
-    """Return all workers, dead ones included, the oldest first."""
+    """Return all workers, including dead ones, the oldest first."""
     rows = tx.execute(select(_worker).order_by(_worker.c.started_at, _worker.c.name))
     return [Worker(**row._mapping) for row in rows]
 
 
 def of_other_versions(tx: Connection, now: float) -> list[str]:
-    """Return the names of living workers of other versions than this program's.
+    """Return the names of living workers of versions other than this program's.
 
-    Owners of shards that are not in the register count as well: they are of a version that had no register.
+    Owners of shards that are missing in the register count as well: their version had no register.
     """
     known = listed(tx)
     shard = schema.shard
     owners = set(tx.execute(select(shard.c.owner).where(shard.c.lease_until > now)).scalars())
-    others = {each.name for each in known if each.is_alive(now) and each.version != VERSION}
-    return sorted(others | (owners - {each.name for each in known}))
+    different = {worker.name for worker in known if worker.is_alive(now) and worker.version != VERSION}
+    return sorted(different | (owners - {worker.name for worker in known}))

@@ -2,8 +2,8 @@
 
 - `cells`: types of columns; `base`: the metadata of all tables
 - `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`, `health`: the tables, by subject
-- `servers`: those that only MariaDB and MySQL have
-- `rows`: what mypy takes their rows for
+- `servers`: tables that only MariaDB and MySQL have
+- `rows`: the types of their rows, for mypy
 """
 
 from homeostat.store.schema.base import Sequence, metadata

@@ -14,22 +14,23 @@ from homeostat.store.encryption.encrypted_cells import MARK, Lost, Unreadable, d
 def to_json(value: Any) -> str:
     """Encode plain data as JSON.
 
-    What a cloud reports and JSON cannot hold becomes text: integers of more than 64 bits; broken Unicode is replaced.
+    Data from a cloud that JSON cannot hold is changed: integers of more than 64 bits become text, and broken Unicode is
+    replaced.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:
-        # Second try only: nearly all data encodes at once, and to walk through it first would cost more than to encode.
+        # Only now: nearly all data encodes at the first attempt, and walking through it costs more than encoding.
         return orjson.dumps(_encodable(value), option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def json_size(value: Any) -> int:
-    """Return the bytes of plain data as JSON; about what it has in a cell, which may be encrypted."""
+    """Return the size of plain data as JSON in bytes; about the size of its cell, which may be encrypted."""
     return len(to_json(value).encode())
 
 
 def as_stored(value: Any) -> Any:
-    """Return plain data in the form in which it is read back from the database."""
+    """Return plain data as read back from the database."""
     return orjson.loads(to_json(value))
 
 
@@ -39,8 +40,8 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     if isinstance(value, dict):
-        return {_encodable(key): _encodable(each) for key, each in value.items()}
-    return [_encodable(each) for each in value] if isinstance(value, list | tuple) else value
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class SafeText(TypeDecorator[str]):
@@ -58,9 +59,9 @@ def without_nul(text: str) -> str:
 
 
 class Cell(str):
-    """The text of a cell, encoded (and encrypted where required) before the transaction that stores it.
+    """The text of a cell, encoded (and encrypted if required) before the transaction that stores it.
 
-    Encoding large data takes time, during which other writers would wait for the transaction.
+    Encoding large data takes time, and all writers wait for the end of a transaction.
     """
 
     __slots__ = ()
@@ -68,7 +69,7 @@ class Cell(str):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """The type of the values of a JSON column that are not plain data.
+    """The conversion between plain data and the values of a JSON column.
 
     Attributes:
         load: Returns the value of plain data.
@@ -128,7 +129,7 @@ def _from_json(cell: str | None) -> Any:
 
 
 class EncryptedJson(Json):
-    """Plain data as JSON text that is encrypted where the database has keys (see `encryption.encrypted_cells`).
+    """Plain data as JSON text, encrypted if the database has keys (see `encryption.encrypted_cells`).
 
     A cell that cannot be decrypted is read as `Lost`.
 
@@ -159,17 +160,17 @@ class EncryptedJson(Json):
             if not cell.startswith(MARK):
                 return decode(cell)
             try:
-                # The keys are looked up for each cell, since they may be set after this decoder was made.
+                # The keys are looked up for each cell, since they may be set after the creation of this decoder.
                 return decode(keys_of(dialect).decrypt(cell, place))
             except Unreadable as error:
-                # An exception would fail the whole query, and with it other rows, which can be read.
+                # An exception would fail the whole query, including other rows, which can be read.
                 return Lost(error)
 
         return read
 
 
 class EncryptedText(TypeDecorator[str]):
-    """Text that may hold secrets, encrypted where the database has keys.
+    """Text that may hold secrets, encrypted if the database has keys.
 
     Reading a cell that cannot be decrypted raises `Unreadable`.
     """

@@ -1,7 +1,7 @@
 """Tables of the Clustering API: profiles, policies, clusters, their nodes, receivers and actions.
 
-A cluster is a stack, and has its id; a node is a member of the group in that stack. How they are is read from the
-stack: here is only what the stack does not know.
+A cluster is a stack, and has its id; a node is a member of the group in that stack. Their status is read from the
+stack: these tables hold only additional facts.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, text
@@ -27,7 +27,7 @@ profile = Table(
     Index("ix_profile_name", "project", "name"),
     Index("ix_profile_size", "project", "size"),
 )
-"""What nodes are made from. spec: as the user sent it; type: `name-version`; size: as in `record`."""
+"""Definitions of nodes. spec: as sent by the user; type: `name-version`; size: as in `record`."""
 
 policy = Table(
     "policy",
@@ -46,7 +46,7 @@ policy = Table(
     Index("ix_policy_name", "project", "name"),
     Index("ix_policy_size", "project", "size"),
 )
-"""Rules for clusters. spec: as the user sent it; type: `name-version`; size: as in `record`, of the spec."""
+"""Rules for clusters. spec: as sent by the user; type: `name-version`; size: as in `record`, of the spec."""
 
 cluster = Table(
     "cluster",
@@ -72,14 +72,14 @@ cluster = Table(
     Index("ix_cluster_profile", "profile_id"),
     Index("ix_cluster_size", "project", "size"),
 )
-"""Clusters that exist, or are being deleted.
+"""Existing clusters, including those being deleted.
 
 Columns:
-    id: That of the root stack of the cluster.
+    id: The id of the root stack of the cluster.
     max_size: -1 for no limit.
-    next_index: The index of the next node; one is never used again.
-    timeout: Seconds that an action may take.
-    size: Bytes of its metadata, 0 where there are none; NULL where a version before has stored them.
+    next_index: The index of the next node; indexes are never reused.
+    timeout: Time limit of an action in seconds.
+    size: Bytes of its metadata, 0 without metadata; NULL if the previous version has stored them.
 """
 
 node = Table(
@@ -110,16 +110,16 @@ node = Table(
     Index("ix_node_profile", "profile_id"),
     Index("ix_node_size", "project", "size"),
 )
-"""Nodes that exist, or are being deleted.
+"""Existing nodes, including those being deleted.
 
 Columns:
-    cluster_id: NULL for a node that belongs to no cluster: it has a stack of its own.
+    cluster_id: NULL for a node outside clusters, which has its own stack.
     stack_id: The root stack whose group the node is in.
-    number: Its number in that group; its index is one more.
-    data: What was decided for it alone: `{"placement": {"zone", "region", "servergroup"}}`; of the group it says only
-        that the node is in that of its cluster.
-    own: It differs from the other nodes of the cluster by more than its number.
-    leaving: It is to be deleted; its row goes once its resource has gone.
+    number: Its number in this group; its index is one more.
+    data: Decisions for this node alone: `{"placement": {"zone", "region", "servergroup"}}`; "servergroup" only says
+        that the node is in the server group of its cluster.
+    own: The node differs from the other nodes of the cluster by more than its number.
+    leaving: The node is to be deleted; its row is deleted once its resource has gone.
     size: As in `cluster`.
 """
 
@@ -138,12 +138,12 @@ cluster_policy = Table(
     Index("uq_cluster_policy", "cluster_id", "policy_id", unique=True),
     Index("ix_cluster_policy_policy", "policy_id"),
 )
-"""Policies that are attached to clusters.
+"""Policies attached to clusters.
 
 Columns:
-    last_op: When a scaling policy last had its say, for its cooldown.
-    state: What has to be remembered of it, see `clustering.attached`; NULL for nothing.
-    attached_at: When it was attached; NULL where that is not known.
+    last_op: When a scaling policy last took effect, for its cooldown.
+    state: State of the policy, see `clustering.decisions.attached`; NULL for none.
+    attached_at: When it was attached; NULL if unknown.
 """
 
 receiver = Table(
@@ -165,7 +165,7 @@ receiver = Table(
     Index("ix_receiver_listing", "project", "name", "id"),
     Index("ix_receiver_cluster", "cluster_id"),
 )
-"""Addresses at which others begin an action of a cluster."""
+"""Addresses for starting an action of a cluster from outside."""
 
 action = Table(
     "action",
@@ -203,14 +203,15 @@ action = Table(
         postgresql_where=text("due_at IS NOT NULL"),
     ),
 )
-"""What was asked of clusters and nodes.
+"""Actions of clusters and nodes.
 
 Columns:
-    stack_id: The stack of which it began a revision; NULL for what was done at once.
-    begun_after: The number of the event of that stack with which it began: the next one of the stack's own says how
-        it ended (`clustering.store.actions`).
-    status: As long as it is RUNNING, the events say how it is.
-    data: Of one that waits for others, `{"waits_for": [their ids]}`; of one that waits before a node goes,
-        `{"parent": id, "hook": {...}}` (`clustering.hooks`); `{"cancelled": true}` once it is to be cancelled.
-    due_at: When a worker has to do something for it; NULL for never.
+    stack_id: The stack whose revision the action began; NULL if the action was done at once.
+    begun_after: The number of the event of the stack with which the action began: the next event of the stack itself
+        reports the outcome (`clustering.store.actions`).
+    status: While it is RUNNING, the events have the present state.
+    data: Of an action that waits for other actions, `{"waits_for": [their ids]}`; of a lifecycle hook before a node is
+        deleted, `{"parent": id, "hook": {...}}` (`clustering.decisions.hooks`); `{"cancelled": true}` once cancellation
+        is requested.
+    due_at: When a worker has to continue it; NULL for never.
 """

@@ -1,4 +1,4 @@
-"""Tables of events, of the sinks that receive them, and of the message bus that hears of stacks."""
+"""Tables of events, of the sinks that receive them, and of the message bus."""
 
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, Table, Text
 
@@ -21,15 +21,15 @@ event = Table(
     Column("requested_by", Text, nullable=False, default="", server_default=""),
     Column("request_id", Text, nullable=False, default="", server_default=""),
     Index("ix_event_stack", "stack_id", "seq"),
-    # Readers continue after the last number they have seen: the number of a purged event must not be used again.
+    # Readers continue after the last number they have seen: the number of a purged event must not be reused.
     sqlite_autoincrement=True,
 )
 """Changes of state of stacks and resources, each stored in the transaction that makes the change.
 
 Columns:
     key: Key of the resource row; "" for an event of the stack itself.
-    requested_by: Who sent the request that made the change; "" for what the service did by itself.
-    request_id: Id of that request.
+    requested_by: The sender of the request that made the change; "" for actions of the service itself.
+    request_id: Id of this request.
 """
 
 resize = Table(
@@ -43,15 +43,15 @@ resize = Table(
     Column("after", Integer, nullable=False),
     Index("ix_resize_stack", "stack_id", "event"),
 )
-"""What a signal to a scaling policy made of the size of a group, beside the event of the signal.
+"""The effect of a signal to a scaling policy on the size of a group, in addition to the event of the signal.
 
 Columns:
-    event: `seq` of the event, which is one of the policy.
+    event: `seq` of the event, which belongs to the policy.
     stack_id: The group's stack.
-    adjustment: The amount, as the policy says.
-    adjustment_type: What that means, in the policy's own word.
-    before: The healthy members that there were.
-    after: The members that there will be.
+    adjustment: The amount, as defined by the policy.
+    adjustment_type: The unit of the amount, in the policy's own word.
+    before: The number of healthy members before.
+    after: The new number of members.
 """
 
 event_sink = Table(
@@ -68,14 +68,14 @@ event_sink = Table(
     Column("reason", SafeText, nullable=False, default=""),
     Index("ix_event_sink_due_at", "due_at"),
 )
-"""Event sinks of root stacks: each receives the events of its stack and of all stacks nested in it.
+"""Event sinks of root stacks: each receives the events of its stack and all nested stacks.
 
 Columns:
     digest: Hash of the settings.
     cursor: `seq` of the last event that was delivered.
     epoch: The fencing token of the worker that delivers now.
     due_at: Nothing more is delivered before this time.
-    failures: Failed deliveries in a row, since failing_since; the last of them failed for `reason`.
+    failures: Failed deliveries in a row, since failing_since; `reason` is the reason of the last failure.
 """
 
 message_bus = Table(
@@ -96,5 +96,5 @@ Columns:
     cursor: `seq` of the last event that was sent.
     epoch: The fencing token of the worker that sends now.
     due_at: Nothing more is sent before this time.
-    failures: Failed attempts in a row, since failing_since; the last of them failed for `reason`.
+    failures: Failed attempts in a row, since failing_since; `reason` is the reason of the last failure.
 """

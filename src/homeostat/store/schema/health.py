@@ -1,4 +1,4 @@
-"""Tables of health policies: which groups they hold for, what was found of members, and what was recovered."""
+"""Tables of health policies: the resources they apply to, findings, and recoveries."""
 
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, true
 
@@ -19,13 +19,13 @@ health_check = Table(
     Column("created_at", Double, nullable=False),
     Index("uq_health_check", "stack_id", "name", unique=True),
 )
-"""Health policies that hold for a resource, or for the members of a group.
+"""Health policies that apply to a resource, or to the members of a group.
 
 Columns:
     stack_id, name: The resource.
-    members: Whether it is a group, and the policy holds for its members alone.
-    source: What has made it: the id of a binding of a cluster, or the key of a resource.
-    spec: The policy, as the user sent it.
+    members: Whether the resource is a group, and the policy applies only to its members.
+    source: The origin: the id of a policy binding of a cluster, or the key of a resource.
+    spec: The policy, as sent by the user.
 """
 
 node_health = Table(
@@ -39,7 +39,7 @@ node_health = Table(
     Column("health", Json(Codec(model.load, model.dump)), nullable=False),
     Index("ix_node_health", "stack_id", "finding"),
 )
-"""What was found of each resource that a health policy holds for; see `model.node_health.NodeHealth`."""
+"""The health of each resource under a health policy; see `model.node_health.NodeHealth`."""
 
 declared_host = Table(
     "declared_host",
@@ -50,12 +50,12 @@ declared_host = Table(
     Column("name", Text, nullable=False),
     Column("reason", SafeText, nullable=False),
 )
-"""Hosts that are declared down, by which a member was cut off; see `store.shards.declared_hosts`.
+"""Hosts that are declared down since their fencing cut off a member; see `store.shards.declared_hosts`.
 
 Columns:
-    at: When the cloud confirmed that.
+    at: When the cloud confirmed the declaration.
     name: The member.
-    reason: What was found of the member.
+    reason: The finding about the member.
 """
 
 vantage_look = Table(
@@ -70,12 +70,12 @@ vantage_look = Table(
     Column("found", Json(), nullable=False),
     Index("ix_vantage_look", "vantage", "due_at"),
 )
-"""What was found of the URLs of the members of a shard from one place; see `store.shards.vantage_looks`.
+"""Findings about the URLs of the members of a shard from a place; see `store.shards.vantage_looks`.
 
 Columns:
-    due_at, whole_at: When URLs are asked next, and when all are.
+    due_at, whole_at: When some URLs are requested next, and when all are.
     looked_at: When the newest whole look began.
-    found: Row key -> number of a detection -> finding, evidence and attempts, of all that are not healthy.
+    found: Row key -> number of a detection -> finding, evidence and attempts, except healthy ones.
 """
 
 recovery = Table(
@@ -90,11 +90,11 @@ recovery = Table(
     Column("host", SafeText),
     Index("ix_recovery", "stack_id", "at"),
 )
-"""Actions of recoveries that have begun, of the last day.
+"""Actions of recoveries begun in the last day.
 
 Columns:
     name: The resource.
     what: The action, in a few words.
-    begins: Whether it is the first one of a recovery, or of another round of it.
-    host: The host that the thing was on, where that is known.
+    begins: Whether it is the first action of a recovery, or of another round of the recovery.
+    host: The host of the thing, if known.
 """

@@ -1,4 +1,4 @@
-"""Tables of what the service keeps for itself: records, signals, trusts, workers."""
+"""Tables of the service's own data: records, signals, trusts, workers."""
 
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, Table, Text
 
@@ -23,16 +23,16 @@ record = Table(
     Index("ix_record_link", "link", "kind"),
     Index("ix_record_size", "kind", "project", "size"),
 )
-"""Things that the service itself keeps: software configs and deployments, wait conditions, things of plug-ins.
+"""Things stored by the service itself: software configs and deployments, wait conditions, things of plug-ins.
 
 Columns:
     id: The handle.
     kind: The kind of the cloud port.
-    token: The token of the creation; unique within the kind, so that a repeated creation finds the first one.
-    link: What the record belongs to (a deployment's server, a condition's handle); "" for nothing.
+    token: The token of the creation; unique within the kind, so that a repeated creation finds the first record.
+    link: The owner of the record (a deployment's server, a condition's handle); "" for none.
     object: The thing's properties, as `observe` returns them.
     secret: Data that no response shows.
-    size: Characters of the cell of the object; NULL where a version before has stored it.
+    size: Characters of the cell of the object; NULL if the previous version has stored it.
 """
 
 signal = Table(
@@ -58,14 +58,14 @@ signal_tally = Table(
     Column("failed_after", Integer),
     Column("failure", SafeText, nullable=False),
 )
-"""What is counted of the signals of a handle, so that nobody reads them to count them; see `builtin.signal_tallies`.
+"""Counts of the signals of a handle, so that counting reads no signals; see `builtin.signal_tallies`.
 
 Columns:
-    seq: The newest signal that is counted.
+    seq: The newest signal counted.
     size: Bytes of their content as JSON.
-    senders: How many different ids have signalled.
-    failed_at, failed_after, failure: Of the first signal of a failure: when it came, how many ids had signalled before
-        it, and its reason, shortened.
+    senders: The number of different ids that have signalled.
+    failed_at, failed_after, failure: Of the first signal of a failure: when it came, how many ids had signalled before,
+        and its reason, shortened.
 """
 
 signal_sender = Table(
@@ -82,9 +82,9 @@ signal_sender = Table(
 
 Columns:
     digest: Hash of the id, which may be long.
-    number: From 1 on, in the order in which they signalled first.
-    at: When that was.
-    reason: What that signal said, shortened.
+    number: From 1 on, in the order of their first signals.
+    at: When the first signal came.
+    reason: The reason in the first signal, shortened.
 """
 
 deferred_signal = Table(
@@ -103,8 +103,8 @@ deferred_signal = Table(
 Columns:
     stack_id: The group's stack.
     record_id: The policy.
-    reason: What the signal says.
-    due_at: When it is tried again.
+    reason: The reason in the signal.
+    due_at: When the signal is retried.
 """
 
 trust = Table(
@@ -127,11 +127,11 @@ trust = Table(
 """Trusts of users, on whose behalf the service works on a root stack after the token of their request has expired.
 
 Columns:
-    trust_id: The id in Keystone; "" until it is known.
-    state: `asked` (the intent is stored, the answer is not), `good`, `gone` (Keystone does not honour it any more) or
+    trust_id: The id in Keystone; "" while unknown.
+    state: `asked` (the intent is stored, the answer is not), `good`, `gone` (Keystone no longer honours it) or
         `leaving` (it has to be deleted).
-    object: `end` (the expiry by which the trust is found again), `user`, and `reason` why it is gone.
-    due_at: The clean-up of an `asked` or `leaving` trust is not tried before this time.
+    object: `end` (the expiry, by which the trust is found again), `user`, and for a `gone` trust the `reason`.
+    due_at: The clean-up of an `asked` or `leaving` trust is not attempted before this time.
 """
 
 worker = Table(
@@ -145,7 +145,7 @@ worker = Table(
     Column("started_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
 )
-"""The register of workers; see `operation.workers`. One that has not been seen for some seconds counts as dead."""
+"""The register of workers; see `operation.workers`. A worker not seen for some seconds counts as dead."""
 
 timeline = Table(
     "timeline",
@@ -157,7 +157,7 @@ timeline = Table(
     Column("kept_at", Double, nullable=False),
     Column("step_s", Double, nullable=False),
 )
-"""How far the service's time is from the database's clock, in one row of id 1; see `sql.timeline`."""
+"""The offset of the service's time from the database's clock, in a single row of id 1; see `sql.timeline`."""
 
 changed_server = Table(
     "changed_server",
@@ -166,7 +166,7 @@ changed_server = Table(
     Column("handle", Text, primary_key=True),
     Column("at", Double, nullable=False),
 )
-"""Servers that a worker has begun to change in a way that the cloud does not list; see `operation.changed_servers`."""
+"""Servers that a worker has begun to change in ways that the cloud does not list; see `operation.changed_servers`."""
 
 request_turn = Table(
     "request_turn",
@@ -174,5 +174,4 @@ request_turn = Table(
     Column("service", Text, primary_key=True),
     Column("free_at", Double, nullable=False),
 )
-"""Services whose requests are limited: when the first turn is that no process has taken; see `operation.request_turns`.
-"""
+"""Services with a rate limit, and the time of the first turn that is still free; see `operation.request_turns`."""

@@ -1,4 +1,4 @@
-"""Tables of shards: resources, what was observed of them, and things that no row stands for."""
+"""Tables of shards: resources, their observations, and things without a row."""
 
 from sqlalchemy import Column, Double, ForeignKey, ForeignKeyConstraint, Index, Integer, Table, Text, text
 
@@ -46,24 +46,24 @@ shard = Table(
 
 Columns:
     epoch: The fencing token; each claim increments it, and each write of an owner checks it.
-    lease_until: When the lease of the owner ends; 0.0 if the shard is not owned.
-    wake_at: When the shard wants its next pass; NULL if it wants none.
-    wakes: Count of wake-ups, by which an owner notices those that come while it works.
+    lease_until: When the lease of the owner ends; 0.0 without an owner.
+    wake_at: When the next pass is due; NULL for none.
+    wakes: Count of wake-ups, from which an owner notices wake-ups during its work.
     observe_at: When observers are to look at its things next; NULL means never.
     settled_revision: The newest revision at which the shard has been at rest.
-    failures: How many of its resources are FAILED.
-    planned, done: How many nodes have to come to rest at the newest revision, and how many of them are at rest.
-    look_from: A look that was made after this time was requested.
+    failures: Number of FAILED resources.
+    planned, done: Number of nodes that have to come to rest at the newest revision, and of nodes at rest among them.
+    look_from: A look made after this time was requested.
     looked_at: When the newest look that saw all of its things was made.
-    blind: Why the look after that one could not see them; "" if it could.
+    blind: Why the look after `looked_at` could not see them; "" if it could.
     reason: The internal error for which the shard was set aside.
     crashes: Crashes of its owners in a row, weighted; see `store.shards.shards.CRASHES_MAX`.
     stored: The newest epoch in which anything was stored.
-    healing: How many of its resources are being healed; only counted if the stack has several shards, or is that of a
-        group with a limit.
-    health_at: When the health of its members is checked next; NULL if no health policy holds for any.
-    health_from: When all of them are due; what comes before that asks single URLs again.
-    health_looked_at: When the newest look at all of them began.
+    healing: Number of resources being healed; only counted if the stack has several shards, or belongs to a group with
+        a limit.
+    health_at: When the health of its members is checked next; NULL without a health policy.
+    health_from: When all members are due; earlier checks only request single URLs again.
+    health_looked_at: When the newest look at all members began.
 """
 
 resource = Table(
@@ -116,7 +116,7 @@ resource = Table(
 )
 """Resources of stacks; for the columns see `model.world.Resource`."""
 
-# The newest observation of each resource. A table of its own, since observers and passes write it independently.
+# The newest observation of each resource. A separate table, since observers and passes write it independently.
 resource_observed = Table(
     "resource_observed",
     metadata,
@@ -142,7 +142,7 @@ resource_properties_observed = Table(
     Column("since", Double, nullable=False, default=0.0, server_default="0"),
     Index("ix_resource_properties_observed_stack", "stack_id"),
 )
-"""Observed values of the properties that templates set.
+"""Observed values of the properties set by templates.
 
 Columns:
     since: When this value was first seen.
@@ -159,15 +159,14 @@ orphan = Table(
     Column("looked_at", Double),
     Index("ix_forsaken_look_at", "look_at"),
 )
-"""Tokens under which a thing may turn up late; it is an orphan then, and is deleted.
+"""Tokens of requests whose thing may turn up late as an orphan, to be deleted.
 
-They are those of creations that were given up without an answer, and of things that a cloud did not find when it should
-have deleted them.
+They come from creations given up without an answer, and from deletions for which the cloud did not find the thing.
 
 Columns:
     look_at: When the cloud is searched for the token next.
-    until: The token is forgotten if it has not turned up by then.
-    looked_at: When the newest look began that came to its end, or the time was restarted.
+    until: The token is deleted if its thing has not turned up by then.
+    looked_at: When the newest complete look began, or the time was restarted.
 """
 
 retained = Table(
@@ -185,5 +184,5 @@ retained = Table(
 """Things that were retained when their resource was deleted, by its deletion policy or since its stack was abandoned.
 
 No stack owns them any more, and they must not be taken for orphans. The rows are never deleted, since the service does
-not learn when such a thing is deleted.
+not notice the deletion of such a thing.
 """

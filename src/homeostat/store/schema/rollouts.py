@@ -1,4 +1,4 @@
-"""Tables of rollouts: what the members of groups get step by step, and what members report of batches."""
+"""Tables of rollouts: changes of the members of groups in steps, and members' reports on batches."""
 
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, Table, Text, text
 
@@ -46,9 +46,7 @@ rollout = Table(
 )
 """Rollouts, one for each group whose row has `new_metadata`, or whose stack is `staged` (`resources.groups`).
 
-For the columns see `model.rollout.Rollout`.
-
-What makes a rollout go on locks its row first.
+For the columns see `model.rollout.Rollout`. Every step of a rollout locks its row first.
 """
 
 active_metadata_updates = Table(
@@ -74,9 +72,9 @@ active_metadata_updates = Table(
 Columns:
     resource_id: Key of the row of the group.
     instance_id: Handle of the member.
-    step: The step of the rollout that gave it to the member.
+    step: The step of the rollout in which the member got the metadata.
     reported: Bits of the wait conditions to which the member has signalled success.
-    status: `SUCCESS`, `FAILURE`, or "" for a member that has not reported to all of them.
+    status: `SUCCESS`, `FAILURE`, or "" while reports to wait conditions are missing.
     said: The reason in its signal.
 """
 
@@ -91,8 +89,8 @@ rollout_gate = Table(
 """Handles of wait conditions whose signals rollouts wait for.
 
 Columns:
-    bit: Number of the wait condition among those of the rollout; `ALARM` for a handle that takes alarms.
-    gates: How many wait conditions the rollout has.
+    bit: Number of the wait condition in the rollout; `ALARM` for a handle that takes alarms.
+    gates: The number of wait conditions of the rollout.
 """
 
 member_report = Table(
@@ -104,12 +102,12 @@ member_report = Table(
     Column("failed_at", Double),
     Column("said", SafeText, nullable=False, default=""),
 )
-"""What members have reported to groups that wait for it before their next batch (`planner.policies.member_reports`).
+"""Reports of members to groups that wait for reports before their next batch (`planner.policies.member_reports`).
 
 Columns:
     key: Key of the row of the group.
-    member: Handle of the member, or of a server in it; whatever was sent as such.
-    succeeded_at: When it last reported success; NULL for never.
-    failed_at: When it last reported a failure.
-    said: The reason of that failure.
+    member: Handle of the member, or of a server in it, as sent.
+    succeeded_at: Time of the last report of success; NULL for never.
+    failed_at: Time of the last report of a failure; NULL for never.
+    said: The reason of the failure.
 """

@@ -1,7 +1,7 @@
-"""What mypy takes the rows of the tables for: one attribute for each column, in the order of the table.
+"""Types of the rows of the tables, for mypy: an attribute for each column, in the order of the table.
 
-A row that was read is SQLAlchemy's own `Row`, which behaves like these tuples; `store.sql.typed` says like which of
-them. JSON is `Any`: plain data, or `Lost` where it cannot be decrypted.
+A row from the database is SQLAlchemy's own `Row`, which behaves like these tuples; `store.sql.typed` assigns the type.
+JSON is `Any`: plain data, or `Lost` if it cannot be decrypted.
 """
 
 from typing import Any, NamedTuple
@@ -173,18 +173,6 @@ class TrustRow(NamedTuple):
     object: Any
     created_at: float
     due_at: float | None
-
-
-class VantageLookRow(NamedTuple):
-    """A row of `vantage_look`."""
-
-    stack_id: str
-    number: int
-    vantage: str
-    due_at: float
-    whole_at: float
-    looked_at: float | None
-    found: Any
 
 
 class MemberReportRow(NamedTuple):

@@ -1,4 +1,4 @@
-"""Tables of MariaDB and MySQL alone, in place of what PostgreSQL has built in (ADR 0083)."""
+"""Tables only for MariaDB and MySQL, in place of features built into PostgreSQL (ADR 0083)."""
 
 from sqlalchemy import BigInteger, Column, Table, Text
 
@@ -14,7 +14,7 @@ latch = Table(
     Column("turns", BigInteger, nullable=False),
     info=ONLY_MYSQL,
 )
-"""Rows that are counted up: by a transaction to exclude others until it ends, and for each notice."""
+"""Counters: incremented by a transaction to exclude others until its end, and for each notice."""
 
 transaction_mark = Table(
     "transaction_mark",
@@ -22,4 +22,4 @@ transaction_mark = Table(
     Column("id", Sequence, primary_key=True, autoincrement=True),
     info=ONLY_MYSQL,
 )
-"""A mark of each transaction that stores events, stored before the first of them."""
+"""A mark of each transaction that stores events, stored before its first event."""

@@ -66,7 +66,7 @@ stack = Table(
         postgresql_where=text("user_project IS NOT NULL"),
     ),
 )
-"""Stacks, nested and deleted ones included.
+"""Stacks, including nested and deleted ones.
 
 Columns:
     parent_*: The row of the parent resource of a nested stack; NULL for a root stack.
@@ -75,19 +75,19 @@ Columns:
     observe_s: Seconds between looks at things at rest; NULL means the service's default.
     exceptions: Resource name -> `{"converge": bool, "observe_s": seconds, "healing": policy}`, for resources whose
         settings differ from the stack's.
-    look_from: No resource counts as at rest before it was looked at after this time.
+    look_from: No resource counts as at rest before a look after this time.
     step_at: The group does not start its next batch before this time.
     lock: While the stack is locked, `{"level": "all" | "stacks", "owner", "owner_id", "reason", "at", "expires_at",
         "before"}`; times in seconds since the epoch; for before see `store.stacks.stack_state.BEFORE`.
     suspended: The stack was suspended and has not been resumed since.
     user_project: The project, in the identity service, of the users that servers of the stack authenticate as.
-    spares: Which of its things stay when the stack is deleted; see `model.world.KeepPolicy`.
-    snapshot: The snapshot that is being taken of this stack or of a stack around it, or that it is being restored
-        to: `{"id", "place": [names of the resources on the way down to this stack], "run"}`. run is new for each
-        request to restore, and missing while the snapshot is taken.
-    size: How many resources the stack itself should have, as last counted.
-    secret: False if nothing in the whole tree of stacks is made from secrets, so that its resources are not encrypted;
-        NULL if that was never determined.
+    spares: The kind of things that stay when the stack is deleted; see `model.world.KeepPolicy`.
+    snapshot: The snapshot of this stack or an ancestor that is being taken or restored: `{"id", "place": [names of the
+        resources on the way down to this stack], "run"}`. run is new for each request to restore, and missing while the
+        snapshot is taken.
+    size: The last known number of resources that the stack itself should have.
+    secret: False if nothing in the whole tree of stacks is derived from secrets, so that its resources are not
+        encrypted; NULL if unknown.
     healing: Settings that differ from the service's: `{"policy": "replace" | "ask", "share": number}`.
     cooldown: Of a group that scales, until when signals do not change its size, and why: `{"until", "reason"}`.
 """
@@ -111,16 +111,16 @@ revision = Table(
 """Desired state of stacks; a revision never changes.
 
 Columns:
-    kind: `template`, `group` (template holds the group's one definition and its members, see `resources.groups`),
+    kind: `template`, `group` (template holds the group's single definition and its members, see `resources.groups`),
         `chain` (template holds the types of its members) or `empty`.
     files: File name -> key of table `file`.
-    intent: The act of the parent that a revision of a nested stack comes from, see `store.stacks.revisions.Desired`;
+    intent: The operation of the parent that caused a revision of a nested stack, see `store.stacks.revisions.Desired`;
         also `store.stacks.deletion.POLICIES`; otherwise "".
-    action: The stack action that created the revision; "" in rows that are older than this column.
-    requested_by, request_id: Who asked for it, and the id of the request; "" for one that the service stored by itself.
+    action: The stack action that created the revision; "" in rows older than this column.
+    requested_by, request_id: The requester, and the id of the request; "" for revisions by the service itself.
 """
 
-# Texts of files by hash: a stack and all that is nested in it, and all their revisions, share one copy.
+# Texts of files by hash: a whole tree of stacks, with all revisions, shares a single copy.
 file = Table(
     "file",
     metadata,
@@ -148,9 +148,9 @@ snapshot = Table(
 
 Columns:
     action: `CREATE` or `DELETE`.
-    revision: The revision of the stack that the snapshot was taken at.
+    revision: The revision of the stack at the time of the snapshot.
     data: The state of the stack's resources then, see `convergence.snapshot_end`; NULL until the snapshot is complete.
-    due_at: When its deletion continues; NULL if it is not being deleted.
+    due_at: When its deletion continues; NULL if the snapshot is not being deleted.
 """
 
 snapshot_part = Table(
@@ -164,12 +164,12 @@ snapshot_part = Table(
     Column("made", Text, nullable=False),
     Index("ix_snapshot_part_snapshot", "snapshot_id"),
 )
-"""Snapshots that the clouds keep for a snapshot of a stack.
+"""Snapshots stored by the clouds for a snapshot of a stack.
 
 Columns:
-    token: The token that the cloud's own snapshot carries.
+    token: The token of the cloud's own snapshot.
     place: The names of the resources on the way down to the nested stack, see `stack.snapshot`.
     name: The name of the resource.
     kind: The kind of its thing, see `clouds.port`.
-    made: The id of the cloud's snapshot once it is complete; "" before.
+    made: The id of the cloud's snapshot once complete; "" before.
 """

@@ -1,6 +1,6 @@
-"""Members of a group that may be away: signs of it in the rows of shards, and the rows of those members (ADR 0067).
+"""Members of a group that may be away: signs in the rows of shards, and the rows of such members (ADR 0067).
 
-Shards of a group at rest show no sign, so that nothing more is read.
+Shards of a group at rest show no sign, and then nothing more is read.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +23,11 @@ _READ = ("key", "stack_id", "shard", "name", "type", "handle", "action", "status
 
 
 class Unrest(NamedTuple):
-    """How much in a group is not at rest.
+    """Counts of the part of a group that is not at rest.
 
     Attributes:
-        own: Its resources that have failed or are not at rest, and its shards that are due.
-        inside: The same of the stacks that its members are, but for what is due.
+        own: Resources that have failed or are not at rest, and due shards.
+        inside: Such resources in the stacks of its members.
     """
 
     own: int
@@ -48,7 +48,7 @@ def unrest_columns(stack_id: Any, but: Any) -> tuple[ColumnElement[int], ColumnE
 
 
 def unrest_of(tx: Connection, stack_id: str) -> Unrest:
-    """Return how much in a group is not at rest."""
+    """Return the part of a group that is not at rest."""
     return Unrest(*_unrest(tx, stack_id).one())
 
 
@@ -58,25 +58,25 @@ def _unrest(stack_id: str) -> Select[Any]:
     return select(*columns)
 
 
-class Unwell(NamedTuple):
-    """A resource that may be away, with those columns of its row that show whether it is, and what was seen of it."""
+class PossiblyAway(NamedTuple):
+    """A resource that may be away: the relevant columns of its row, and its newest observation."""
 
     row: Resource
     seen: Seen | None
 
 
-def unwell(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[Unwell]:
-    """Return the resources of a stack that may be away, without those in the shard with the number `but`."""
-    found = []
-    for *values, presence in _unwell(tx, stack_id, but):
+def possibly_away(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[PossiblyAway]:
+    """Return the resources of a stack that may be away, except in the shard with the number `but`."""
+    resources = []
+    for *values, presence in _possibly_away(tx, stack_id, but):
         row = Resource(**dict(zip(_READ, values, strict=True)))
         seen = None if presence is None else Seen(Observation(Presence(presence), row.handle))
-        found.append(Unwell(row, seen))
-    return found
+        resources.append(PossiblyAway(row, seen))
+    return resources
 
 
 @prepared
-def _unwell(stack_id: str, but: int) -> Select[Any]:
+def _possibly_away(stack_id: str, but: int) -> Select[Any]:
     columns = (*(_resource.c[name] for name in _READ), _observed.c.presence)
     restless = or_(
         _resource.c.status != Status.COMPLETE,
@@ -92,9 +92,9 @@ def _unwell(stack_id: str, but: int) -> Select[Any]:
 
 
 def replaced_for_marks(tx: Connection, stack_id: str) -> set[str]:
-    """Return the names of the resources that others are made in the place of, since they are marked unhealthy.
+    """Return the names of the resources that are being replaced since they are marked unhealthy.
 
-    That lasts until what was marked is gone, or cannot be deleted.
+    A replacement ends when the marked resource is gone, or cannot be deleted.
     """
     return {name for name, marks in _replaced(tx, stack_id) if marks is not None and marks.unhealthy is not None}
 
@@ -111,7 +111,7 @@ def _replaced(stack_id: str) -> Select[Any]:
 
 
 def restless_inside(tx: Connection, stack_id: str) -> list[str]:
-    """Return the names of those members that are stacks in which something is not at rest."""
+    """Return the names of the members that are nested stacks and not at rest."""
     return list(_restless_inside(tx, stack_id).scalars())
 
 

@@ -1,7 +1,6 @@
-"""Limits of healing that do not follow from one shard alone (ADR 0046).
+"""Limits of healing that depend on several shards (ADR 0046).
 
-They depend on the other shards of the stack, the stacks that it is nested in, and the observations of its whole
-project.
+They follow from the sibling shards of a stack, from its ancestors, and from the observations of its whole project.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +28,11 @@ _LIVE = (_stack.c.deleted_at.is_(None), _resource.c.action != Action.DELETE, _re
 
 
 class SiblingCounts(NamedTuple):
-    """What goes on in a stack beside one of its shards.
+    """Counts over the siblings of a shard.
 
     Attributes:
-        healing: How many resources are being healed.
-        changing: How many others are being changed, or about to be: what a shard has yet to do at the newest revision.
+        healing: The number of resources being healed.
+        changing: The number of resources being changed, or about to be: unfinished nodes at the newest revision.
         revision: The newest revision of the stack.
     """
 
@@ -43,35 +42,35 @@ class SiblingCounts(NamedTuple):
 
 
 def sibling_counts(tx: Connection, stack_id: str, number: int) -> SiblingCounts:
-    """Return what goes on in the other shards of a stack."""
-    return SiblingCounts(*_beside(tx, stack_id, number).one())
+    """Return the counts over the siblings of a shard."""
+    return SiblingCounts(*_sibling_counts(tx, stack_id, number).one())
 
 
 @prepared
-def _beside(stack_id: str, number: int) -> Select[Any]:
-    others = (_shard.c.stack_id == _stack.c.id, _shard.c.number != number)
+def _sibling_counts(stack_id: str, number: int) -> Select[Any]:
+    siblings = (_shard.c.stack_id == _stack.c.id, _shard.c.number != number)
     left = _shard.c.planned - _shard.c.done - _shard.c.healing
     begun = and_(_shard.c.settled_revision < _stack.c.revision, left > 0)
     changing = func.sum(case((begun, left), else_=0))
     columns = (func.coalesce(func.sum(_shard.c.healing), 0), func.coalesce(changing, 0), _stack.c.revision)
-    joined = _stack.outerjoin(_shard, and_(*others))
+    joined = _stack.outerjoin(_shard, and_(*siblings))
     return select(*columns).select_from(joined).where(_stack.c.id == stack_id).group_by(_stack.c.revision)
 
 
 def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
-    """Record how many resources are being healed in this shard.
+    """Record the number of resources being healed in this shard.
 
-    A pass that increases the number has locked the row of the stack: otherwise two shards could each use up the share
-    that both have seen free.
+    A pass that increases the number has locked the row of the stack: otherwise two shards could both use up the share
+    that each has seen free.
     """
     conditions = (_shard.c.stack_id == stack_id, _shard.c.number == number)
     tx.execute(update(_shard).where(*conditions).values(healing=healing))
 
 
 def owner_of(tx: Connection, key: str) -> Any:
-    """Return the parent resource of a nested stack by its row key: type, properties and action; or None.
+    """Return a nested stack's parent resource by its row key: type, properties and action; None if absent.
 
-    Besides the action and the `parent_key` of its stack, as `stack_action` and `parent_key`.
+    The row also has the action and the `parent_key` of the resource's stack, as `stack_action` and `parent_key`.
     """
     return _owner_of(tx, key).first()
 
@@ -92,7 +91,7 @@ class ParentBrake:
         name: The name of the parent resource of the nested stack.
         metadata: The metadata of that resource.
         healing: The healing settings of the parent stack.
-        exceptions: The exceptions of the stack around, by resource name.
+        exceptions: The exceptions of the parent stack, by resource name.
         parent_key: The key of the parent resource of the parent stack; None for a root stack.
     """
 
@@ -107,7 +106,6 @@ def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
     """Return the healing settings in the parent of a nested stack; None if there is no such resource.
 
     Args:
-        tx: The transaction.
         key: The key of the parent resource of the nested stack.
     """
     row = _parent_brake(tx, key).first()
@@ -127,29 +125,26 @@ class Kind:
 
     Attributes:
         types: The types of the kind.
-        beside: The types of other kinds of the same cloud service.
+        siblings: The types of the other kinds of the same cloud service.
     """
 
     types: Sequence[str]
-    beside: Sequence[str] = ()
+    siblings: Sequence[str] = ()
 
 
 def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
     """Return whether the absence of things of a kind in a project is doubted.
 
-    It is if more than `FEW` are absent, and nothing proves that the observer can see: neither a thing of the kind that
-    existed before and was seen since, nor, from `PATIENCE_S` later on, a canary, which is a newer thing of the kind, or
+    The absence is doubted if more than `FEW` are absent, and nothing proves that the observer can see. Proof is a thing
+    of the kind that existed before and was seen since; or, after `PATIENCE_S`, a canary: a newer thing of the kind, or
     any thing of the same cloud service.
 
     Args:
-        tx: The transaction.
-        project: The project.
-        kind: The kind.
         since: The time of the newest look that found things absent.
     """
     if len(_some_absent(tx, project, kind.types, FEW + 1).all()) <= FEW:
         return False
-    return not _any_seen(tx, project, kind.types, [*kind.types, *kind.beside], since).scalar_one()
+    return not _any_seen(tx, project, kind.types, [*kind.types, *kind.siblings], since).scalar_one()
 
 
 def _of_project(project: str, types: Sequence[str]) -> tuple[ColumnElement[bool], ...]:
@@ -166,8 +161,8 @@ def _some_absent(project: str, types: Sequence[str], most: int) -> Select[Any]:
 def _any_seen(project: str, types: Sequence[str], canaries: Sequence[str], since: float) -> Select[Any]:
     looked = _looks.join(_shard, (_shard.c.stack_id == _resource.c.stack_id) & (_shard.c.number == _resource.c.shard))
     here = (*_LIVE, _stack.c.project == project, _observed.c.presence == Presence.PRESENT)
-    # `seen_at` changes only when something differs, and where a thing bears witness for a look that has missed others.
-    # Otherwise a look at a thing that is still as before shows in its shard's `looked_at`.
+    # `seen_at` changes only if something differs, or if a thing bears witness for a look that has missed others. An
+    # unchanged thing shows a look only in the `looked_at` of its shard.
     seen = or_(_shard.c.looked_at >= since, _observed.c.seen_at >= since)
     older = (_resource.c.type.in_(types), _resource.c.created_at < since, seen)
     later = (_resource.c.type.in_(canaries), _shard.c.looked_at >= since + PATIENCE_S)
@@ -180,10 +175,8 @@ class Doubted:
     """Things of a kind in a project whose healing waits, since their absence is doubted.
 
     Attributes:
-        project: The project.
-        kind: The kind of the cloud port.
-        absent: How many things wait.
-        stacks: The ids of the stacks to converge once they are known to be gone: root stacks, and nested stacks that a
+        absent: The number of waiting things.
+        stacks: The ids of the stacks to converge once the absence is certain: root stacks, and nested stacks that a
             deletion policy has retained.
     """
 
@@ -194,36 +187,35 @@ class Doubted:
 
 
 def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
-    """Return what `is_blind` holds up in all projects, shard by shard as the passes see it; reads every row.
+    """Return the things in all projects whose healing `is_blind` delays, judged by shard as in passes.
 
-    Things that were replaced already do not wait, and are left out. For `homeostat doctor`.
+    Replaced things do not wait, and are left out. For `homeostat doctor`, since all rows are read.
 
     Args:
-        tx: The transaction.
         kinds: The kinds, by their names in the cloud port.
     """
-    kind_of = {name: kind for kind, each in kinds.items() for name in each.types}
+    kind_of = {type: name for name, kind in kinds.items() for type in kind.types}
     waiting: dict[tuple[str, str, str, int], tuple[int, float]] = {}
-    for project, name, stack_id, number, absent, seen_at in _absent(tx, list(kind_of)):
-        place = (project, kind_of[name], stack_id, number)
+    for project, type, stack_id, number, absent, seen_at in _absent(tx, list(kind_of)):
+        place = (project, kind_of[type], stack_id, number)
         before, since = waiting.get(place, (0, 0.0))
         waiting[place] = (before + absent, max(since, seen_at))
     blind: dict[tuple[str, str, float], bool] = {}
     tops: dict[str, str] = {}
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    waiting_in: dict[tuple[str, str], dict[str, int]] = {}
     for (project, kind, stack_id, _), (absent, since) in waiting.items():
         look = (project, kind, since)
         if look not in blind:
             blind[look] = is_blind(tx, project, kinds[kind], since)
         if blind[look]:
-            stacks = found.setdefault((project, kind), {})
+            stacks = waiting_in.setdefault((project, kind), {})
             outermost = _outermost(tx, stack_id, tops)
             stacks[outermost] = stacks.get(outermost, 0) + absent
-    return [Doubted(*place, sum(stacks.values()), sorted(stacks)) for place, stacks in sorted(found.items())]
+    return [Doubted(*place, sum(stacks.values()), sorted(stacks)) for place, stacks in sorted(waiting_in.items())]
 
 
 def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
-    """Return the stack whose actions reach a stack: the root, unless a deletion policy has retained one below it."""
+    """Return the stack whose actions reach a stack: the root, or the first retained stack on the way up."""
     if stack_id not in tops:
         parent = tx.execute(_parent_stack(stack_id)).scalar_one_or_none()
         tops[stack_id] = stack_id if parent is None else _outermost(tx, parent, tops)
@@ -231,7 +223,7 @@ def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
 
 
 def _parent_stack(stack_id: str) -> Select[Any]:
-    """Select the stack of the parent resource of this stack; none for a root stack, and once that resource is gone."""
+    """Select the stack of the parent resource of this stack; none for a root stack or a retained stack."""
     joined = _stack.join(_resource, _resource.c.key == _stack.c.parent_key)
     return select(_resource.c.stack_id).select_from(joined).where(_stack.c.id == stack_id)
 

@@ -1,6 +1,6 @@
-"""Hosts that are declared down, as the fences of health policies have it: why, since when, until that is lifted.
+"""Hosts that fences of health policies have declared down: reason and time, until the declaration is lifted.
 
-Compute keeps neither, and an operator who is to lift it has to know both (ADR 0093).
+Compute stores neither, and an operator who has to lift the declaration needs both (ADR 0093).
 """
 
 from collections.abc import Collection, Sequence
@@ -14,19 +14,19 @@ from homeostat.store.database import Database
 _host = schema.declared_host
 
 
-def note(db: Database, tx: Connection, stack_id: str, found: Sequence[DeclaredHost], now: float) -> None:
-    """Note hosts by which members of a stack are cut off; what is known of one stays: by that it was declared."""
-    rows = [{"stack_id": stack_id, "at": now, **each._asdict()} for each in found]
+def note(db: Database, tx: Connection, stack_id: str, hosts: Sequence[DeclaredHost], now: float) -> None:
+    """Note hosts whose fencing cuts off members of a stack; a host already noted keeps its reason and time."""
+    rows = [{"stack_id": stack_id, "at": now, **host._asdict()} for host in hosts]
     tx.execute(db.insert(_host).on_conflict_do_nothing(index_elements=["stack_id", "host"]), rows)
 
 
 def of_stacks(tx: Connection, stack_ids: Collection[str]) -> list[tuple[str, str]]:
-    """Return stack and host of what is noted of these stacks."""
+    """Return stack and host of the noted hosts of these stacks."""
     chosen = select(_host.c.stack_id, _host.c.host).where(_host.c.stack_id.in_(stack_ids))
     return [(row[0], row[1]) for row in tx.execute(chosen)] if stack_ids else []
 
 
 def forget(tx: Connection, lifted: Collection[tuple[str, str]], seen_at: float) -> None:
-    """Forget hosts, each as stack and host, that were seen not to be declared down, if that was noted before."""
+    """Delete hosts, as stack and host, that were seen up again, if they were noted before `seen_at`."""
     for stack_id, host in lifted:
         tx.execute(delete(_host).where(_host.c.stack_id == stack_id, _host.c.host == host, _host.c.at < seen_at))

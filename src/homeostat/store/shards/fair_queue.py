@@ -11,7 +11,7 @@ from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
 PATIENCE_S = 10.0
-"""Time after which healing is as urgent as what users wait for; each lower priority waits one such time longer."""
+"""Time after which healing is as urgent as the requests of users; each lower priority waits one such time longer."""
 
 
 class DueShard(NamedTuple):
@@ -25,14 +25,13 @@ class DueShard(NamedTuple):
 def due(tx: Connection, now: float, limit: int) -> list[DueShard]:
     """Return shards with work to do and no living owner, in fair order (CV17, ADR 0039).
 
-    The order is: the most urgent first; then projects in turn, those with shards in work later; within a project root
-    stacks in turn, likewise; within the tree of one root stack what is being deleted, then the first shard of each
-    stack, then the oldest wake-up.
+    The order: the most urgent first; then projects in turn, those with many shards in work later; within a project root
+    stacks in turn, likewise; within the tree of a root stack deletions, then the first shard of each stack, then the
+    oldest wake-up.
 
-    So however many due shards one project has, every other project has its turn within the first few, and so has every
-    other stack of that project. Less urgent work becomes urgent when it has waited (`PATIENCE_S`). A deletion does not
-    wait for the creation that it ends, and a stack that will find its tree too large does not wait for the large groups
-    of that tree.
+    So however many due shards a project has, every other project, and every other stack of the project, has its turn
+    among the first few shards. Less urgent work becomes urgent with time (`PATIENCE_S`). A deletion does not wait for
+    the creation in progress, and a stack about to find its tree too large does not wait for the large groups below.
     """
     return list(typed.rows(DueShard, _due(tx, now, limit)))
 
@@ -43,7 +42,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     urgency = case((table.c.wake_at <= now - PATIENCE_S * table.c.priority, int(shards.USER)), else_=table.c.priority)
     ending = and_(stack.c.action == Action.DELETE, stack.c.status == Status.IN_PROGRESS)
     columns = [table.c[name] for name in DueShard._fields]
-    # First turn: the place of a shard within its tree.
+    # First rank: the place of a shard within its tree.
     in_tree = func.row_number().over(
         partition_by=(stack.c.root_id, urgency),
         order_by=(case((ending, 0), else_=1), table.c.number, table.c.wake_at, table.c.stack_id),
@@ -54,7 +53,7 @@ def _due(now: float, limit: int) -> Select[Any]:
         .where(table.c.wake_at <= now, table.c.lease_until <= now)
         .subquery()
     )
-    # Shards in work count as turns that were taken already, so that a large tree does not occupy all workers.
+    # Shards in work count as turns taken already, so that a large tree does not occupy all workers.
     held = select(table.c.project, stack.c.root_id, func.count().label("shards"))
     held_by_tree = (
         held.join(stack, stack.c.id == table.c.stack_id)
@@ -68,7 +67,7 @@ def _due(now: float, limit: int) -> Select[Any]:
         .cte("held_by_project")
     )
     oldest = (waiting.c.wake_at, waiting.c.stack_id, waiting.c.number)
-    # Second turn: the place within the project, whose trees alternate. The projects alternate in the final order.
+    # Second rank: the place within the project, whose trees alternate. The projects alternate in the final order.
     share = func.coalesce(held_by_tree.c.shards, 0) + waiting.c.place
     turn = func.row_number().over(partition_by=(waiting.c.project, waiting.c.urgency), order_by=(share, *oldest))
     return (
@@ -81,17 +80,17 @@ def _due(now: float, limit: int) -> Select[Any]:
 
 
 def due_in(tx: Connection, now: float, within_s: float) -> float:
-    """Return the seconds until a shard can be claimed: 0 if one can be now, at most `within_s`."""
+    """Return the seconds until a shard can be claimed: 0 if already, at most `within_s`."""
     first = _first_due(tx, now, now + within_s).scalar_one()
     return within_s if first is None else min(max(first - now, 0.0), within_s)
 
 
 @prepared
 def _first_due(now: float, until: float) -> Select[Any]:
-    """Select when the first shard can be claimed, NULL for none; 0 if one can be now."""
+    """Select the time when the first shard can be claimed: 0 if already, NULL if there is no due shard."""
     table = schema.shard
     # With many shards due, EXISTS stops at the first one, while the minimum would read them all.
-    there = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).exists()
+    claimable = select(table.c.number).where(table.c.wake_at <= now, table.c.lease_until <= now).exists()
     at = case((table.c.wake_at < table.c.lease_until, table.c.lease_until), else_=table.c.wake_at)
     later = select(func.min(at)).where(table.c.wake_at <= until).scalar_subquery()
-    return select(case((there, literal(0.0)), else_=later))
+    return select(case((claimable, literal(0.0)), else_=later))

@@ -1,7 +1,7 @@
-"""Health checks of shards: when they are due, what was found of members, and what was recovered (ADR 0072).
+"""Health checks of shards: their schedule, the findings about members, and the recoveries (ADR 0072).
 
-Those who check need no lease: they take a shard by moving its `health_at`, as observers do with `observe_at`. One that
-dies leaves its shards to others after `TAKEN_S`.
+Workers that check need no lease: they take a shard by moving its `health_at`, as observers do with `observe_at`. If a
+worker dies, its shards become free after `TAKEN_S`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,13 +39,13 @@ from homeostat.store.sql import lock_order, notices, typed
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 8.0
-"""Time for which shards are taken; who needs longer takes them again before."""
+"""Time for which shards are taken; a worker that needs longer takes them again in time."""
 HOUR_S, KEPT_S = 3600.0, 86_400.0
-"""Time for which recoveries count for their rate, and for which they are kept."""
+"""Time for which recoveries count for their rate, and for which they are stored."""
 REMOVALS = ("CLUSTER_DEL_NODES", "CLUSTER_SCALE_IN", "NODE_DELETE")
-"""Actions of the Clustering API that remove nodes, whatever they are asked for."""
+"""Actions of the Clustering API that remove nodes, whatever their inputs."""
 BEGUN_MAX = 1000
-"""Recoveries that are read, to see which of them have helped."""
+"""Number of recoveries that are read, to see which of them have helped."""
 Shard = tuple[str, int]
 _check, _shard, _stack = schema.health_check, schema.shard, schema.stack
 _node, _resource, _observed = schema.node_health, schema.resource, schema.resource_observed
@@ -53,12 +53,12 @@ _node, _resource, _observed = schema.node_health, schema.resource, schema.resour
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A health policy that holds for things of a stack.
+    """A health policy that applies to resources of a stack.
 
     Attributes:
         name: Name of the resource; "" for all members of the group.
-        spec: As the user sent it.
-        cluster: Name of the cluster, or of the resource that is the group; "" for a single resource.
+        spec: As sent by the user.
+        cluster: Name of the cluster, or of the group resource; "" for a single resource.
     """
 
     id: str
@@ -67,48 +67,46 @@ class Check:
     cluster: str
 
 
-# -- which policies hold --------------------------------------------------------------------------------------------
+# -- which policies apply ---------------------------------------------------------------------------------------------
 
 
 def attach(tx: Connection, values: Mapping[str, Any], now: float) -> None:
-    """Have a policy hold for a resource of a stack, or for the members of that group.
+    """Apply a policy to a resource of a stack, or to the members of that group.
 
     Args:
-        tx: The transaction.
         values: The columns `id`, `stack_id`, `name`, `members`, `source`, `spec` and `enabled`.
-        now: The time.
     """
     tx.execute(insert(_check).values(**values, created_at=now))
     cover(tx, values["stack_id"], now)
 
 
 def switch(tx: Connection, source: str, *, enabled: bool, now: float) -> None:
-    """Have the policies of a source hold, or not."""
-    found = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
+    """Switch the policies of a source on or off."""
+    stack_ids = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
     tx.execute(update(_check).where(_check.c.source == source).values(enabled=enabled))
-    for stack_id in found:
+    for stack_id in stack_ids:
         cover(tx, stack_id, now)
 
 
 def detach(tx: Connection, source: str, now: float) -> None:
-    """Have the policies of a source hold no more, and forget what they have found."""
-    found = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
+    """Delete the policies of a source, and their findings."""
+    stack_ids = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
     tx.execute(delete(_check).where(_check.c.source == source))
-    for stack_id in found:
+    for stack_id in stack_ids:
         cover(tx, stack_id, now)
 
 
 def source_of(tx: Connection, stack_id: str, name: str) -> str | None:
-    """Return what has made the policy that holds for a resource of a stack; None where none does."""
+    """Return the source of the policy for a resource of a stack; None if no policy applies."""
     conditions = (_check.c.stack_id == stack_id, _check.c.name == name)
-    found = tx.execute(select(_check.c.source).where(*conditions)).scalar()
-    return None if found is None else str(found)
+    source = tx.execute(select(_check.c.source).where(*conditions)).scalar()
+    return None if source is None else str(source)
 
 
 def cover(tx: Connection, stack_id: str, now: float) -> None:
-    """Have the shards of a stack, and of its groups, checked exactly if policies hold there; wake them.
+    """Have the shards of a stack, and of its groups, checked exactly if policies apply to them; wake these shards.
 
-    What was found there is forgotten: it was found by other policies than those that hold now.
+    Old findings are deleted: they are results of other policies than the present ones.
     """
     near = or_(_stack.c.id == stack_id, _stack.c.parent_id == stack_id)
     nearby = select(_stack.c.id).where(near)
@@ -116,11 +114,11 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     holds = is_checked(_shard.c.stack_id)
     here = _shard.c.stack_id.in_(nearby)
     tx.execute(update(_shard).where(here, holds).values(health_at=now, health_from=now))
-    gone = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
-    tx.execute(gone)
+    unchecked = update(_shard).where(here, ~holds).values(health_at=None, health_from=None, health_looked_at=None)
+    tx.execute(unchecked)
     tx.execute(delete(_node).where(_node.c.stack_id.in_(nearby)))
     tx.execute(delete(schema.vantage_look).where(schema.vantage_look.c.stack_id.in_(nearby)))
-    # Of a policy that is only switched off it is still known which hosts it has declared down.
+    # A policy that is only switched off remembers the hosts declared down by its fences.
     none_left = ~exists().where(_check.c.stack_id == stack_id)
     tx.execute(delete(schema.declared_host).where(schema.declared_host.c.stack_id.in_(nearby), none_left))
     values = {"wake_at": now, "wakes": _shard.c.wakes + 1}
@@ -129,12 +127,12 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
 
 
 def checks_of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, list[Check]]:
-    """Return the policies that hold for things of these stacks."""
-    found: dict[str, list[Check]] = {}
+    """Return the policies that apply to resources of these stacks."""
+    checks: dict[str, list[Check]] = {}
     for stack_id, name, check_name, *values in _checks_of(tx, list(stack_ids)):
-        one = Check(values[0], name if check_name else "", values[1], "" if check_name else (values[2] or name))
-        found.setdefault(stack_id, []).append(one)
-    return found
+        check = Check(values[0], name if check_name else "", values[1], "" if check_name else (values[2] or name))
+        checks.setdefault(stack_id, []).append(check)
+    return checks
 
 
 @prepared
@@ -155,11 +153,11 @@ def _checks_of(stack_ids: Sequence[str]) -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A shard whose members are to be looked at.
+    """A shard whose members are to be checked.
 
     Attributes:
-        whole: Whether all are due; else only URLs are asked again.
-        next_at: When the next whole look is due, where this is none.
+        whole: Whether all members are due; otherwise only URLs are requested again.
+        next_at: When the next whole look is due, unless this is a whole look.
     """
 
     stack_id: str
@@ -170,15 +168,15 @@ class Taken:
 
 
 def take(tx: Connection, now: float, limit: int) -> list[Taken]:
-    """Take shards that are due, for `TAKEN_S` seconds."""
-    found = [
+    """Take due shards, for `TAKEN_S` seconds."""
+    taken = [
         Taken(row[0], row[1], row[2], row[3] is None or row[3] <= now, row[3] or now) for row in _due(tx, now, limit)
     ]
-    if found:
-        these = sorted((each.stack_id, each.number) for each in found)
+    if taken:
+        these = sorted((shard.stack_id, shard.number) for shard in taken)
         lock_order.take(tx, these)
         _take(tx, these, now + TAKEN_S)
-    return found
+    return taken
 
 
 @prepared
@@ -194,7 +192,7 @@ def _due(now: float, limit: int) -> Select[Any]:
 
 
 def keep(tx: Connection, these: Collection[Shard], before: float, until: float) -> None:
-    """Take shards for longer that were taken until `before`; those of which another look was requested stay due."""
+    """Extend the time of shards taken until `before`; shards with a new request for a look stay due."""
     lock_order.take(tx, sorted(these))
     _keep(tx, sorted(these), before, until)
 
@@ -205,9 +203,9 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
 
 
 def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
-    """Return the stacks of groups whose health checks are off, since a user removes members."""
-    found = {each.stack_id for each in _leaving(tx, list(stack_ids)) if not stands_beside(each.name)}
-    return found | set(_removing(tx, list(stack_ids)).scalars())
+    """Return the groups' stacks whose health checks are off since a user removes members."""
+    leaving = {row.stack_id for row in _leaving(tx, list(stack_ids)) if not stands_beside(row.name)}
+    return leaving | set(_removing(tx, list(stack_ids)).scalars())
 
 
 @prepared
@@ -229,28 +227,25 @@ def _removing(stack_ids: Sequence[str]) -> Select[Any]:
 
 
 def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
-    """Have a shard looked at anew, as if it never was, from a time on; a look that has begun does not count.
+    """Schedule a new look at a shard, as if it was never looked at; a look in progress does not count.
 
     Args:
         tx: The transaction, which has locked the shard.
-        shard: The shard.
-        now: The time.
-        at: When it is due.
+        at: When the look is due.
     """
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
     tx.execute(update(_shard).where(*this).values(health_at=at, health_from=now, health_looked_at=None))
 
 
 def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
-    """Give a shard back; one of which another look was requested meanwhile stays due.
+    """Give a shard back; a shard with a new request for a look stays due.
 
     Args:
         tx: The transaction, which has locked the shard.
-        shard: The shard.
-        until: Until when it was taken.
+        until: Until when the shard was taken.
         at: When it is due next.
         next_at: When its next whole look is due.
-        looked_at: When this look began, if it was one at everything.
+        looked_at: The start of this look, if it was a whole look.
     """
     stack_id, number = shard
     if looked_at is not None:
@@ -260,7 +255,7 @@ def release(tx: Connection, shard: Shard, until: float, at: float, next_at: floa
 
 @prepared
 def _note_look(stack_id: str, number: int, looked_at: float) -> UpdateBase:
-    """Update when a look at everything began, unless another look was requested after that."""
+    """Update the time of the newest whole look, unless another look was requested after its start."""
     this = (_shard.c.stack_id == stack_id, _shard.c.number == number, _shard.c.health_at.is_not(None))
     counts = or_(
         _shard.c.health_looked_at.is_not(None), _shard.c.health_from.is_(None), _shard.c.health_from <= looked_at
@@ -270,29 +265,29 @@ def _note_look(stack_id: str, number: int, looked_at: float) -> UpdateBase:
 
 @prepared
 def _release(stack_id: str, number: int, until: float, at: float, next_at: float) -> UpdateBase:
-    # The exact time marks the shard as taken here: any other one was set by a request, or by who took it next.
+    # The exact time marks the shard as taken by this caller: other values come from a request, or from the next taker.
     still_taken = _shard.c.health_at == until
     this = (_shard.c.stack_id == stack_id, _shard.c.number == number, still_taken)
     return update(_shard).where(*this).values(health_at=at, health_from=next_at)
 
 
-def uncover(tx: Connection, shard: Shard, until: float) -> None:
-    """Have a shard checked no more that was taken until this time, from no place."""
+def stop_checks(tx: Connection, shard: Shard, until: float) -> None:
+    """Stop the checks of a shard that was taken until this time, from all places."""
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at == until)
     taken = tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
-    if taken.rowcount:  # a place where no worker is any more would never take its looks away
+    if taken.rowcount:  # a place without a worker would never remove its looks
         look = schema.vantage_look.c
         tx.execute(delete(schema.vantage_look).where(look.stack_id == shard[0], look.number == shard[1]))
 
 
-def hurry(tx: Connection, these: Collection[Shard], now: float) -> None:
-    """Have everything in these shards looked at now, as far as policies hold there."""
+def request_look(tx: Connection, these: Collection[Shard], now: float) -> None:
+    """Request an immediate look at all members of these shards, if policies apply to them."""
     notices.mark_due(tx)
-    _hurry(tx, sorted(these), now)
+    _request_look(tx, sorted(these), now)
 
 
 @prepared
-def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
+def _request_look(these: Sequence[Shard], now: float) -> UpdateBase:
     later = case((_shard.c.health_at > now, now), else_=_shard.c.health_at)
     conditions = (is_any_of(these), _shard.c.health_at.is_not(None))
     return update(_shard).where(*conditions).values(health_at=later, health_from=now)
@@ -302,12 +297,12 @@ def _hurry(these: Sequence[Shard], now: float) -> UpdateBase:
 
 
 class WatchedMember(NamedTuple):
-    """A resource that stands for its name, with what was seen of it, its node in a cluster, and its health.
+    """A present member (not replaced, not being deleted), with its observation, its node in a cluster, and its health.
 
     Attributes:
-        presence, object, seen_at, seen_reason: The newest observation; None for none yet.
+        presence, object, seen_at, seen_reason: The newest observation; None if not observed yet.
         node_id, node_name, cluster_id: The node; None outside clusters.
-        health: What was found; None for nothing yet.
+        health: The health; None if not checked yet.
     """
 
     key: str
@@ -334,7 +329,7 @@ class WatchedMember(NamedTuple):
 
 
 def members_of(tx: Connection, these: Sequence[Shard]) -> list[WatchedMember]:
-    """Return the resources of shards that stand for their names, with what was seen and found of each."""
+    """Return the present members in these shards, with their observations and health."""
     return list(typed.rows(WatchedMember, _members(tx, list(these))))
 
 
@@ -350,18 +345,17 @@ def _members(these: Sequence[Shard]) -> Select[Any]:
     joined = _resource.join(_stack, _stack.c.id == row.stack_id)
     joined = joined.outerjoin(_observed, seen.key == row.key).outerjoin(_node, _node.c.key == row.key)
     joined = joined.outerjoin(node, condition)
-    here = tuple_(row.stack_id, row.shard).in_(these)
+    in_shards = tuple_(row.stack_id, row.shard).in_(these)
     stands = (row.replaced_by.is_(None), row.action != Action.DELETE, row.external_id.is_(None))
-    return select(*of_row, *more, *of_look, *of_node, _node.c.health).select_from(joined).where(here, *stands)
+    return select(*of_row, *more, *of_look, *of_node, _node.c.health).select_from(joined).where(in_shards, *stands)
 
 
-def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, NodeHealth]]) -> None:
-    """Store what was found of members, each as row key, stack, shard and health; those whose row is gone are left out.
+def store(db: Database, tx: Connection, findings: Sequence[tuple[str, str, int, NodeHealth]]) -> None:
+    """Store findings as row key, stack, shard and health; members whose row is gone are left out.
 
     The caller has locked the shards.
     """
-    keys = [each[0] for each in found]
-    there = set(_there(tx, keys).scalars())
+    existing = set(_existing(tx, [key for key, *_ in findings]).scalars())
     rows = [
         {
             "key": key,
@@ -371,8 +365,8 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
             "again_at": health.again_at,
             "health": health,
         }
-        for key, stack_id, shard, health in found
-        if key in there
+        for key, stack_id, shard, health in findings
+        if key in existing
     ]
     if rows:
         new = db.insert(_node)
@@ -381,12 +375,12 @@ def store(db: Database, tx: Connection, found: Sequence[tuple[str, str, int, Nod
 
 
 @prepared
-def _there(keys: Sequence[str]) -> Select[Any]:
+def _existing(keys: Sequence[str]) -> Select[Any]:
     return select(_resource.c.key).where(_resource.c.key.in_(keys))
 
 
 def of_shard(tx: Connection, stack_id: str, number: int) -> dict[str, NodeHealth]:
-    """Return what was found of the members of a shard, by row key."""
+    """Return the health of the members of a shard, by row key."""
     return {row[0]: row[1] for row in _of_shard(tx, stack_id, number)}
 
 
@@ -396,33 +390,33 @@ def _of_shard(stack_id: str, number: int) -> Select[Any]:
 
 
 def of_rows(tx: Connection, keys: Collection[str]) -> dict[str, NodeHealth]:
-    """Return what was found of these resources, by row key."""
+    """Return the health of these resources, by row key."""
     chosen = select(_node.c.key, _node.c.health).where(_node.c.key.in_(keys))
     return {row[0]: row[1] for row in tx.execute(chosen)} if keys else {}
 
 
 def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
-    """Return how many members of a stack are unhealthy, and how many recoveries have begun in the last hour."""
+    """Return the number of unhealthy members of a stack, and the number of recoveries begun in the last hour."""
     marked: list[Marks] = list(_marks(tx, stack_id).scalars())
     reported = sum(report_of(marks, now) is not None and not is_answered(marks) for marks in marked)
-    one, other = _counts(tx, stack_id, now - HOUR_S).one()
-    return int(one) + reported, int(other)
+    unhealthy, recoveries = _counts(tx, stack_id, now - HOUR_S).one()
+    return int(unhealthy) + reported, int(recoveries)
 
 
 @prepared
 def _counts(stack_id: str, since: float) -> Select[Any]:
-    # What goes, or has a successor, is no member any more.
+    # A resource that is being deleted, or has a successor, is no longer a member.
     row, log = _resource.c, schema.recovery
     stands = (row.key == _node.c.key, row.replaced_by.is_(None), row.action != Action.DELETE.value)
-    found = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
-    unhealthy = select(func.count()).select_from(_node).where(*found, *stands)
+    findings = (_node.c.stack_id == stack_id, _node.c.finding == Finding.UNHEALTHY.value)
+    unhealthy = select(func.count()).select_from(_node).where(*findings, *stands)
     lately = select(func.count()).where(log.c.stack_id == stack_id, log.c.at > since, log.c.begins)
     return select(unhealthy.scalar_subquery(), lately.scalar_subquery())
 
 
 @prepared
 def _marks(stack_id: str) -> Select[Any]:
-    """Select the marks of members that no look finds unhealthy."""
+    """Select the marks of members that no look has found unhealthy."""
     row = _resource.c
     stands = (row.stack_id == stack_id, row.replaced_by.is_(None), row.action != Action.DELETE.value)
     chosen = select(row.marks).select_from(_node.join(_resource, row.key == _node.c.key))
@@ -440,10 +434,7 @@ def begun(tx: Connection, stack_id: str, now: float) -> list[StartedRecovery]:
 
 
 def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[RecoveryAction], now: float) -> None:
-    """Note actions of recoveries that begin, see `shard_state.Writes`; forget old ones."""
+    """Store actions of recoveries that begin, see `shard_state.Writes`; delete old ones."""
     log = schema.recovery
     tx.execute(delete(log).where(log.c.stack_id == stack_id, log.c.at < now - KEPT_S))
-    tx.execute(
-        insert(log),
-        [{"stack_id": stack_id, "at": now, **each._asdict()} for each in begun],
-    )
+    tx.execute(insert(log), [{"stack_id": stack_id, "at": now, **action._asdict()} for action in begun])

@@ -1,8 +1,8 @@
 """Leases and epochs of shards (invariants 1 and 4, CONTRIBUTING.md; ADR 0005).
 
-A lease gives a shard to one worker for some seconds; its epoch is the fencing token. Each claim increments the epoch,
-and each write in the name of a lease requires the shard's epoch to be that of the lease. So a worker that was frozen,
-and whose shard belongs to another one by now, stores nothing. Releasing a shard ends the lease and keeps the epoch.
+A lease gives a shard to a worker for some seconds; its epoch is the fencing token. Each claim increments the epoch, and
+each write under a lease requires the shard's epoch to equal the epoch of the lease. So a worker that was frozen, and
+whose shard has a new owner by now, stores nothing. Releasing a shard ends the lease and keeps the epoch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,24 +34,23 @@ from homeostat.store.sql.prepared import prepared
 from homeostat.store.sql.returning import returned, returning
 
 CRASH = 3
-"""Weight of a crash of an owner that has stored nothing; 1 for an owner that had, and so had made progress.
+"""Weight of the crash of an owner that has stored nothing; 1 for an owner that had, and so had made progress.
 
 A claim counts a crash if the last owner never gave the shard back and has stopped reporting itself. So two passes that
-took their worker down at the same point set the shard aside.
+crash their worker at the same point set the shard aside.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Ownership of one shard by one worker; every write in its name checks the epoch.
+    """Ownership of a shard by a worker; every write under the lease checks the epoch.
 
     Attributes:
-        stack_id: The stack.
         number: The number of the shard in its stack.
         epoch: The fencing token.
-        wakes: The count of wake-ups when the shard was claimed; if it has grown, there is new work.
+        wakes: The count of wake-ups at the time of the claim; if it has grown since, there is new work.
         lease_until: The end of the lease as claimed.
-        crashes: The weighted crashes of the last owners, see `CRASHES_MAX`; 0 unless the last one crashed.
+        crashes: The weighted crashes of the last owners, see `CRASHES_MAX`; 0 unless the last owner crashed.
     """
 
     stack_id: str
@@ -75,17 +74,17 @@ def _owned(stack_id: str, number: int, epoch: int) -> tuple[ColumnElement[bool],
 def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
     """Claim the shard for this worker.
 
-    `wake_at` stays as it is: should this owner die, the shard is due again as soon as its lease has run out.
+    `wake_at` stays: if this owner dies, the shard is due again as soon as its lease has expired.
 
     Returns:
         A lease of `lease_s` seconds with a new epoch; None if another worker was faster, or while another transaction
-        writes to the shard's row: one locked shard does not hold up the others.
+        writes to the shard's row, to leave the locked shard out instead of waiting.
     """
     last = _free(tx, stack_id, number, now).first()
     if last is None:
         return None
-    # A release clears the owner, so one that is still there never gave the shard back. If it is this worker itself, it
-    # did not crash: the database connection was lost in the middle of the claim or the release.
+    # A release clears the owner, so an owner in the row never gave the shard back. If that was this worker, it did not
+    # crash: the database connection was lost in the middle of the claim or the release.
     ended = last.owner not in (None, owner)
     ended = ended and _living_worker(tx, last.owner, now - lease_s).first() is None
     crash = 0 if not ended else 1 if last.stored == last.epoch else CRASH
@@ -96,7 +95,7 @@ def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, le
 
 @prepared
 def _living_worker(owner: str, since: float) -> Select[Any]:
-    """Select the worker if it has reported itself: then it is alive, though it was too slow to keep its lease."""
+    """Select the worker if it has reported itself since: a living worker was merely too slow to renew its lease."""
     return select(schema.worker.c.name).where(schema.worker.c.name == owner, schema.worker.c.seen_at > since)
 
 
@@ -123,9 +122,6 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
     """Check the epoch and extend the lease; the first statement of each transaction of a pass.
 
     Args:
-        tx: The transaction.
-        lease: The lease.
-        now: The agreed time.
         lease_s: The length of the lease from now on, in seconds.
         stores: The transaction stores something, so the pass makes progress (see `CRASHES_MAX`).
 
@@ -144,8 +140,8 @@ def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: b
 
 @prepared
 def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool, returns: bool) -> UpdateBase:
-    # The end of the lease is not checked: an owner that was slow is still the owner as long as no other worker has
-    # claimed the shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
+    # The end of the lease is not checked: a slow owner remains the owner as long as no other worker has claimed the
+    # shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
     owned = update(schema.shard).where(*_owned(stack_id, number, epoch))
     marked = {"stored": schema.shard.c.epoch} if stores else {}
     return returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
@@ -154,8 +150,8 @@ def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool
 def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
     """Extend these leases as far as they are still held (heartbeat).
 
-    A shard that another transaction is writing to is left out until the next heartbeat. This transaction locks shards
-    of any stacks in any order, so it must never wait for one while it holds others: that could deadlock.
+    A shard that another transaction is writing to is skipped until the next heartbeat. This transaction locks shards of
+    any stacks in any order, so it must never wait for a lock while holding locks: a deadlock would be possible.
     """
     for lease in leases:
         arguments = (lease.stack_id, lease.number, lease.epoch)
@@ -165,7 +161,7 @@ def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: fl
 
 @prepared
 def _extend(stack_id: str, number: int, epoch: int, until: float, now: float) -> UpdateBase:
-    # Here the end is checked: a released shard keeps its epoch, and a heartbeat that comes late would own it again.
+    # Here the end is checked: a released shard keeps its epoch, and a late heartbeat would own the shard again.
     owned = update(schema.shard).where(*_owned(stack_id, number, epoch), schema.shard.c.lease_until > now)
     return owned.values(lease_until=until)
 
@@ -177,7 +173,7 @@ def _lock_unless_written(stack_id: str, number: int, epoch: int) -> Select[Any]:
 
 
 def unexpired(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
-    """Return those of these leases that have not run out."""
+    """Return the leases that have not expired."""
     table = schema.shard
     these = shards.is_any_of(sorted((lease.stack_id, lease.number) for lease in leases))
     chosen = select(table.c.stack_id, table.c.number, table.c.epoch).where(these, table.c.lease_until > now)
@@ -187,13 +183,12 @@ def unexpired(tx: Connection, leases: Collection[Lease], now: float) -> set[Leas
 
 @dataclass(frozen=True, slots=True)
 class PassProgress:
-    """The progress of a shard, as a pass at a revision has found it.
+    """The progress of a shard, as seen by a pass at a revision.
 
     Attributes:
-        revision: The revision.
-        nodes: How many nodes there are, those to be deleted included.
-        unfinished: How many of them are not at rest.
-        defined: How many nodes the revision defines.
+        nodes: The number of nodes, including nodes to be deleted.
+        unfinished: The number of nodes that are not at rest.
+        defined: The number of nodes that the revision defines.
         priority: The priority of the next pass, unless something happens before.
     """
 
@@ -210,7 +205,7 @@ def release(
     """Give the shard back, to be woken at `wake_at`, or at once if it was woken since `wakes` was read.
 
     Returns:
-        False if a newer owner has it already, which is no error.
+        False if the shard has a newer owner already, which is no error.
     """
     arguments = (lease.stack_id, lease.number, lease.epoch, wakes, wake_at)
     if reached is None:
@@ -244,8 +239,8 @@ def _release_at_revision(
     `planned` and `done` stay as they are if there is a newer revision, to which this progress does not apply.
 
     Args:
-        is_moving: Something is left to do. Deleted nodes are not counted in `nodes` any more, so while something is
-            left `planned` never shrinks; otherwise progress would seem to go backwards. At rest it is what stays.
+        is_moving: Some nodes are unfinished. `nodes` does not count deleted nodes, so `planned` never shrinks while
+            nodes are unfinished; otherwise progress would seem to go backwards. At rest, `planned` is what remains.
     """
     table = schema.shard
     newest = select(schema.stack.c.revision).where(schema.stack.c.id == stack_id).scalar_subquery()
@@ -254,8 +249,8 @@ def _release_at_revision(
     if is_moving:
         planned = case((table.c.planned > nodes, table.c.planned), else_=nodes)
     else:
-        # The end of this pass may have made the next batch of its group, a newer revision that does not touch this
-        # shard, and carried it over: then its progress holds for that revision as well.
+        # The end of this pass may have created the next batch of its group, a newer revision that does not touch this
+        # shard, and carried the shard over: then the progress holds for the newer revision as well.
         same = or_(same, table.c.settled_revision == newest)
     values = {
         "planned": case((same, planned), else_=table.c.planned),
@@ -269,17 +264,17 @@ def _released(
     stack_id: str, number: int, epoch: int, wakes: int, wake_at: float | None, values: Mapping[str, Any]
 ) -> UpdateBase:
     table = schema.shard
-    # If the count has changed, a wake-up came after the claim, and this pass may not have seen what it was for. Its
-    # time is in the row already and must not be overwritten, or the wake-up would be lost.
+    # If the count has changed, a wake-up came after the claim, and this pass may not have seen its cause. The row has
+    # the time of the wake-up already, and overwriting the time would lose the wake-up.
     again = case((table.c.wakes == wakes, wake_at), else_=table.c.wake_at)
     owned = update(table).where(*_owned(stack_id, number, epoch))
     return owned.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 
 def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> None:
-    """Forget the crashes of a shard, since the worker that seemed to have crashed has not.
+    """Reset the crashes of a shard, since the worker that seemed to have crashed has not.
 
-    If the shard was set aside for them, a pass is requested now.
+    If the shard was set aside for them, request a pass now.
     """
     notices.mark_due(tx)
     table = schema.shard
@@ -296,7 +291,7 @@ def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> Non
 
 
 def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
-    """End this owner's lease on a shard that it does not work on, if it has one.
+    """End an owner's lease, if any, on a shard that the owner does not work on.
 
     `wake_at` stays, so the pass that the lease was meant for is still due.
     """
@@ -306,11 +301,11 @@ def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
 
 
 def supersede(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
-    """Begin a new epoch of shards whose rows another transaction changes: what their owners have loaded is outdated.
+    """Start a new epoch of shards whose rows another transaction changes: their owners have loaded outdated rows.
 
     Args:
         tx: The transaction; it has locked the shards.
-        these: Each as the id of its stack and its number.
+        these: The shards, as id of the stack and number.
     """
     table = schema.shard
     ended = {"epoch": table.c.epoch + 1, "owner": None, "lease_until": 0.0}
@@ -318,9 +313,9 @@ def supersede(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
 
 
 def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
-    """Set a shard aside until a time, after an internal error or crashes of its workers; all others run on.
+    """Set a shard aside until a time, after an internal error or crashes of its workers, and store the reason.
 
-    The reason is stored. Nothing changes if a newer owner has the shard.
+    Sibling shards continue. Nothing changes if a newer owner has the shard.
     """
     table = schema.shard
     # `crashes` stays, unlike in a release: the next pass is tried, and one more crash sets the shard aside for longer.

@@ -1,4 +1,4 @@
-"""The schedule of looks: when the things of a shard are observed, and which passes wait for that (ADR 0010).
+"""The schedule of looks: when the things of a shard are observed, and which passes wait for a look (ADR 0010).
 
 A *look* is one round of an observer over the things of a shard. Observers need no lease: they take a shard by moving
 its `observe_at`.
@@ -17,38 +17,34 @@ from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
 
 TAKEN_S = 5.0
-"""Time for which an observer keeps the shards that it has taken; if it dies, they are looked at again after that."""
+"""Time for which an observer keeps the shards that it takes: after its death they are due again so much later."""
 
 
 def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
-    """Take shards whose things have to be looked at now, for `TAKEN_S` seconds.
+    """Take shards with a due look, for `TAKEN_S` seconds.
 
-    Within that time the observer calls `look_again`; otherwise another observer takes them.
+    Within that time the observer calls `reschedule`; otherwise another observer takes them.
 
     Args:
-        tx: The transaction.
-        now: The agreed time.
         limit: How many shards at most.
-        again_s: Seconds between looks, for stacks without a setting of their own.
+        again_s: Seconds between looks, for stacks without their own setting.
 
     Returns:
         Shard -> seconds until its next look, None for never.
     """
-    found = {(row.stack_id, row.number): row for row in _to_be_looked_at(tx, now, limit)}
-    if found:
-        _take(tx, sorted(found), now + TAKEN_S)
-    return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in found.items()}
+    taken = {(row.stack_id, row.number): row for row in _to_be_looked_at(tx, now, limit)}
+    if taken:
+        _take(tx, sorted(taken), now + TAKEN_S)
+    return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in taken.items()}
 
 
-def seen_lately(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
-    """Return those of these shards whose things were all looked at within their interval.
+def seen_recently(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
+    """Return the shards whose things were all observed within their interval.
 
-    Those for which another such look was requested, or of which something could not be seen, are left out.
+    Shards with a request for another look, or with a thing that could not be observed, are left out.
 
     Args:
-        tx: The transaction.
-        taken: Shards, each with its seconds between looks, None for never.
-        now: The agreed time.
+        taken: Shards with their seconds between looks, None for never.
     """
     return {
         (row.stack_id, row.number)
@@ -71,7 +67,7 @@ def _looks(these: Sequence[tuple[str, int]]) -> Select[Any]:
 def _to_be_looked_at(now: float, limit: int) -> Select[Any]:
     # SKIP LOCKED: observers never wait for a pass that is writing to a shard; the next round finds that shard.
     table, stack = schema.shard, schema.stack
-    # Not joined, so that no stack is locked: MariaDB locks the rows of all tables of a query.
+    # Subqueries instead of a join, to lock no stack: MariaDB locks the rows of all tables of a query.
     settings = (
         select(column).where(stack.c.id == table.c.stack_id).scalar_subquery().label(column.name)
         for column in (stack.c.observe_s, stack.c.exceptions)
@@ -85,10 +81,10 @@ def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
     return update(schema.shard).where(is_any_of(these)).values(observe_at=until)
 
 
-def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
+def reschedule(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
     """Give back shards that were taken at `taken_at`; their next look is at time `at`, None for never.
 
-    A shard for which another look was requested meanwhile keeps that time.
+    A shard with a new request for a look keeps the requested time.
     """
     these = sorted(taken)
     lock_order.take(tx, these)
@@ -97,8 +93,8 @@ def look_again(tx: Connection, taken: Collection[tuple[str, int]], taken_at: flo
 
 @prepared
 def _release(these: Sequence[tuple[str, int]], taken_at: float, until: float, at: float | None) -> UpdateBase:
-    # The exact time that `take_for_observation` has set marks the shard as taken by this observer: any other time was
-    # set by a request for a look, or by the next observer. A request that came when that time was over has left it.
+    # The exact time set by `take_for_observation` marks the shard as taken by this observer: other times come from a
+    # request for a look, or from the next observer. A request made after that time does not move it, hence `look_from`.
     table = schema.shard
     conditions = (table.c.observe_at == until, func.coalesce(table.c.look_from, 0.0) <= taken_at)
     return update(table).where(is_any_of(these), *conditions).values(observe_at=at)
@@ -108,20 +104,17 @@ def _within(
     stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> list[ColumnElement[bool]]:
     table = schema.shard
-    some = [] if numbers is None else [table.c.number.in_(numbers)]
-    return [table.c.stack_id.in_(stacks), *some]
+    of_numbers = [] if numbers is None else [table.c.number.in_(numbers)]
+    return [table.c.stack_id.in_(stacks), *of_numbers]
 
 
 def record_look(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
-    """Record that all things of these shards were looked at, at this time or later.
-
-    Shards whose passes wait for such a look are woken.
-    """
+    """Record that all things of these shards were observed at this time or later; wake passes waiting for the look."""
     if not seen:
         return
     these = sorted(seen)
     lock_order.take(tx, these)
-    # Before `_seen`, whose new `looked_at` would make every request look as if it had been fulfilled before.
+    # Before `_seen`, whose new `looked_at` would make every request seem fulfilled already.
     if _wake_waiting(tx, these, at).rowcount:
         notices.mark_due(tx)
     _seen(tx, these, at)
@@ -140,7 +133,7 @@ def _seen(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
 
 
 def record_blind(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
-    """Record why the things of these shards could not be looked at."""
+    """Record why the things of these shards could not be observed."""
     table = schema.shard
     if blind:
         these = sorted(blind)
@@ -151,12 +144,11 @@ def record_blind(tx: Connection, blind: Collection[tuple[str, int]], reason: str
 def request_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
-    """Request a look at these stacks as soon as possible; their shards are woken once one made after `at` is stored.
+    """Request a look at these stacks as soon as possible; a look made after `at` wakes their shards once it is stored.
 
     Args:
-        tx: The transaction.
         stacks: The stacks, as ids or as a subquery of ids.
-        at: The agreed time.
+        at: The present time.
         numbers: Only these shards; None for all.
     """
     notices.mark_due(tx)
@@ -166,19 +158,18 @@ def request_look(
     tx.execute(update(table).where(*_within(stacks, numbers)).values(look_from=at, observe_at=sooner))
 
 
-def looked_at(
+def last_complete_look(
     tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> tuple[float | None, str]:
-    """Return when these stacks were last looked at as a whole.
+    """Return the time of the last complete look at these stacks.
 
     Args:
-        tx: The transaction.
         stacks: The stacks, as ids or as a subquery of ids.
         numbers: Only these shards; None for all.
 
     Returns:
-        The time of the oldest among the newest looks at each shard, None if some shard was never looked at; and why a
-        shard could not be looked at last, "" if all could.
+        The minimum over the shards of the time of the newest look, None if a shard was never looked at; and why the
+        latest look at a shard failed, "" if all succeeded.
     """
     table = schema.shard
     oldest = func.min(func.coalesce(table.c.looked_at, 0.0))
@@ -187,9 +178,9 @@ def looked_at(
 
 
 def schedule_look(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
-    """Request a look at time `at`, or earlier if one was requested already.
+    """Request a look at time `at`, or earlier if requested already.
 
-    None means that the shard has nothing to look at; a look that a pass waits for still takes place.
+    None means that the shard has nothing to observe; a look that a pass waits for still takes place.
     """
     _schedule_look(tx, stack_id, number, at, never=at is None)
 

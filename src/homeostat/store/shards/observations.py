@@ -1,4 +1,4 @@
-"""Observations: what observers read and write, for things of many shards at once (CV7, ADR 0010).
+"""Observations: the reads and writes of observers, for things of many shards at once (CV7, ADR 0010).
 
 Observers own no shard: they only replace older observations by newer ones, and wake the shard that has to judge them.
 """
@@ -30,19 +30,19 @@ _observed = schema.resource_observed
 
 @dataclass(frozen=True, slots=True)
 class WatchedThing:
-    """One thing to observe, with its last observation.
+    """A thing to observe, with its last observation.
 
     Attributes:
         key: The key of its row.
-        acted_at: When it was last acted on, in seconds since the epoch; None while an act is under way.
+        acted_at: The time of the last operation on the thing, in seconds since the epoch; None during an operation.
         busy: Its resource is IN_PROGRESS.
-        properties: The properties last requested of the cloud.
-        presence: The presence last seen; None if it was never observed.
-        seen: The properties last seen; None if it was never observed.
-        secret: Its row holds secrets, so what is seen of it may, too.
-        checked: A health policy holds for things of its shard.
-        seen_at: When what was last seen differed from before, or bore witness, in seconds since the epoch; None if it
-            was never observed.
+        properties: The properties last requested from the cloud.
+        presence: The presence last observed; None if never observed.
+        seen: The properties last observed; None if never observed.
+        secret: Its row holds secrets, so its observed properties may, too.
+        checked: A health policy applies to its shard.
+        seen_at: The time of the stored observation: the last one that differed, or bore witness, in seconds since the
+            epoch; None if never observed.
     """
 
     key: str
@@ -62,8 +62,8 @@ class WatchedThing:
     seen_at: float | None = None
 
 
-Look = tuple[WatchedThing, Observation]
-"""A thing, and what was seen of it."""
+ObservedThing = tuple[WatchedThing, Observation]
+"""A thing and its new observation."""
 
 
 def _watched() -> Select[Any]:
@@ -101,12 +101,12 @@ def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequen
 
 @prepared
 def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Select[Any]:
-    here = tuple_(_resource.c.stack_id, _resource.c.shard).in_(shards)
-    return _watched().where(here, _resource.c.type.in_(types))
+    watched_rows = tuple_(_resource.c.stack_id, _resource.c.shard).in_(shards)
+    return _watched().where(watched_rows, _resource.c.type.in_(types))
 
 
 def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
-    """Return the things with these handles and types; different clouds may use one handle for different things."""
+    """Return the things with these handles and types; different clouds may use the same handle for different things."""
     return _readable(_by_handle(tx, list(handles), types))
 
 
@@ -116,9 +116,9 @@ def _by_handle(handles: Sequence[str], types: Sequence[str]) -> Select[Any]:
 
 
 def _readable(rows: CursorResult[*tuple[Any, ...]]) -> list[WatchedThing]:
-    """Leave out things whose cells cannot be decrypted, since their key is missing; all others are still observed."""
-    found = (WatchedThing(*values) for values in rows)
-    return [each for each in found if not isinstance(each.properties, Lost) and not isinstance(each.seen, Lost)]
+    """Leave out things with cells that cannot be decrypted, since their key is missing; observe the rest as usual."""
+    things = (WatchedThing(*values) for values in rows)
+    return [thing for thing in things if not isinstance(thing.properties, Lost) and not isinstance(thing.seen, Lost)]
 
 
 _COLUMNS = ("key", "handle", "presence", "object", "reason", "seen_at")
@@ -127,102 +127,100 @@ _NEWER = Change(
     "t.key = {key} AND t.seen_at < {seen_at} AND (t.handle = {handle} OR t.handle = '')",
     "number = t.number + 1 + t.number % 2",
 )
-"""Replaces an observation unless it is newer, or of another thing, which the row has got meanwhile.
+"""Replaces an observation unless it is newer, or belongs to another thing, which the row has got meanwhile.
 
-The number is the next odd one, as in `model.world.next_look`: observers use odd numbers and passes even ones, so that a
-pass never takes an observer's look for the one that it has just judged itself.
+The number is the next odd one, as in `model.world.next_look`: observers use odd numbers and passes even ones, to keep a
+pass from mistaking an observer's look for its own, already judged look.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedLooks:
-    """Observations, encoded before the transaction that stores them; `keys` are those of their rows."""
+class EncodedObservations:
+    """Observations, encoded before the transaction that stores them, with the keys of their rows."""
 
     keys: Sequence[str]
-    looks: Sequence[bulk.EncodedRows]
+    observations: Sequence[bulk.EncodedRows]
     properties: Sequence[bulk.EncodedRows] = ()
 
 
-def encode(db: Database, looks: Sequence[tuple[WatchedThing, Observation]]) -> EncodedLooks:
+def encode(db: Database, observed: Sequence[ObservedThing]) -> EncodedObservations:
     """Encode observations for `record`."""
-    return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(db.engine.dialect, looks))
+    return EncodedObservations([thing.key for thing, _ in observed], _encode_observed(db.engine.dialect, observed))
 
 
 def encode_with_properties(
-    db: Database, stack_id: str, looks: Sequence[tuple[WatchedThing, Observation]], now: float
-) -> EncodedLooks:
-    """Encode observations of things of one stack, with the observed values of the properties it sets (CV1).
+    db: Database, stack_id: str, observed: Sequence[ObservedThing], now: float
+) -> EncodedObservations:
+    """Encode observations of things of a stack, with the observed values of the properties set by its template (CV1).
 
     Args:
-        db: The database.
-        stack_id: The stack.
-        looks: The things and their new observations.
-        now: The time at which the values were seen.
+        observed: The things and their new observations.
+        now: The time of the observations.
     """
     dialect = db.engine.dialect
     properties = [
-        shard_state.encode_properties(dialect, stack_id, observed, now, secret, only_alive=True)
-        for secret, observed in _properties(looks).items()
+        shard_state.encode_properties(dialect, stack_id, values, now, secret, only_alive=True)
+        for secret, values in _properties(observed).items()
     ]
-    return EncodedLooks([thing.key for thing, _ in looks], _encode_looks(dialect, looks), properties)
+    return EncodedObservations([thing.key for thing, _ in observed], _encode_observed(dialect, observed), properties)
 
 
-def record(tx: Connection, written: EncodedLooks) -> None:
-    """Store observations, except those that are older than the stored one or of another thing than the row's.
+def record(tx: Connection, encoded: EncodedObservations) -> None:
+    """Store observations, except if the stored one is newer, or the row has another thing by now.
 
-    The caller has locked the shards of the rows before, as a pass does.
+    The caller has locked the shards of the rows, like a pass.
     """
-    for each in written.looks:
-        each.store(tx)
-    if written.properties:
-        # Properties are stored for rows that exist. Without the lock, a pass could delete a row between that check and
-        # the insertion, and the foreign key would fail all looks of this transaction.
-        _lock_existing(tx, written.keys)
-    for each in written.properties:
-        each.store(tx)
+    for rows in encoded.observations:
+        rows.store(tx)
+    if encoded.properties:
+        # Properties are stored for existing rows only. Without the lock, a pass could delete a row between this check
+        # and the insertion, and the foreign key would fail all observations of this transaction.
+        _lock_existing(tx, encoded.keys)
+    for rows in encoded.properties:
+        rows.store(tx)
 
 
-def _encode_looks(dialect: Dialect, looks: Sequence[tuple[WatchedThing, Observation]]) -> list[bulk.EncodedRows]:
+def _encode_observed(dialect: Dialect, observed: Sequence[ObservedThing]) -> list[bulk.EncodedRows]:
     return [
         bulk.encode_update(dialect, _observed, _COLUMNS, rows, _NEWER, secret=secret)
-        for secret, rows in _by_secrecy(looks).items()
+        for secret, rows in _by_secrecy(observed).items()
     ]
 
 
-def _by_secrecy(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[Values]]:
+def _by_secrecy(observed: Sequence[ObservedThing]) -> dict[bool, list[Values]]:
     """Return the values for `_COLUMNS`, by whether the rows hold secrets."""
     rows: dict[bool, list[Values]] = defaultdict(list)
-    for thing, look in looks:
+    for thing, observation in observed:
         row = (
             thing.key,
             thing.handle,
-            look.presence.value,
-            # What is absent keeps its last known properties: fields that a cloud reports only once would be lost for
-            # the case that the thing comes back.
-            with_fields_reported_once(thing, look) if look.present else dict(thing.seen or {}),
-            look.reason,
-            look.seen_at,
+            observation.presence.value,
+            # An absent thing keeps its last known properties: if it comes back, fields that a cloud reports only once
+            # would be lost.
+            with_fields_reported_once(thing, observation) if observation.present else dict(thing.seen or {}),
+            observation.reason,
+            observation.seen_at,
         )
         rows[thing.secret].append(row)
     return rows
 
 
-def with_fields_reported_once(thing: WatchedThing, look: Observation) -> dict[str, Any]:
-    """Return the observed properties, with fields that a cloud reports only once (a private key) kept from before."""
+def with_fields_reported_once(thing: WatchedThing, observation: Observation) -> dict[str, Any]:
+    """Return the observed properties, and previous values of fields that a cloud reports only once (a private key)."""
     once = {
         name: (thing.seen or {})[name]
         for name in type_of(thing.type).creation_only_fields
         if name in (thing.seen or {})
     }
-    return {**once, **look.properties}
+    return {**once, **observation.properties}
 
 
-def _properties(looks: Sequence[tuple[WatchedThing, Observation]]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
+def _properties(things: Sequence[ObservedThing]) -> dict[bool, list[tuple[str, str, dict[str, Any]]]]:
     """Return row key, resource name, and property -> observed value, by whether the rows hold secrets."""
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
-    for thing, look in looks:
+    for thing, observation in things:
         kind = type_of(thing.type)
-        seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), look, thing.handle)
+        seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), observation, thing.handle)
         observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
     return observed
 
@@ -233,44 +231,49 @@ def _lock_existing(keys: Sequence[str]) -> Select[Any]:
     return row_lock(select(_resource.c.key).where(_resource.c.key.in_(keys)))
 
 
-def with_witness(looks: Sequence[Look], changes: Sequence[Look]) -> list[Look]:
-    """Return what is to be stored of looks, with a thing that is there where others are absent.
+def with_witness(observed: Sequence[ObservedThing], changes: Sequence[ObservedThing]) -> list[ObservedThing]:
+    """Return the observations to store: the changes, and a witness if things are absent.
 
-    It proves that who looked can see: what is absent is not everything of its kind (`brakes.is_blind`). None is added
-    where that is known already.
+    The witness is a present thing, as a proof that the observer can see: the absence of further things of the kind is
+    not doubted then (`brakes.is_blind`). No witness is added if a stored witness is recent enough.
 
     Args:
-        looks: Things of one kind and project, and what one call has shown of each.
-        changes: Those that differ from before.
+        observed: Things of one kind and project, as observed by one call.
+        changes: The things whose observation differs from the previous one.
     """
-    missed = [look.seen_at for _, look in changes if look.presence is Presence.ABSENT]
+    missed = [observation.seen_at for _, observation in changes if observation.presence is Presence.ABSENT]
     missed += [
-        thing.seen_at or 0.0 for thing, look in looks if look.presence.value == thing.presence == Presence.ABSENT
+        thing.seen_at or 0.0
+        for thing, observation in observed
+        if observation.presence.value == thing.presence == Presence.ABSENT
     ]
-    there = [(thing, look) for thing, look in looks if look.present and thing.seen_at is not None]
+    present = [
+        (thing, observation) for thing, observation in observed if observation.present and thing.seen_at is not None
+    ]
     newest = max(missed, default=0.0)
-    if not missed or not there or any((thing.seen_at or 0.0) >= newest for thing, _ in there):
+    if not missed or not present or any((thing.seen_at or 0.0) >= newest for thing, _ in present):
         return list(changes)
-    thing, look = there[0]
-    stored = {each.key: (each, seen) for each, seen in changes}
-    return list({**stored, thing.key: (thing, replace(look, seen_at=max(newest, look.seen_at)))}.values())
+    witness, observation = present[0]
+    stored = {thing.key: (thing, seen) for thing, seen in changes}
+    witnessed = replace(observation, seen_at=max(newest, observation.seen_at))
+    return list({**stored, witness.key: (witness, witnessed)}.values())
 
 
-def differs(thing: WatchedThing, look: Observation) -> bool:
-    """Return whether a look differs from the last one, so that it must be stored.
+def differs(thing: WatchedThing, observation: Observation) -> bool:
+    """Return whether an observation differs from the stored one, and must be stored.
 
-    An UNKNOWN look never does: it must not replace what is known, and nothing is recreated because of it (CV9).
+    UNKNOWN never differs: this presence must not replace knowledge, nor cause a recreation (CV9).
     """
-    if look.presence is Presence.UNKNOWN:
+    if observation.presence is Presence.UNKNOWN:
         return False
-    if look.presence.value != thing.presence:
+    if observation.presence.value != thing.presence:
         return True
-    if not look.present:
+    if not observation.present:
         return False
-    return is_other(thing.seen, with_fields_reported_once(thing, look))
+    return properties_differ(thing.seen, with_fields_reported_once(thing, observation))
 
 
-def is_other(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
-    """Return whether what is seen now of a thing differs from what is stored of it."""
-    # Nearly all looks are equal at once. Others may differ only in form (a tuple for a list), which encoding removes.
+def properties_differ(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
+    """Return whether the observed properties of a thing differ from the stored ones."""
+    # Nearly all are equal at once. The rest may differ only in form (a tuple for a list), which encoding removes.
     return now != before and schema.as_stored(now) != before

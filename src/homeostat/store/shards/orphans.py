@@ -1,7 +1,7 @@
-"""Orphans: things that may turn up late under tokens that no row has any more (CV18, ADR 0012).
+"""Orphans: things that may turn up late under tokens without a row (CV18, ADR 0012).
 
-They come from creations that were given up without an answer, whose requests may still be under way, and from things
-that a cloud did not find when it should have deleted them. Workers look for their tokens, and delete what turns up.
+Such tokens come from creations given up without an answer, whose requests may still be in flight, and from deletions
+for which the cloud did not find the thing. Workers look for the tokens, and delete the things that turn up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ from homeostat.store.sql.prepared import prepared
 LOOK_S = 5.0
 """Time between looks."""
 PATIENCE_S = 600.0
-"""Time for which a token is looked for; time in which no worker looks to the end does not count."""
+"""Time for which a token is looked for; time without a complete look does not count."""
 GAP_S = 65.0
-"""Longest time between two looks that counts, as where there are many tokens: time beyond that does not."""
+"""Maximum time between two looks that counts; with many tokens, looks may be further apart."""
 
 _orphan = schema.orphan
 _resource = schema.resource
@@ -32,8 +32,6 @@ class Orphan:
 
     Attributes:
         token: The token of the creation, `<row key>-<stamp>`.
-        kind: The kind of the cloud port.
-        project: The project.
     """
 
     token: str
@@ -42,18 +40,18 @@ class Orphan:
 
 
 def add(db: Database, tx: Connection, new: Sequence[Orphan], now: float) -> None:
-    """Look for these tokens from now on; for one that is known already the time begins again."""
+    """Look for these tokens from now on; the time of a known token restarts."""
     if not new:
         return
     times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S, "looked_at": now}
-    rows = [{"token": each.token, "kind": each.kind, "project": each.project, **times} for each in new]
+    rows = [{"token": orphan.token, "kind": orphan.kind, "project": orphan.project, **times} for orphan in new]
     insert = db.insert(_orphan)
     later = {name: insert.excluded[name] for name in times}
     tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """Return whether there is a token to look for now."""
+    """Return whether any token is to be looked for now."""
     return _any_due(tx, now).first() is not None
 
 
@@ -81,13 +79,13 @@ def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
 
 
 def may_appear(tx: Connection, key: str) -> bool:
-    """Return whether a creation for this row was given up whose thing may still turn up."""
+    """Return whether a creation for this row was given up and its thing may still turn up."""
     tokens = select(_orphan.c.token).where(_orphan.c.token.startswith(f"{key}-", autoescape=True))
     return tx.execute(tokens.limit(1)).first() is not None
 
 
 def drop(tx: Connection, tokens: Sequence[str]) -> None:
-    """Forget tokens whose things have an owner, or are to stay."""
+    """Delete tokens whose things have an owner, or are to stay."""
     if tokens:
         _drop(tx, tokens)
 
@@ -97,29 +95,27 @@ def _drop(tokens: Sequence[str]) -> UpdateBase:
     return delete(_orphan).where(_orphan.c.token.in_(tokens))
 
 
-def removable(tx: Connection, project: str, found: Mapping[str, str]) -> set[str]:
-    """Return those of the tokens whose things are still orphans; called right before they are deleted.
+def removable(tx: Connection, project: str, handles: Mapping[str, str]) -> set[str]:
+    """Return the tokens whose things are still orphans; called right before the things are deleted.
 
-    A thing is no orphan any more if its token was forgotten, if a row has the token, or if a row of the project has
-    its handle, as after an adoption.
+    A thing is no longer an orphan if its token was dropped, if a row has the token, or if a row of the project has its
+    handle, as after an adoption.
 
     Args:
-        tx: The transaction.
         project: The project of the things.
-        found: Token -> handle.
+        handles: Token -> handle.
     """
-    watched = set(tx.execute(select(_orphan.c.token).where(_orphan.c.token.in_(found))).scalars())
-    conditions = (_resource.c.handle.in_(set(found.values())), _stack.c.project == project)
+    watched = set(tx.execute(select(_orphan.c.token).where(_orphan.c.token.in_(handles))).scalars())
+    conditions = (_resource.c.handle.in_(set(handles.values())), _stack.c.project == project)
     joined = select(_resource.c.handle).join(_stack, _stack.c.id == _resource.c.stack_id)
     held = set(tx.execute(joined.where(*conditions)).scalars())
-    return {token for token in watched - owned(tx, list(found)) if found[token] not in held}
+    return {token for token in watched - owned(tx, list(handles)) if handles[token] not in held}
 
 
 def record_missing(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
-    """Record that a look which began at `looked_at` found none of these; forget those whose time was over by then.
+    """Record that a look which began at `looked_at` found none of these tokens; delete tokens that had expired by then.
 
-    Only a look that has come to its end proves anything: a token that was not looked for during more than `GAP_S` is
-    looked for that much longer in all.
+    Only a complete look proves anything: each gap between looks beyond `GAP_S` extends the time of a token as much.
     """
     if tokens:
         _count(tx, tokens, looked_at)
@@ -130,9 +126,9 @@ def record_missing(tx: Connection, tokens: Sequence[str], looked_at: float) -> N
 def _count(tokens: Sequence[str], looked_at: float) -> UpdateBase:
     table = _orphan.c
     earliest = looked_at - GAP_S
-    # A program of the version before leaves `looked_at` empty.
+    # A program of the previous version leaves `looked_at` empty.
     until = case((table.looked_at < earliest, table.until + (earliest - table.looked_at)), else_=table.until)
-    # Looks of several workers may end in any order.
+    # Concurrent looks of several workers may end in any order.
     older = or_(table.looked_at.is_(None), table.looked_at < looked_at)
     return update(_orphan).where(table.token.in_(tokens), older).values(looked_at=looked_at, until=until)
 
@@ -143,15 +139,15 @@ def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
 
 
 def extend(tx: Connection, tokens: Sequence[str], now: float) -> None:
-    """Restart the time of tokens whose things are there, or whose presence is unknown."""
+    """Restart the time of tokens whose things exist, or whose presence is unknown."""
     if tokens:
         restarted = {"until": now + PATIENCE_S, "looked_at": now}
         tx.execute(update(_orphan).where(_orphan.c.token.in_(tokens)).values(**restarted))
 
 
 def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:
-    """Return those of the tokens that a row has after all: their things must stay."""
-    # Looked up by row key, which is the primary key; tokens themselves have no index.
+    """Return the tokens that a row has after all: their things must stay."""
+    # By row key, which is the primary key; tokens have no index.
     keys = {token.rpartition("-")[0] for token in tokens}
     return set(_tokens_of(tx, sorted(keys)).scalars()) & set(tokens)
 

@@ -16,15 +16,13 @@ _retained = schema.retained
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """One retained thing.
+    """A retained thing.
 
     Attributes:
-        project: The project.
-        kind: The kind of the cloud port.
         handle: The cloud's id of the thing.
-        stack_id: The id of the stack that owned it.
-        stack: The name of that stack.
-        name: The name of the resource that it was.
+        stack_id: The id of its former stack.
+        stack: The name of the former stack.
+        name: The name of its former resource.
         reason: Why it was retained.
     """
 
@@ -38,21 +36,21 @@ class Retained:
 
 
 def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) -> None:
-    """Remember things; one that was adopted and is retained again is remembered with its last owner."""
+    """Store things; a thing that was adopted and retained again is stored with its last owner."""
     if not things:
         return
     insert = db.insert(_retained)
     newer = {name: insert.excluded[name] for name in ("stack_id", "stack", "name", "reason", "at")}
-    rows = [{**asdict(each), "at": now} for each in things]
+    rows = [{**asdict(thing), "at": now} for thing in things]
     tx.execute(insert.on_conflict_do_update(index_elements=["project", "kind", "handle"], set_=newer), rows)
 
 
 def among(tx: Connection, kind: str, handles: Collection[str]) -> list[Row[tuple[str, str, str, str]]]:
-    """Return those of these things that were retained: handle, stack, name, reason, in the order of their handles."""
+    """Return the retained things with these handles as handle, stack, name and reason, in the order of the handles."""
     chosen = select(_retained.c.handle, _retained.c.stack, _retained.c.name, _retained.c.reason)
-    found: list[Row[tuple[str, str, str, str]]] = []
+    rows: list[Row[tuple[str, str, str, str]]] = []
     rest = sorted(handles)
     while rest:
         chunk, rest = rest[:CHUNK], rest[CHUNK:]
-        found += tx.execute(chosen.where(_retained.c.kind == kind, _retained.c.handle.in_(chunk)))
-    return sorted(found)
+        rows += tx.execute(chosen.where(_retained.c.kind == kind, _retained.c.handle.in_(chunk)))
+    return sorted(rows)

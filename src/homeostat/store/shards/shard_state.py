@@ -1,4 +1,4 @@
-"""The rows of one shard: loaded at once when a pass begins, and recorded in one transaction after each batch."""
+"""The rows of a shard: loaded at once when a pass begins, and recorded in a transaction after each batch."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -33,7 +33,7 @@ from homeostat.store.shards.retained import Retained
 from homeostat.store.sql import bulk, typed
 from homeostat.store.sql.prepared import prepared
 
-COLUMNS = tuple(each.name for each in fields(Resource))
+COLUMNS = tuple(column.name for column in fields(Resource))
 OUTCOME_COLUMNS = (
     "handle",
     "revision",
@@ -50,10 +50,10 @@ OUTCOME_COLUMNS = (
     "judged_observation",
     "updated_at",
 )
-"""The columns that the outcome of an act can change; the others change only with an intent, which writes them all."""
+"""The columns that the outcome of an operation can change; the rest changes only with an intent, which writes all."""
 
 FETCHED = 500
-"""Number of rows that are fetched from the driver at once."""
+"""Number of rows fetched from the driver at once."""
 
 SEEN_COLUMNS = ("handle", "presence", "object", "reason", "number", "seen_at")
 
@@ -75,20 +75,20 @@ class Writes:
 
     Attributes:
         inserted: New rows.
-        full: Rows of which every column may have changed.
+        full: Rows of which any column may have changed.
         outcomes: Rows of which only the columns in `OUTCOME_COLUMNS` changed.
         removed: Rows to delete.
         unborn: Keys of rows that were removed before they were ever stored.
         seen: Observations of rows.
-        properties: Observed values of the properties that templates set.
+        properties: Observed values of the properties set by templates.
         events: The events of these changes.
-        orphans: Tokens under which a thing may still turn up, see `store.shards.orphans`.
-        kept_tokens: Tokens of things that stay, so that they are not looked for any more.
+        orphans: Tokens whose things may still turn up, see `store.shards.orphans`.
+        kept_tokens: Tokens of things that stay, and need not be looked for any more.
         retained: Things that stay although their row is deleted, see `retained`.
-        parts: Parts of the snapshot that is being taken of the stack.
+        parts: Parts of the stack's snapshot in progress.
         rollouts: Rollouts of metadata that begin or end.
         recoveries: Actions of recoveries that begin.
-        declared: Hosts that are declared down, as fences have it.
+        declared: Hosts that fences have declared down.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -113,31 +113,31 @@ class Writes:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store."""
-        return not any(getattr(self, each.name) for each in fields(self))
+        return not any(getattr(self, attribute.name) for attribute in fields(self))
 
     def rows(self) -> Iterator[Resource]:
-        """Return the rows that are written and exist afterwards."""
+        """Return the inserted and changed rows."""
         return chain(self.inserted.values(), self.full.values(), self.outcomes.values())
 
     def insert(self, row: Resource) -> None:
         self.inserted[row.key] = row
 
     def intend(self, row: Resource) -> None:
-        """Store all columns of a row that exists, or is about to be inserted."""
+        """Store all columns of an existing or inserted row."""
         if row.key not in self.inserted:
             self.outcomes.pop(row.key, None)
             self.full[row.key] = row
 
     def conclude(self, row: Resource) -> None:
-        """Store the outcome of an act, unless all columns of the row are stored anyway."""
+        """Store the outcome of an operation, unless all columns of the row are stored anyway."""
         if row.key not in self.inserted and row.key not in self.full:
             self.outcomes[row.key] = row
 
     def remove(self, row: Resource) -> None:
         """Delete a row."""
         if row.key in self.inserted:
-            # The database has never had the row, so there is nothing to delete; but observed properties of it that are
-            # in `properties` must not be stored: their foreign key would fail.
+            # The database has never had the row, so there is nothing to delete. Its observed values in `properties`
+            # must not be stored, since their foreign key would fail.
             self.unborn.add(row.key)
         else:
             self.removed[row.key] = row
@@ -150,7 +150,7 @@ Rows = tuple[dict[str, Resource], dict[str, Seen]]
 
 
 def stored_bytes(tx: Connection, stack_id: str, number: int) -> int:
-    """Return the length of the properties and the metadata of all rows of a shard, as they are stored."""
+    """Return the stored length of the properties and the metadata of all rows of a shard."""
     stored = (
         func.coalesce(func.length(type_coerce(_resource.c[name], Text)), 0) for name in ("properties", "metadata")
     )
@@ -161,12 +161,12 @@ def stored_bytes(tx: Connection, stack_id: str, number: int) -> int:
 
 
 def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
-    """Load all rows of a shard, in the order they were created."""
+    """Load all rows of a shard, in the order of their creation."""
     return _rows(_of_shard(tx, stack_id, number))
 
 
 def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
-    """Load the rows that meet all conditions, by shard and in the order they were created."""
+    """Load the rows that meet all conditions, by shard and in the order of their creation."""
     return _rows(tx.execute(_chosen(*where)))
 
 
@@ -188,11 +188,11 @@ def _chosen(*where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
+def _rows(result: CursorResult[*tuple[Any, ...]]) -> Rows:
     rows: dict[str, Resource] = {}
     seen: dict[str, Seen] = {}
     width = len(COLUMNS)
-    for values in chain.from_iterable(found.partitions(FETCHED)):
+    for values in chain.from_iterable(result.partitions(FETCHED)):
         row = Resource(*values[:width])
         rows[row.key] = row
         presence, handle, thing, seen_at, reason, number = values[width:]
@@ -202,18 +202,12 @@ def _rows(found: CursorResult[*tuple[Any, ...]]) -> Rows:
 
 
 def encode_new(db: Database, rows: Iterable[Resource], *, secret: bool = False) -> bulk.EncodedRows:
-    """Encode the rows of a new stack, to be stored later.
-
-    Args:
-        db: The database.
-        rows: The rows.
-        secret: The rows may hold secrets.
-    """
+    """Encode the rows of a new stack, to store them later; `secret` if they may hold secrets."""
     return bulk.encode_insert(db.engine.dialect, _resource, COLUMNS, map(_values_of, rows), secret=secret)
 
 
 class HandleOwner(NamedTuple):
-    """The resource that owns a thing, with the stack that it is in."""
+    """The resource that owns a thing, with its stack."""
 
     handle: str
     type: str
@@ -225,7 +219,7 @@ class HandleOwner(NamedTuple):
 def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
     """Return the owners of things with these handles, among the resources of live stacks of all projects.
 
-    Resources that only refer to a thing owned elsewhere (`external_id`) are left out.
+    Resources that only refer to an external thing (`external_id`) are left out.
     """
     stack = schema.stack
     named = (stack.c.name.label("stack_name"), stack.c.project)
@@ -236,21 +230,20 @@ def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
 
 
 def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:
-    """Return the revisions at which the rows of a shard were last acted on: values of these may be in them."""
+    """Return the revisions of the last operations on the rows of a shard: the rows may hold values from these."""
     conditions = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
     return set(tx.execute(select(_resource.c.revision).where(*conditions).distinct()).scalars())
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedWrites:
-    """Writes of one stack, encoded before the transaction that stores them.
+    """Writes of a stack, encoded before the transaction that stores them.
 
     Attributes:
-        stack_id: The stack.
-        writes: What was encoded.
+        writes: The source of the encoding.
         now: The time of the events and observed properties, in seconds since the epoch.
         rows: Statements about rows: the insertion first, then the changes.
-        changed: How many rows the changes must affect in total.
+        changed: The total number of rows that the changes must affect.
         seen: Statements about observations.
     """
 
@@ -266,10 +259,6 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
     """Encode writes for `store`.
 
     Args:
-        db: The database.
-        stack_id: The stack.
-        writes: What to store.
-        now: The agreed time.
         secret: The column of `stack`; unless it is False the rows may hold secrets.
     """
     encrypts, dialect = secret is not False, db.engine.dialect
@@ -306,17 +295,17 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
     writes = prepared.writes
     inserted, *changes = prepared.rows
     inserted.store(tx)
-    # The epoch excludes other workers only. The API writes rows, too (marks, policies), so each change also requires
-    # the version that was read; a row that has another one by now is missing in the count.
-    changed = sum(each.store(tx) for each in changes)
+    # The epoch excludes only other workers. The API writes rows, too (marks, policies), so each change also requires
+    # the version that was read; rows with a newer version are missing in the count.
+    changed = sum(change.store(tx) for change in changes)
     if changed != prepared.changed:
         raise Superseded(f"{prepared.changed - changed} of {prepared.changed} rows were changed by another writer")
     for row in chain(writes.full.values(), writes.outcomes.values()):
         row.version += 1
-    for each in prepared.seen:
-        each.store(tx)
+    for rows in prepared.seen:
+        rows.store(tx)
     orphans.add(db, tx, writes.orphans, prepared.now)
-    # After `add`: a token that this transaction gives up and spares belongs to a thing that stays.
+    # After `add`: a token both given up and kept by this transaction belongs to a thing that stays.
     if writes.kept_tokens:
         orphans.drop(tx, writes.kept_tokens)
     retained.add(db, tx, writes.retained, prepared.now)
@@ -327,7 +316,7 @@ def _encode_seen(
     dialect: Dialect, stack_id: str, writes: Writes, now: float, secret: bool
 ) -> tuple[bulk.EncodedRows, bulk.EncodedRows]:
     """Encode observations, and observed properties."""
-    looks = (
+    observations = (
         (
             row.key,
             stack_id,
@@ -341,12 +330,12 @@ def _encode_seen(
         )
         for row, seen in writes.seen.values()
     )
-    # An observer may have stored a newer look since the shard was loaded.
+    # An observer may have stored a newer observation since the shard was loaded.
     unless = "excluded.seen_at < t.seen_at"
-    observed = bulk.encode_upsert(dialect, _observed, _SEEN, looks, key=("key",), unless=unless, secret=secret)
-    gone = writes.removed.keys() | writes.unborn
-    looked = [(row.key, row.name, seen) for row, seen in writes.properties if row.key not in gone]
-    return observed, encode_properties(dialect, stack_id, looked, now, secret)
+    observed = bulk.encode_upsert(dialect, _observed, _SEEN, observations, key=("key",), unless=unless, secret=secret)
+    absent = writes.removed.keys() | writes.unborn
+    properties = [(row.key, row.name, values) for row, values in writes.properties if row.key not in absent]
+    return observed, encode_properties(dialect, stack_id, properties, now, secret)
 
 
 def encode_properties(
@@ -360,22 +349,20 @@ def encode_properties(
 ) -> bulk.EncodedRows:
     """Encode observed values of properties for the table `resource_properties_observed` (CV1).
 
-    A value that has not changed keeps the time since when it was seen.
+    An unchanged value keeps its time `since`.
 
     Args:
-        dialect: The dialect of the database.
-        stack_id: The stack of the rows.
         observed: Row key, resource name, and property -> observed value.
-        now: The time at which the values were seen.
+        now: The time of the observation.
         secret: The values may hold secrets.
-        only_alive: Resource rows may have been deleted by the time this is stored; their values are left out then.
+        only_alive: Leave out values whose resource row was deleted by the time of the insertion.
     """
     rows = {
         (key, prop): (key, prop, stack_id, name, value, now)
         for key, name, properties in observed
         for prop, value in properties.items()
     }
-    # Compared as stored, encrypted cells included: encrypting is deterministic.
+    # Compared as stored, including encrypted cells: encryption is deterministic.
     same = "coalesce(excluded.prop_value, '') = coalesce(t.prop_value, '')"
     key = ("id", "prop_name")
     where = "EXISTS (SELECT 1 FROM resource WHERE resource.key = {id})" if only_alive else ""

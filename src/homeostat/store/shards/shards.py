@@ -33,18 +33,18 @@ USER, HEAL, ROLLOUT, DRIFT, GARBAGE = Priority
 
 
 INSERTED_MAX = 500
-"""Maximum number of shards that one statement creates."""
+"""Maximum number of shards created by one statement."""
 
 
 CRASHES_MAX = 6
-"""Weighted crashes of its owners in a row (see `leases.CRASH`) after which a shard is set aside.
+"""Number of weighted crashes of its owners in a row (see `leases.CRASH`) after which a shard is set aside.
 
-It is tried again at growing intervals, and at once for a new revision.
+Passes are retried at growing intervals, and at once for a new revision.
 """
 
 
 def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
-    """Create the shards 0 … count-1 of a stack, as far as they do not exist."""
+    """Create the missing shards among 0 … count-1 of a stack."""
     new = _new(db.insert)
     one = {"stack_id": stack_id, "project": project, "priority": USER, "of": stack_id}
     for start in range(0, count, INSERTED_MAX):
@@ -62,7 +62,7 @@ def _new(insert: Any) -> UpdateBase:
 
 
 def is_checked(stack_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that an enabled health policy holds for things of this stack."""
+    """Return the condition that an enabled health policy applies to this stack."""
     stack, check = schema.stack.alias("checked"), schema.health_check
     inside = and_(check.c.members, check.c.stack_id == stack.c.parent_id, check.c.name == stack.c.parent_name)
     condition = and_(~check.c.members, check.c.stack_id == stack.c.id)
@@ -70,10 +70,10 @@ def is_checked(stack_id: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:
-    """Bring shards without any rows to rest at an empty revision, without a pass over each of them.
+    """Bring shards without rows to rest at an empty revision, without a pass over each shard.
 
     The first shard is left out, since its pass ends the stack's action. Shards with a valid lease are left out, too.
-    The new epoch supersedes a worker whose lease has run out and that is about to create the first rows.
+    The new epoch supersedes a worker that holds an expired lease and is about to create the first rows.
     """
     table, rows = schema.shard, schema.resource
     something = select(rows.c.key).where(rows.c.stack_id == table.c.stack_id, rows.c.shard == table.c.number)
@@ -86,9 +86,9 @@ def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> No
 
 
 def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> bool:
-    """Bring all shards of a stack to rest at an empty revision, if none has rows or an owner; return whether so.
+    """Bring all shards of a stack to rest at an empty revision, if no shard has rows or an owner; return whether done.
 
-    The new epoch supersedes a worker whose lease has run out and that is about to create the first rows.
+    The new epoch supersedes a worker that holds an expired lease and is about to create the first rows.
     """
     if _begun(tx, stack_id, now).scalar_one():
         return False
@@ -97,7 +97,7 @@ def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> 
 
 
 def settle_all(tx: Connection, stack_ids: Sequence[str], revision: int) -> None:
-    """Bring all shards of stacks without rows to rest at a revision; who owned one is superseded."""
+    """Bring all shards of stacks without rows to rest at a revision; present owners are superseded."""
     table = schema.shard
     values = {"epoch": table.c.epoch + 1, "settled_revision": revision, "owner": None, "planned": 0, "done": 0}
     tx.execute(update(table).where(table.c.stack_id.in_(stack_ids)).values(wake_at=None, **values))
@@ -105,7 +105,7 @@ def settle_all(tx: Connection, stack_ids: Sequence[str], revision: int) -> None:
 
 @prepared
 def _begun(stack_id: str, now: float) -> Select[Any]:
-    """Select whether a stack has rows, or a shard that is owned."""
+    """Select whether a stack has rows, or a shard with an owner."""
     rows = select(schema.resource.c.key).where(schema.resource.c.stack_id == stack_id).exists()
     owned = select(schema.shard.c.number).where(schema.shard.c.stack_id == stack_id, schema.shard.c.lease_until > now)
     return select(or_(rows, owned.exists()))
@@ -120,21 +120,19 @@ def wake(
     unsettled_at: int | None = None,
     restart_at: int | None = None,
 ) -> int:
-    """Request a pass at time `at`, or earlier if one was requested already.
+    """Request a pass at time `at`, or earlier if requested already.
 
-    A wake-up carries no data: the pass reads from the rows what there is to do.
+    A wake-up carries no data: the pass derives its work from the rows.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         at: When, in seconds since the epoch.
-        priority: The priority; a shard keeps a more urgent one that it has.
+        priority: The priority; a shard keeps a more urgent one.
         numbers: Only these shards; None for all.
         unsettled_at: Only shards that are not at rest at this revision.
-        restart_at: A new revision: progress and crashes of shards that are not at rest at it count from zero.
+        restart_at: A new revision: reset progress and crashes of the shards that are not at rest at this revision.
 
     Returns:
-        How many shards were woken.
+        The number of woken shards.
     """
     notices.mark_due(tx)
     some = {"some": numbers is not None, "unsettled": unsettled_at is not None, "restart": restart_at is not None}
@@ -167,13 +165,13 @@ def _wake(
 def _restart_values(at: float, revision: Any) -> dict[str, Any]:
     """Return the further column values of a shard that a new revision wakes."""
     done = schema.shard.c.done
-    # A new revision may not crash workers any more (it may delete the stack), so it is tried at once.
+    # A new revision (a deletion, perhaps) may not crash workers any more, so the pass is tried at once.
     restarted = case((schema.shard.c.settled_revision < revision, 0), else_=done)
     return {"crashes": 0, "wake_at": sooner(at), "done": restarted}
 
 
 def wake_anew(tx: Connection, stack_ids: Sequence[str], at: float, priority: int, revision: int) -> None:
-    """Request a pass over all shards of stacks that have a new revision; the shards are locked (see `lock_order`)."""
+    """Request a pass over all shards of stacks with a new revision; the shards are locked (see `lock_order`)."""
     notices.mark_due(tx)
     values = wake_values(at, priority) | _restart_values(at, revision)
     tx.execute(update(schema.shard).where(schema.shard.c.stack_id.in_(stack_ids)).values(**values))
@@ -181,20 +179,20 @@ def wake_anew(tx: Connection, stack_ids: Sequence[str], at: float, priority: int
 
 @dataclass(frozen=True, slots=True)
 class ShardChange:
-    """A shard that a new revision changes: `changed` of the `there` members that it has."""
+    """A change of a shard by a new revision: the number of its members, and of the changed ones among them."""
 
-    there: int
+    members: int
     changed: int
 
 
 def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
-    """Set the progress of shards that a new revision changes: members that it does not change count as done."""
+    """Set the progress of shards that a new revision changes: unchanged members count as done."""
     table = schema.shard
     conditions = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
-    values: dict[str, Any] = {"planned": bindparam("there"), "done": bindparam("unchanged")}
+    values: dict[str, Any] = {"planned": bindparam("members"), "done": bindparam("unchanged")}
     rows = [
-        {"shard": number, "there": each.there, "unchanged": each.there - each.changed}
-        for number, each in sorted(touched.items())
+        {"shard": number, "members": change.members, "unchanged": change.members - change.changed}
+        for number, change in sorted(touched.items())
     ]
     if rows:
         tx.execute(update(table).where(*conditions).values(values), rows)
@@ -214,7 +212,7 @@ def wake_all(
 def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
     """Wake the shards that are not at rest at a new revision.
 
-    If all are at rest, the first one is woken: its pass finds that out, and ends the stack's action.
+    If all are at rest, wake the first: its pass notices, and ends the stack's action.
     """
     if not wake(tx, stack_id, at, priority, unsettled_at=revision, restart_at=revision):
         wake(tx, stack_id, at, priority, [0])
@@ -223,7 +221,7 @@ def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revi
 def wake_values(at: float, priority: int) -> dict[str, Any]:
     """Return the new column values of a shard for which a pass is requested."""
     table = schema.shard
-    # A shard that was set aside for crashes keeps its time: otherwise each look at its things would end a worker.
+    # A shard that was set aside for crashes keeps its time: otherwise each observation would crash another worker.
     waits = and_(table.c.crashes >= CRASHES_MAX, table.c.wake_at.is_not(None))
     wake_at = case((waits, table.c.wake_at), else_=sooner(at))
     urgent = case(
@@ -237,9 +235,9 @@ def sooner(at: float) -> ColumnElement[float]:
 
 
 def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
-    """Mark shards as at rest at `revision` if they were at rest at the one before and are not among `touched`.
+    """Mark shards as at rest at `revision` if they were at rest at the previous one and are not among `touched`.
 
-    A shard with a FAILED resource, or with something left to do, is not carried over: the new revision tries it again.
+    A shard with a FAILED resource, or with unfinished nodes, is not carried over: the new revision retries them.
     """
     table = schema.shard
     tx.execute(
@@ -256,7 +254,7 @@ def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection
 
 
 def is_any_of(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
-    """Return the condition that a shard is one of these, each as the id of its stack and its number."""
+    """Return the condition that a shard is one of these, as id of the stack and number."""
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these)
 
 
@@ -276,7 +274,7 @@ def _count_failures(stack_id: str, number: int, more: int) -> UpdateBase:
 
 
 def failures_of(tx: Connection, stack_id: str) -> int:
-    """Return how many resources of a stack are FAILED."""
+    """Return the number of FAILED resources of a stack."""
     failures = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == stack_id)
     return int(tx.execute(failures).scalar() or 0)
 

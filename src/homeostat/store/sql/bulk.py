@@ -1,7 +1,7 @@
-"""Writing many rows with one statement, whatever the database (ADR 0018).
+"""Write many rows with a single statement, whatever the database (ADR 0018).
 
-`bulk_statements` has the statements: SQLite gets the rows one by one, in one call of the driver. Servers get them as
-JSON, so that a batch is one statement and one round trip, whatever its length.
+`bulk_statements` has the statements: SQLite gets a list of rows in a single call of the driver. Servers get the rows as
+JSON: a batch is a single statement and round trip, whatever its length.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from homeostat.store.sql import bulk_statements
 from homeostat.store.sql.bulk_statements import Change, Form
 
 Values = Sequence[Any]
-"""One row: a value for each named column, plain data where the column holds JSON."""
+"""A row: a value for each named column, plain data if the column holds JSON."""
 
 Encode = Callable[[Any], str]
 """Encodes plain data as the text of a cell."""
@@ -25,9 +25,9 @@ Encode = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows in the form that the database takes, with their statement.
+    """Rows in the form of the database, with their statement.
 
-    Encoding many rows takes time; with this it is done before the transaction instead of inside it.
+    Encoding many rows takes time, and happens before the transaction, not inside.
     """
 
     statement: str
@@ -35,10 +35,10 @@ class EncodedRows:
     count: int
 
     def store(self, tx: Connection) -> int:
-        """Run the statement, and return how many rows it changed.
+        """Run the statement, and return the number of changed rows.
 
         Raises:
-            IntegrityError: A row to be inserted exists already.
+            IntegrityError: An inserted row exists already.
         """
         return tx.exec_driver_sql(self.statement, self.rows).rowcount if self.count else 0
 
@@ -49,10 +49,7 @@ def insert(
     """Insert rows.
 
     Args:
-        tx: The transaction.
-        table: The table.
-        columns: The columns that the values are for.
-        rows: The rows.
+        columns: The columns of the values.
         secret: The rows hold secrets, so columns that are not always encrypted are encrypted as well.
 
     Raises:
@@ -64,7 +61,7 @@ def insert(
 def encode_insert(
     dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> EncodedRows:
-    """Encode an `insert`, to be stored later."""
+    """Encode an `insert`, to store later."""
 
     def statement(form: Form) -> str:
         return form.insert(table, columns)
@@ -83,18 +80,15 @@ def encode_upsert(
     where: str = "",
     secret: bool = False,
 ) -> EncodedRows:
-    """Encode an insert that updates rows of the same key instead, to be stored later.
+    """Encode an insert that updates rows of the same key instead, to store later.
 
     No key may occur twice: PostgreSQL refuses to update a row twice in one statement.
 
     Args:
-        dialect: The dialect of the database.
-        table: The table.
-        columns: The columns that the values are for.
-        rows: The rows.
+        columns: The columns of the values.
         key: The columns that identify a row.
-        unless: A condition on `t` (the existing row) and `excluded` (the new one) under which the existing row stays.
-        where: A condition that new rows must meet to be stored, with their values as `{column}`.
+        unless: A condition on `t` (the existing row) and `excluded` (the new row), to keep the existing row.
+        where: A condition for storing new rows, with their values as `{column}`.
         secret: The rows hold secrets, see `insert`.
     """
 
@@ -105,7 +99,7 @@ def encode_upsert(
 
 
 UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
-"""Optimistic locking: only rows that are still as they were read are updated; their version grows by one."""
+"""Optimistic locking: only rows with the version that was read are updated; their version is incremented."""
 
 
 def update(
@@ -117,14 +111,11 @@ def update(
     *,
     secret: bool = False,
 ) -> int:
-    """Set columns of existing rows, and return how many rows were changed.
+    """Set columns of existing rows, and return the number of changed rows.
 
     Args:
-        tx: The transaction.
-        table: The table.
-        columns: The columns that the values are for.
-        rows: The rows.
-        change: Which rows are updated.
+        columns: The columns of the values.
+        change: The condition for an update.
         secret: The rows hold secrets, see `insert`.
     """
     return encode_update(tx.dialect, table, columns, rows, change, secret=secret).store(tx)
@@ -139,7 +130,7 @@ def encode_update(
     *,
     secret: bool = False,
 ) -> EncodedRows:
-    """Encode an `update`, to be stored later."""
+    """Encode an `update`, to store later."""
 
     def statement(form: Form) -> str:
         return form.update(table, columns, change)
@@ -148,7 +139,7 @@ def encode_update(
 
 
 def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
-    """Encode the deletion of rows by key and version; rows that have another version by then stay."""
+    """Encode the deletion of rows by key and version; rows with another version by then stay."""
     columns = ("key", "version")
 
     def statement(form: Form) -> str:
@@ -171,7 +162,7 @@ def _encode(
 
 
 def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> list[tuple[Any, ...]]:
-    """Return the rows, with the columns that have an encoder as text; None stays NULL."""
+    """Return the rows, with cells of columns with an encoder as text; None stays NULL."""
     if not encoders:
         return [tuple(values) for values in rows]
     encoded = []
@@ -191,13 +182,13 @@ def _encoders(dialect: Dialect, table: Table, columns: tuple[str, ...], secret: 
     def encrypted(kind: EncryptedJson) -> Encode:
         return lambda value: keys.encrypt(kind.encode(value), kind.place)
 
-    found: list[tuple[int, Encode]] = []
+    encoders: list[tuple[int, Encode]] = []
     for index in _json_places(table, columns):
         kind = table.c[columns[index]].type
         encrypts = isinstance(kind, EncryptedJson) and (kind.always or secret) and bool(keys.newest)
         assert isinstance(kind, Json)
-        found.append((index, encrypted(kind) if isinstance(kind, EncryptedJson) and encrypts else kind.encoder()))
-    return found
+        encoders.append((index, encrypted(kind) if isinstance(kind, EncryptedJson) and encrypts else kind.encoder()))
+    return encoders
 
 
 @cache

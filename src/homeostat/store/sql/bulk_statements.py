@@ -21,9 +21,9 @@ class Change:
     """The condition and the side effects of an update.
 
     Attributes:
-        compared: Columns of the rows that are only compared with, not set.
-        where: Which rows `t` are updated, with the values as `{column}`.
-        also: An assignment of something that follows from `t`; "" for none.
+        compared: Columns that are only compared, not set.
+        where: The condition for rows `t`, with the new values as `{column}`.
+        also: An assignment derived from `t`; "" for none.
     """
 
     compared: tuple[str, ...]
@@ -32,7 +32,7 @@ class Change:
 
 
 class Form(Protocol):
-    """The form of rows and of their statements. For the arguments see `bulk`."""
+    """The form of rows and of their statements; for the arguments see `bulk`."""
 
     def rows(self, encoded: Sequence[tuple[Any, ...]]) -> Any:
         """Return the parameters of a statement for these rows."""
@@ -78,7 +78,7 @@ def _escaped(sql: str) -> str:
 
 
 class _OneByOne:
-    """A list of rows, for one call of the driver."""
+    """A list of rows, for a single call of the driver."""
 
     def rows(self, encoded: Sequence[tuple[Any, ...]]) -> Any:
         return encoded
@@ -114,7 +114,7 @@ def _update_one(table: Table, columns: tuple[str, ...], change: Change) -> str:
 
 
 class _Arrays:
-    """One JSON array for each column; the statement joins them to rows."""
+    """A JSON array for each column; the statement joins them to rows."""
 
     def rows(self, encoded: Sequence[tuple[Any, ...]]) -> Any:
         return tuple(_without_nul(values) for values in zip(*encoded, strict=True))
@@ -158,13 +158,13 @@ def _update_arrays(table: Table, columns: tuple[str, ...], change: Change) -> st
 
 
 def _typed(table: Table, columns: tuple[str, ...]) -> list[str]:
-    """Return the columns of `_side_by_side`, each cast from text to the type it is stored as."""
+    """Return the columns of `_side_by_side`, each cast from text to its stored type."""
     types = [table.c[name].type.compile(_POSTGRESQL) for name in columns]
     return [f"n.c{place}::{type_}" for place, type_ in enumerate(types)]
 
 
 def _side_by_side(columns: tuple[str, ...]) -> str:
-    """Return the FROM item that joins one JSON array per column to rows of text n(c0, c1, …)."""
+    """Return the FROM item that joins JSON arrays, one per column, to rows of text n(c0, c1, …)."""
     arrays = ", ".join("json_array_elements_text(%s)" for _ in columns)
     return f"ROWS FROM ({arrays}) AS n({', '.join(f'c{place}' for place in range(len(columns)))})"
 
@@ -173,12 +173,13 @@ def _side_by_side(columns: tuple[str, ...]) -> str:
 
 
 class _JsonTable:
-    """One JSON array of rows, which the statement reads as a table."""
+    """A JSON array of rows, which the statement reads as a table."""
 
     def rows(self, encoded: Sequence[tuple[Any, ...]]) -> Any:
         text = to_json(encoded)
         if "\\u0000" in text:  # as on PostgreSQL, so that a text is the same everywhere
-            text = to_json([[without_nul(each) if isinstance(each, str) else each for each in row] for row in encoded])
+            rows = [[without_nul(value) if isinstance(value, str) else value for value in row] for row in encoded]
+            text = to_json(rows)
         return (text,)
 
     def insert(self, table: Table, columns: tuple[str, ...]) -> str:
@@ -219,7 +220,7 @@ def _upsert_table(table: Table, columns: tuple[str, ...], key: tuple[str, ...], 
 @cache
 def _update_table(table: Table, columns: tuple[str, ...], change: Change) -> str:
     places = _numbered(columns)
-    assigned = [f"t.{each}" for each in _assigned(columns, places, change)]
+    assigned = [f"t.{assignment}" for assignment in _assigned(columns, places, change)]
     assigned += [f"t.{_escaped(change.also)}"] if change.also else []
     met = _escaped(_met(change.where, columns, places))
     return f"UPDATE {_each_joined(table, columns)} SET {', '.join(assigned)}{met}"
@@ -230,7 +231,7 @@ def _numbered(columns: tuple[str, ...]) -> list[str]:
 
 
 def _each_joined(table: Table, columns: tuple[str, ...]) -> str:
-    """Join each row to that of its key, one after the other: a scan of the table would lock all of it."""
+    """Join each row to the existing row of its key, in turn: a scan of the table would lock the whole table."""
     return f"{_table(table, columns)} STRAIGHT_JOIN {table.name} AS t FORCE INDEX (PRIMARY)"
 
 

@@ -1,25 +1,25 @@
-"""Deleting rows by what other rows say of them."""
+"""Delete rows by the values of other rows."""
 
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, select, tuple_
 
 AT_ONCE = 500
-"""Rows that one statement deletes."""
+"""Number of rows deleted by one statement."""
 
 
 def delete_found(tx: Connection, table: Table, *where: ColumnElement[bool]) -> int:
-    """Delete the rows that meet all conditions, and return how many those were.
+    """Delete the rows that meet all conditions, and return their number.
 
-    They are looked for first: MariaDB locks all rows that a DELETE reads, also those of other tables, and so would wait
-    for transactions that wait for this one.
+    A SELECT finds the rows first: MariaDB locks all rows that a DELETE reads, even in joined tables, so a DELETE with
+    conditions could deadlock.
     """
     key = list(table.primary_key.columns)
-    found: list[Any] = list(tx.execute(select(*key).where(*where)))
-    for start in range(0, len(found), AT_ONCE):
-        some = found[start : start + AT_ONCE]
+    keys: list[Any] = list(tx.execute(select(*key).where(*where)))
+    for start in range(0, len(keys), AT_ONCE):
+        part = keys[start : start + AT_ONCE]
         chosen = (
-            key[0].in_([row[0] for row in some]) if len(key) == 1 else tuple_(*key).in_([tuple(row) for row in some])
+            key[0].in_([row[0] for row in part]) if len(key) == 1 else tuple_(*key).in_([tuple(row) for row in part])
         )
         tx.execute(delete(table).where(chosen))
-    return len(found)
+    return len(keys)

@@ -1,8 +1,8 @@
-"""Group commit: what several threads ask for at the same time is stored by one transaction (ADR 0066).
+"""Group commit: one transaction stores the concurrent requests of several threads (ADR 0066).
 
-The first thread that asks leads: it commits what has been asked for, and wakes the others. What comes in meanwhile is
-the next group, which its first thread leads. So a group is as large as the database makes them wait, and a thread that
-is alone waits for no other.
+The first thread leads: it commits all waiting requests, and wakes their threads. Requests that arrive meanwhile form
+the next group, led by its first thread. So the size of a group follows from the latency of the database, and a single
+thread does not wait.
 """
 
 import threading
@@ -18,13 +18,13 @@ from homeostat.store.requesters import NOBODY, asked_by
 A = TypeVar("A")
 R = TypeVar("R")
 Turn = threading.Lock
-"""What a thread waits at for its turn."""
+"""The lock at which a thread waits for its turn."""
 GROUP_MAX = 200
-"""Requests that one transaction answers."""
+"""Number of requests that one transaction answers."""
 
 
 class Alone(Enum):
-    """In place of the answer to one of a group: ask once more, for this one alone."""
+    """In place of an answer: commit this request again, on its own."""
 
     ALONE = "alone"
 
@@ -34,11 +34,11 @@ ALONE = Alone.ALONE
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """What a thread gets after the commit.
+    """The result of a request after the commit.
 
     Attributes:
-        outcome: The answer to what it asked for, or the error.
-        led: The answers of its group, where this thread led it and has to see to what follows; otherwise empty.
+        outcome: The answer to the request, or the error.
+        led: The answers of the whole group, if this thread led it and has to do the follow-up work; otherwise empty.
     """
 
     outcome: R | Exception
@@ -52,25 +52,25 @@ class Answer(Generic[R]):
 
 
 class _Asked(Generic[A, R]):
-    """One request; the thread that waits for its turn finds either an answer, or that it leads."""
+    """A request; its thread waits for its turn, and then finds an answer, or becomes the leader."""
 
-    __slots__ = ("answer", "turn", "what")
+    __slots__ = ("answer", "request", "turn")
 
-    def __init__(self, what: A) -> None:
-        self.what = what
+    def __init__(self, request: A) -> None:
+        self.request = request
         self.answer: R | Exception | Alone = ALONE
         self.turn = Turn()
         self.turn.acquire()
 
 
 class GroupCommit(Generic[A, R]):
-    """Answers the requests of all threads, those with the same key in groups, one group at a time.
+    """Answers the requests of all threads: requests with the same key in groups, one group at a time.
 
     Args:
-        commit: Stores what is asked for under one key in one transaction, and returns the answers in the same order: a
-            value, an error that concerns this request only, or `ALONE`. What it raises is the error of a group of one;
-            any other group is split, and each request committed alone, unless the database does not answer.
-        group_max: Requests in one group.
+        commit: Stores requests under a key in a transaction, and returns the answers in the same order: a value, an
+            error of this request only, or `ALONE`. An exception is the answer to a single request; a larger group is
+            split, and each request committed alone, unless the database is unavailable.
+        group_max: Number of requests in a group.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class GroupCommit(Generic[A, R]):
         self._group_max = group_max
         self._mutex = threading.Lock()
         self._waiting: dict[str, deque[_Asked[A, R]]] = {}
-        """Requests by key; a key is there as long as a thread leads."""
+        """Requests by key; the key exists as long as a thread leads."""
 
-    def ask(self, key: str, what: A) -> Answer[R]:
+    def ask(self, key: str, request: A) -> Answer[R]:
         """Return after the commit that contains this request."""
-        asked: _Asked[A, R] = _Asked(what)
+        asked: _Asked[A, R] = _Asked(request)
         with self._mutex:
             queue = self._waiting.get(key)
             if queue is None:
@@ -105,19 +105,19 @@ class GroupCommit(Generic[A, R]):
                 group.append(queue.popleft())
         answers: Sequence[R | Exception] = ()
         try:
-            with asked_by(NOBODY):  # this thread's own request is not the cause of what others ask for
-                answers = self._committed(key, [each.what for each in group])
+            with asked_by(NOBODY):  # this thread's user is not the requester of the group
+                answers = self._committed(key, [member.request for member in group])
         finally:
             self._pass_on(key)
-            # Without answers this thread is being ended, and its group must not wait for it.
-            for number, each in enumerate(group):
-                each.answer = answers[number] if answers else Transient("the commit was broken off: ask again")
-                if each is not asked:
-                    each.turn.release()
-        return Answer(answers[0], [each for each in answers if not isinstance(each, Exception)])
+            # Without answers this thread is being killed, and its group must not wait for it.
+            for number, member in enumerate(group):
+                member.answer = answers[number] if answers else Transient("the commit was broken off: ask again")
+                if member is not asked:
+                    member.turn.release()
+        return Answer(answers[0], [answer for answer in answers if not isinstance(answer, Exception)])
 
     def _pass_on(self, key: str) -> None:
-        """Let the next thread that waits lead."""
+        """Make the next waiting thread the leader."""
         with self._mutex:
             queue = self._waiting[key]
             if queue:
@@ -125,37 +125,37 @@ class GroupCommit(Generic[A, R]):
             else:
                 del self._waiting[key]
 
-    def _committed(self, key: str, asked: Sequence[A]) -> Sequence[R | Exception]:
+    def _committed(self, key: str, requests: Sequence[A]) -> Sequence[R | Exception]:
         try:
-            answers = self._commit(key, asked)
+            answers = self._commit(key, requests)
         except Transient as error:
-            return [_again(error) for _ in asked]
-        except Exception as error:  # noqa: BLE001 -- it is raised in the thread that asked
-            if len(asked) == 1:
+            return [_copy_of(error) for _ in requests]
+        except Exception as error:  # noqa: BLE001 -- raised in the thread of the request
+            if len(requests) == 1:
                 return [error]
-            answers = [ALONE] * len(asked)
+            answers = [ALONE] * len(requests)
         committed: list[R | Exception] = []
         failed: Transient | None = None
-        for what, answer in zip(asked, answers, strict=True):
+        for request, answer in zip(requests, answers, strict=True):
             if not isinstance(answer, Alone):
                 committed.append(answer)
                 continue
-            # A database that does not answer is not waited for once more for each of the others.
-            own_answer = self._alone(key, what) if failed is None else _again(failed)
+            # After a Transient error, do not wait for an unavailable database once per request.
+            own_answer = self._alone(key, request) if failed is None else _copy_of(failed)
             failed = own_answer if isinstance(own_answer, Transient) else None
             committed.append(own_answer)
         return committed
 
-    def _alone(self, key: str, what: A) -> R | Exception:
+    def _alone(self, key: str, request: A) -> R | Exception:
         try:
-            (answer,) = self._commit(key, [what])
-        except Exception as error:  # noqa: BLE001 -- it is raised in the thread that asked
+            (answer,) = self._commit(key, [request])
+        except Exception as error:  # noqa: BLE001 -- raised in the thread of the request
             return error
         return Bug(f"{key}: what is asked for alone has no answer") if isinstance(answer, Alone) else answer
 
 
-def _again(error: Transient) -> Transient:
-    """Return an error for one of several threads, since raising it writes into it."""
+def _copy_of(error: Transient) -> Transient:
+    """Return a copy of an error for each thread, since raising an error changes it."""
     if isinstance(error, Outage):
         outage: Transient = Outage(str(error), error.details, error.retry_after_s)
     else:

@@ -1,11 +1,11 @@
-"""Locks on several rows, in the one order that all transactions keep (ADR 0057).
+"""Locks on several rows, in the order that all transactions keep (ADR 0057).
 
-Rows of stacks come first, from the root down; then shards, from the deepest nested stack up, in one stack by number. An
-UPDATE of several rows locks them in whatever order the database finds them, so two of them could deadlock: callers lock
-the rows with these functions before such an UPDATE. SQLite's writers exclude one another, so nothing is locked there.
+Rows of stacks come first, from the root down; then shards, from the deepest nested stack up, in each stack by number.
+An UPDATE of several rows locks them in whatever order the database finds them, so two UPDATEs could deadlock: callers
+lock the rows with these functions before. SQLite's writers exclude one another, so nothing is locked there.
 
-PostgreSQL locks rows in the order of the query. MariaDB and MySQL lock them as they read them, before they sort, so
-there the order is read first, and the rows are locked in parts that the primary key has in order.
+PostgreSQL locks rows in the order of the query. MariaDB and MySQL lock rows as they read them, before sorting, so there
+the order is read first, and the rows are locked in parts that are in order of the primary key.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def take_shards(tx: Connection, *where: ColumnElement[bool]) -> None:
 
 
 def take(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
-    """Lock these shards, each as the id of its stack and its number."""
+    """Lock these shards, as id of the stack and number."""
     if tx.dialect.name == "mysql":
         _take_each_stack(tx, _these(tx, these, locked=False).all())
     elif tx.dialect.name != "sqlite":
@@ -37,13 +37,13 @@ def take(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
 
 @prepared
 def _these(these: Sequence[tuple[str, int]], *, locked: bool) -> Select[Any]:
-    found = _in_order(tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these))
-    return _locked(found) if locked else found
+    rows = _in_order(tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these))
+    return _locked(rows) if locked else rows
 
 
 def _take_each_stack(tx: Connection, these: Sequence[Any]) -> None:
     for stack_id, numbers in groupby(these, key=itemgetter(0)):
-        _of_stack(tx, stack_id, [each[1] for each in numbers])
+        _of_stack(tx, stack_id, [shard[1] for shard in numbers])
 
 
 @prepared
@@ -56,7 +56,7 @@ def _of_stack(stack_id: str, numbers: Sequence[int]) -> Select[Any]:
 def _in_order(*where: ColumnElement[bool]) -> Select[Any]:
     shard, stack = schema.shard, schema.stack
     chosen = select(shard.c.stack_id, shard.c.number).join(stack, stack.c.id == shard.c.stack_id).where(*where)
-    # Deepest first, since a pass that ends holds its own shard when it wakes the one of its parent.
+    # Deepest first: at the end of a pass, the worker holds its own shard when it wakes the parent's shard.
     return chosen.order_by(stack.c.depth.desc(), shard.c.stack_id, shard.c.number)
 
 
@@ -73,8 +73,8 @@ def take_stacks(tx: Connection, *where: ColumnElement[bool]) -> None:
     if tx.dialect.name != "mysql":
         tx.execute(rows.with_for_update(key_share=True))
         return
-    for _, found in groupby(tx.execute(rows).all(), key=itemgetter(0)):
-        _stacks(tx, [each[1] for each in found])
+    for _, same_depth in groupby(tx.execute(rows).all(), key=itemgetter(0)):
+        _stacks(tx, [row[1] for row in same_depth])
 
 
 @prepared
@@ -84,7 +84,7 @@ def _stacks(ids: Sequence[str]) -> Select[Any]:
 
 
 def _by_key(rows: Select[Any], table: Table) -> Select[Any]:
-    """Lock rows that are found by the primary key: a scan of a small table would wait for all others, too."""
+    """Lock rows by the primary key: a scan of a small table would wait for locks on all other rows, too."""
     return rows.with_hint(table, "FORCE INDEX (PRIMARY)", "mysql").with_for_update()
 
 
@@ -92,7 +92,6 @@ def take_tree(tx: Connection, tree: Select[Any]) -> None:
     """Lock stacks and then all their shards.
 
     Args:
-        tx: The transaction.
         tree: Selects the ids of the stacks.
     """
     take_stacks(tx, schema.stack.c.id.in_(tree))

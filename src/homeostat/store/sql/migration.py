@@ -1,9 +1,9 @@
-"""Bringing the schema to this version in two phases, so that programs of two versions can share it (CV5, ADR 0015).
+"""Migrate the schema to this version in two phases, so that programs of two versions can share it (CV5, ADR 0015).
 
-The expanding phase only adds, so that programs of the previous version keep running. The contracting phase removes what
-only they needed, once none of them runs any more. Contracting revisions have ids that begin with `c` and are a branch
-of their own, beside the numbered line of expanding ones. So the heads that are stored in a database tell what was done
-to it even to a program that does not know these revisions.
+The expanding phase only adds, so that programs of the previous version keep running. The contracting phase removes the
+leftovers of the previous version, once none of its programs runs any more. Contracting revisions have ids that begin
+with `c` and form a separate branch, parallel to the numbered line of expanding revisions. So the heads stored in a
+database describe its state even to a program that does not know these revisions.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from homeostat.model.errors import HomeostatError
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 FIRST = "0100"
-"""The initial revision. Those before it led to the first release, and are in no program any more."""
+"""The initial revision; older revisions led to the first release, and are in no program any more."""
 _CONTRACTING = "c"
 
 
@@ -33,7 +33,7 @@ class Phase(StrEnum):
 
 
 class Outdated(HomeostatError):
-    """This program cannot use the schema: a newer one has contracted it, or it is from before the first release."""
+    """This program cannot use the schema: a newer program has contracted it, or it predates the first release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class SchemaStatus:
         heads: The revisions that the database names as its newest.
         missing: Expanding revisions without which this program cannot run.
         pending: Contracting revisions that may be applied when no older program runs any more.
-        newer: Expanding revisions of a newer program, with which this one can run.
-        outdating: Contracting revisions of a newer program, with which this one cannot run.
-        unreleased: Revisions from before the first release, which no program brings further.
+        newer: Expanding revisions of a newer program, compatible with this program.
+        outdating: Contracting revisions of a newer program, incompatible with this program.
+        unreleased: Revisions from before the first release, which no program migrates.
     """
 
     heads: tuple[str, ...]
@@ -67,8 +67,8 @@ class Migration:
     """A revision of the schema.
 
     Attributes:
-        id: As it is stored in databases.
-        description: What it brings; after an empty line, what older programs make of that.
+        id: As stored in databases.
+        description: The changes; after an empty line, their effect on older programs.
         phase: EXPAND or CONTRACT.
     """
 
@@ -78,61 +78,63 @@ class Migration:
 
 
 def migrations() -> list[Migration]:
-    """Return all that this program knows, oldest first, those that contract last."""
-    found = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    """Return all revisions that this program knows, oldest first, contracting ones last."""
+    revisions = ScriptDirectory.from_config(alembic_config()).walk_revisions()
     return [
         Migration(
-            each.revision, (each.longdoc or "").strip(), Phase.CONTRACT if _contracts(each.revision) else Phase.EXPAND
+            script.revision,
+            (script.longdoc or "").strip(),
+            Phase.CONTRACT if _contracts(script.revision) else Phase.EXPAND,
         )
-        for each in sorted(found, key=lambda each: (_contracts(each.revision), each.revision))
+        for script in sorted(revisions, key=lambda script: (_contracts(script.revision), script.revision))
     ]
 
 
 def schema_status(connection: Connection) -> SchemaStatus:
-    """Compare the revisions that the database names with those that this program knows."""
+    """Compare the revisions named by the database with the revisions of this program."""
     script = ScriptDirectory.from_config(alembic_config())
     heads = MigrationContext.configure(connection).get_current_heads()
     known = [head for head in heads if _knows(script, head)]
-    done = {each for head in known for each in _line(script, head)}
+    done = {revision for head in known for revision in _line(script, head)}
     unknown = sorted(set(heads) - set(known))
-    newer = tuple(each for each in unknown if not _contracts(each) and each >= FIRST)
-    unreleased = tuple(each for each in unknown if each < FIRST)
+    newer = tuple(head for head in unknown if not _contracts(head) and head >= FIRST)
+    unreleased = tuple(head for head in unknown if head < FIRST)
     wanted = sorted(revision.revision for revision in script.walk_revisions())
     return SchemaStatus(
         heads=tuple(sorted(heads)),
-        # A newer expanding revision follows all those of this program on one line, so they are all applied, though its
-        # history is unknown here.
+        # A newer expanding revision follows all expanding revisions of this program on one line, so these are applied,
+        # though the newer revision's history is unknown here.
         missing=()
         if newer or unreleased
-        else tuple(each for each in wanted if each not in done and not _contracts(each)),
-        pending=tuple(each for each in wanted if each not in done and _contracts(each)),
+        else tuple(revision for revision in wanted if revision not in done and not _contracts(revision)),
+        pending=tuple(revision for revision in wanted if revision not in done and _contracts(revision)),
         newer=newer,
-        outdating=tuple(each for each in unknown if _contracts(each)),
+        outdating=tuple(head for head in unknown if _contracts(head)),
         unreleased=unreleased,
     )
 
 
 def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
-    """Apply the revisions of a phase that have not been applied yet; contracting expands first.
+    """Apply the missing revisions of a phase; contracting expands first.
 
     Returns:
-        How far the schema has been migrated then.
+        The state afterwards.
 
     Raises:
-        Outdated: A newer program has removed what this one needs, or the schema is from before the first release.
+        Outdated: A newer program has removed parts that this program needs, or the schema predates the first release.
     """
-    found = schema_status(connection)
-    if found.unreleased:
+    status = schema_status(connection)
+    if status.unreleased:
         raise Outdated(
-            f"the schema is from before version 0.1.0 ({', '.join(found.unreleased)}): the upgrade notes say which "
+            f"the schema is from before version 0.1.0 ({', '.join(status.unreleased)}): the upgrade notes say which "
             "statements bring it here"
         )
-    if found.outdating:
-        names = ", ".join(found.outdating)
+    if status.outdating:
+        names = ", ".join(status.outdating)
         raise Outdated(f"a newer version has changed the schema for good ({names}): install that version here as well")
     config = alembic_config()
     config.attributes["connection"] = connection
-    due = found.missing if phase is Phase.EXPAND else (*found.missing, *found.pending)
+    due = status.missing if phase is Phase.EXPAND else (*status.missing, *status.pending)
     for revision in due:
         command.upgrade(config, revision)
     connection.commit()
@@ -148,12 +150,12 @@ def alembic_config() -> Config:
 def _knows(script: ScriptDirectory, head: str) -> bool:
     try:
         return script.get_revision(head) is not None
-    except CommandError:  # Alembic fails for a revision without a file, which is one of a newer program
+    except CommandError:  # Alembic fails for a revision without a file, which belongs to a newer program
         return False
 
 
 def _line(script: ScriptDirectory, head: str) -> Iterator[str]:
-    """Return a revision and all before it."""
+    """Return a revision and all its predecessors."""
     return (revision.revision for revision in script.iterate_revisions(head, "base"))
 
 

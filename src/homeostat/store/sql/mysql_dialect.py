@@ -1,11 +1,11 @@
-"""How the one schema and the one set of statements are said to MariaDB and MySQL: a dialect of SQLAlchemy (ADR 0083).
+"""A dialect of SQLAlchemy for MariaDB and MySQL, so that all databases share a schema and statements (ADR 0083).
 
-It differs from SQLAlchemy's own in what the statements of the store rely on:
+The differences from SQLAlchemy's own dialect, which the statements of the store rely on:
 
-- A text that a key or an index names is a VARCHAR, any other one a LONGTEXT; all compare byte by byte.
-- A unique index of some rows only is one on a generated column, which is NULL in all other rows.
-- ON CONFLICT is said as ON DUPLICATE KEY UPDATE.
-- Assignments are put in an order in which each sees the row as it was: these servers carry out one after the other.
+- A text in a key or an index is a VARCHAR, and a LONGTEXT elsewhere; all compare byte by byte.
+- A partial unique index becomes an index on a generated column, which is NULL in the excluded rows.
+- ON CONFLICT becomes ON DUPLICATE KEY UPDATE.
+- Assignments are ordered to see the old values of the row: these servers execute them in sequence.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,12 +25,12 @@ from homeostat.model.errors import Bug
 from homeostat.store import schema
 
 DRIVER = "mysql+homeostat"
-"""The name in place of that of the driver, in a URL for this dialect."""
+"""The driver's name in a URL for this dialect."""
 COLLATION = "utf8mb4_bin"
 KEY_LENGTH = 255
-"""Characters of a text in a key: three of them, at four bytes each, are what an index may hold."""
+"""Maximum length of a text in a key, in characters: an index holds three such texts, at four bytes per character."""
 _IN_TRANSACTION = 1
-"""The flag of the status that the server sends with each answer."""
+"""The transaction flag of the status that the server sends with each response."""
 
 
 class Types(MySQLTypeCompiler):
@@ -45,21 +45,23 @@ class Types(MySQLTypeCompiler):
 
 @cache
 def is_key(table: str, column: str) -> bool:
-    """Return whether the schema of this version has this column in a key or an index."""
+    """Return whether a column is in a key or an index of the schema of this version."""
     known = schema.metadata.tables.get(table)
     if known is None or column not in known.c:
         return False
-    found = known.c[column]
-    return found.primary_key or bool(found.foreign_keys) or any(column in index.columns for index in known.indexes)
+    definition = known.c[column]
+    in_index = any(column in index.columns for index in known.indexes)
+    return definition.primary_key or bool(definition.foreign_keys) or in_index
 
 
 class Definitions(MySQLDDLCompiler):
     """CREATE TABLE and CREATE INDEX."""
 
     def visit_foreign_key_constraint(self, constraint: Any, **kw: Any) -> Any:
-        """Leave out references to stacks: each new row with one would wait for the user who has locked it.
+        """Leave out references to stacks: each new row with a reference would wait for a lock on the stack.
 
-        That is a user who wants a shard, which the pass has that stores an event: they would wait for each other.
+        The holder of the lock is a request that waits for a shard, and the pass that stores an event holds the shard:
+        a deadlock.
         """
         if constraint.elements[0].target_fullname.startswith(f"{schema.stack.name}."):
             return None
@@ -71,7 +73,7 @@ class Definitions(MySQLDDLCompiler):
         if where is None or not index.unique:
             return super().visit_create_index(create, *args, **kw)
         assert isinstance(index.table, Table)
-        *first, last = (self.preparer.format_column(each) for each in index.columns)
+        *first, last = (self.preparer.format_column(column) for column in index.columns)
         own = self.preparer.quote(f"{index.name}_key")
         when = self.sql_compiler.process(where, literal_binds=True)
         kind = self.dialect.type_compiler_instance.process(Text(), type_expression=index.columns.values()[-1])
@@ -82,7 +84,7 @@ class Definitions(MySQLDDLCompiler):
         )
 
     def get_column_default_string(self, column: Column[Any]) -> str | None:
-        """Return the default, as an expression: MySQL knows no other one of a LONGTEXT."""
+        """Return the default, as an expression: MySQL accepts no other default for a LONGTEXT."""
         default = super().get_column_default_string(column)
         return (
             f"({default})"
@@ -99,7 +101,7 @@ class Statements(MySQLCompiler):
 
     def visit_typeclause(self, typeclause: Any, type_: Any = None, **kw: Any) -> str | None:
         if isinstance(typeclause.type, Text):
-            # Without a length it would be that of the value: a recursive query cuts what comes later to it.
+            # The default is the length of the first value: a recursive query would truncate longer later values.
             return f"CHAR({KEY_LENGTH}) CHARACTER SET utf8mb4"
         return super().visit_typeclause(typeclause, type_, **kw)
 
@@ -107,7 +109,7 @@ class Statements(MySQLCompiler):
         return super().visit_update(in_order(update_stmt), visiting_cte, **kw)
 
     def visit_on_conflict_do_nothing(self, clause: Any, **kw: Any) -> str:
-        """Set a column of the key to what it is: INSERT IGNORE would ignore all other mistakes, too."""
+        """Set a column of the key to itself: INSERT IGNORE would ignore all other errors, too."""
         key = self._inserted_into().primary_key.columns[0]
         name = self.preparer.format_column(key)
         return f"ON DUPLICATE KEY UPDATE {name} = {name}"
@@ -119,13 +121,14 @@ class Statements(MySQLCompiler):
         when = None if where is None else self.process(_with_values(where), **kw)
         compared = set() if where is None else _columns_in([where], table)
         assigned = []
-        for name in assignable({each: _columns_in([value], table) | compared for each, value in wanted.items()}):
+        reads = {name: _columns_in([value], table) | compared for name, value in wanted.items()}
+        for name in assignable(reads):
             column = self.preparer.format_column(table.c[name])
             value = _with_values(wanted[name])
             if value.type._isnull:
                 value = value._with_binary_element_type(table.c[name].type)
-            said = self.process(value.self_group(), **kw)
-            assigned.append(f"{column} = {said if when is None else f'CASE WHEN {when} THEN {said} ELSE {column} END'}")
+            new = self.process(value.self_group(), **kw)
+            assigned.append(f"{column} = {new if when is None else f'CASE WHEN {when} THEN {new} ELSE {column} END'}")
         return f"ON DUPLICATE KEY UPDATE {', '.join(assigned)}"
 
     def _inserted_into(self) -> Table:
@@ -135,7 +138,7 @@ class Statements(MySQLCompiler):
 
 
 class _Values(ColumnClause[Any]):
-    """The value of a column that an INSERT would have given it."""
+    """The value that an INSERT would have stored in a column."""
 
     __visit_name__ = "values_of"
     inherit_cache = False
@@ -161,7 +164,7 @@ def _with_values(expression: Any) -> Any:
 
 
 def in_order(statement: Update) -> Update:
-    """Return an UPDATE in which each assignment sees the row as it was."""
+    """Return an UPDATE in which each assignment sees the old values of the row."""
     values: Mapping[Any, Any] | None = statement._values
     if not values or len(values) < 2 or not isinstance(statement.table, Table):
         return statement
@@ -174,15 +177,15 @@ def in_order(statement: Update) -> Update:
 
 def _columns_in(expressions: Iterable[Any], table: Table) -> set[str]:
     """Return the columns of a table that expressions read."""
-    found = (each for expression in expressions for each in iterate(expression))
-    return {each.name for each in found if isinstance(each, Column) and each.table is table}
+    elements = (element for expression in expressions for element in iterate(expression))
+    return {element.name for element in elements if isinstance(element, Column) and element.table is table}
 
 
 def assignable(reads: Mapping[str, set[str]]) -> list[str]:
-    """Return columns in an order in which each is assigned after all others that read it.
+    """Return columns in an order that assigns each column after all columns derived from it.
 
     Args:
-        reads: Column -> the columns that its new value is made from.
+        reads: Column -> the source columns of its new value.
 
     Raises:
         Bug: There is no such order.
@@ -210,7 +213,7 @@ class Dialect(MySQLDialect_pymysql):
             dbapi_connection.commit()
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Roll back, unless there is nothing to: the pool asks for it with each connection that it gets back."""
+        """Roll back only inside a transaction: the pool requests a rollback for each returned connection."""
         if dbapi_connection.server_status & _IN_TRANSACTION:
             dbapi_connection.rollback()
 

@@ -1,8 +1,8 @@
-"""Notices that something is due, to every process on one database (ADR 0051).
+"""Notices that something is due, to every process on a database (ADR 0051).
 
-PostgreSQL distributes them itself (LISTEN, NOTIFY). Beside an SQLite file each process that listens has a named pipe.
-A notice carries no data and may be lost, since the rows are the truth: a thread that waits for one also looks at the
-rows from time to time.
+PostgreSQL distributes them itself (LISTEN, NOTIFY). For an SQLite file, each listening process has a named pipe. A
+notice carries no data and may be lost, since the rows are the truth: a waiting thread also reads the rows from time to
+time.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from sqlalchemy.exc import SQLAlchemyError
 LOG = logging.getLogger(__name__)
 CHANNEL = "homeostat_due"
 LOOK_S = 0.02
-"""Time between looks at the rows while no notices can be received."""
+"""Time between reads of the rows while no notices can be received."""
 LONGEST_WAIT_S = 2.0
-"""Time between looks at the rows while notices are received, since one may be lost."""
+"""Time between reads of the rows while notices are received, since a notice may be lost."""
 STOP_S = 2.0
-"""A listening thread notices within this time that it has to stop, or with the next notice if that comes earlier."""
+"""Time within which a listening thread notices a request to stop, unless a notice wakes it earlier."""
 AGAIN_S = 1.0
 """Pause after a failure before listening again."""
 _FLAG = "homeostat_due"
@@ -51,17 +51,14 @@ class Channel(Protocol):
     def send(self) -> None: ...
 
     def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Iterator[None]:
-        """Yield once for each notice, until `stopped()`.
-
-        Calls `open_` as soon as no notice can be missed any more.
-        """
+        """Yield once for each notice, until `stopped()`; call `open_` as soon as no notice can be missed any more."""
         ...
 
     def close(self) -> None: ...
 
 
 class Notices:
-    """The notices of one database.
+    """The notices of a database.
 
     Args:
         channel: The transport to other processes; None if no other process can use the database.
@@ -79,13 +76,13 @@ class Notices:
         return self._channel is None or self._connected.is_set()
 
     def longest_wait_s(self) -> float:
-        """Return after how many seconds without a notice a waiting thread should look at the rows."""
+        """Return after how many seconds without a notice a waiting thread should read the rows."""
         return LONGEST_WAIT_S if self.connected else LOOK_S
 
     def notify(self) -> None:
         """Send a notice to all listeners, here and in other processes.
 
-        Never fails: the work that is due is in the rows, and is found without a notice, too.
+        Never fails: due work is in the rows, and found without a notice, too.
         """
         # A copy: other threads begin and end listening meanwhile.
         for listener in list(self._listeners.values()):
@@ -102,7 +99,7 @@ class Notices:
             )
 
     def _warn_once(self, problem: str, error: Exception) -> None:
-        """Log a problem as a warning the first time only: it may recur many times a second."""
+        """Log a problem as a warning only the first time: it may recur many times a second."""
         LOG.log(logging.DEBUG if problem in self._warned else logging.WARNING, "%s: %s", problem, error)
         self._warned.add(problem)
 
@@ -110,7 +107,7 @@ class Notices:
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
         """Call `listener` for each notice during the block.
 
-        It is called from any thread, so it should only set an event.
+        Any thread may call it, so it should only set an event.
         """
         me, stop = object(), threading.Event()
         self._listeners[me] = listener
@@ -146,7 +143,7 @@ class Notices:
 
 
 class Pipes:
-    """A named pipe for each process that listens, in a directory beside the database.
+    """A named pipe for each listening process, in a directory next to the database.
 
     Args:
         directory: Created by the first process that listens.
@@ -156,7 +153,7 @@ class Pipes:
         self._directory = directory
 
     def send(self) -> None:
-        """Write to the pipes of all processes that listen; never blocks.
+        """Write to the pipes of all listening processes; never blocks.
 
         Raises:
             OSError: At least one pipe could not be written to. The others were.
@@ -197,19 +194,19 @@ class Pipes:
 
     def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Generator[None, None, None]:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        name = uuid.uuid4().hex  # process ids are not unique where several containers share the directory
+        name = uuid.uuid4().hex  # process ids are not unique if several containers share the directory
         hidden, path = f"{self._directory}/.{name}", f"{self._directory}/{name}"
         os.mkfifo(hidden, mode=0o600)
-        # Opened for writing, too: a pipe without any writer would be at its end, and `poll` would return at once.
+        # Opened for writing, too: without a writer, the pipe would be at its end, and `poll` would return at once.
         pipe = os.open(hidden, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            # Visible only now that it has a reader: a sender removes pipes without one.
+            # Visible only now, with a reader: senders remove pipes without a reader.
             os.rename(hidden, path)
             open_()
             yield from self._read(pipe, path, stopped)
         finally:
             with contextlib.suppress(FileNotFoundError):
-                # Only its own pipe: something else may be in its place by now.
+                # Only its own pipe: another file may have its name by now.
                 if os.path.samestat(os.stat(path), os.fstat(pipe)):
                     _remove(path)
             os.close(pipe)
@@ -218,7 +215,7 @@ class Pipes:
         """Yield once for each readable notice, until `stopped()`.
 
         Raises:
-            OSError: The pipe was removed, or something else is in its place: senders do not find it any more.
+            OSError: The pipe was removed or replaced: senders cannot find it any more.
         """
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
@@ -241,7 +238,7 @@ class Sender:
     """Sends notices of this process in a thread, combining several into one.
 
     Args:
-        deliver: Sends one notice; what the database says against it is a lost notice.
+        deliver: Sends a notice; an error of the database means a lost notice.
     """
 
     def __init__(self, deliver: Callable[[], None]) -> None:
@@ -279,10 +276,10 @@ class Sender:
 
 
 class Notifications:
-    """Notices by PostgreSQL's NOTIFY.
+    """Notices by PostgreSQL's NOTIFY, sent by a thread.
 
-    A thread sends them. A NOTIFY inside the writing transactions would serialise all their commits, since PostgreSQL
-    takes a lock on the whole database for it.
+    A NOTIFY inside the writing transactions would serialise all their commits, since PostgreSQL takes a lock on the
+    whole database for it.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -303,8 +300,8 @@ class Notifications:
         with self._connection() as connection:
             connection.execute(text(f"LISTEN {CHANNEL}"))
             driver: Any = connection.connection.driver_connection
-            # A connection pooler may swallow notifications. So `open_` is called when the first one has arrived, for
-            # which this process sends one itself.
+            # A connection pooler may swallow notifications. So this process sends a first one, and calls `open_` when
+            # it has arrived.
             self.send()
             try:
                 while not stopped():

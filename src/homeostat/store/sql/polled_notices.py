@@ -1,4 +1,4 @@
-"""Notices by a row that is read again and again, for servers that send none (ADR 0083)."""
+"""Notices by polling a row, for servers without notifications (ADR 0083)."""
 
 import contextlib
 import time
@@ -12,16 +12,16 @@ from homeostat.store import schema
 from homeostat.store.sql.notices import Sender
 
 POLL_S = 0.05
-"""Time between two looks at the row."""
+"""Time between two reads of the row."""
 NAME = "notice"
 _latch = schema.latch
 
 
 class Polls:
-    """Notices by a count in a row of the table `latch`.
+    """Notices by a count in a row of the table `latch`, incremented by a thread.
 
-    A thread sends them: a count inside the writing transactions would be a row that all of them lock until they commit.
-    In a Galera cluster another node may count at the same moment, and this count is lost: that is a notice as well.
+    If writing transactions incremented the count, all of them would lock the row until they commit. In a Galera cluster
+    a concurrent increment on another node may be lost, but the count still changes: also a notice.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -41,15 +41,15 @@ class Polls:
 
     def receive(self, stopped: Callable[[], bool], open_: Callable[[], None]) -> Iterator[None]:
         with self._connection() as connection, _as_connection_error(self._engine):
-            # The driver's own cursor: twenty times a second, all that SQLAlchemy does for a statement would be felt.
+            # The driver's own cursor: twenty times a second, the overhead of SQLAlchemy per statement would matter.
             cursor = connection.connection.cursor()
-            known = _count(cursor)
+            count = _count(cursor)
             open_()
             while not stopped():
                 time.sleep(POLL_S)
-                found = _count(cursor)
-                if found != known:
-                    known = found
+                newest = _count(cursor)
+                if newest != count:
+                    count = newest
                     yield
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Statements that are built once: from call to call only the values in them differ (ADR 0055).
+"""Statements that are built once: between calls only their values differ (ADR 0055).
 
-SQLAlchemy takes several times as long to build a statement as to run it, and then looks its compiled form up by all of
-its parts. So a statement that runs all the time is a function that is called once, with a parameter for each value:
-
+SQLAlchemy takes several times as long to build a statement as to run it, and then looks up the compiled form by all
+parts of the statement. So a statement that runs all the time is a function that is called once, with a parameter for
+each value:
     @prepared
     def _by_id(stack_id: str) -> Select[Any]:
         return select(stack).where(stack.c.id == stack_id)
@@ -21,18 +21,18 @@ P = ParamSpec("P")
 
 
 def prepared(build: Callable[P, Executable]) -> Callable[Concatenate[Connection, P], CursorResult[*tuple[Any, ...]]]:
-    """Turn a function that builds a statement into one that runs it in a transaction, with these values.
+    """Turn a function that builds a statement into a function that runs it in a transaction, with these values.
 
     Args:
-        build: Its positional parameters are the values. A parameter takes the type of the column that it is compared
-            with or assigned to; one that is annotated as `float` needs no such column. A collection may only be the
-            argument of `in_`. Keyword-only parameters choose the statement itself: each combination is built once. A
-            value must not decide what the statement looks like: None compared with a column is not `IS NULL`.
+        build: Its positional parameters are the values. A parameter has the type of the column that it is compared with
+            or assigned to; a parameter annotated as `float` needs no such column. A collection may only be the argument
+            of `in_`. Keyword-only parameters choose the statement itself: each combination is built once. The form of
+            the statement must not depend on a value: None compared with a column is not `IS NULL`.
     """
     parameters = inspect.signature(build).parameters.values()
-    named = [each for each in parameters if each.kind is not inspect.Parameter.KEYWORD_ONLY]
-    values = [bindparam(f"{each.name}_", type_=Float if each.annotation is float else None) for each in named]
-    keys = [each.key for each in values]
+    named = [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    values = [bindparam(f"{value.name}_", type_=Float if value.annotation is float else None) for value in named]
+    keys = [parameter.key for parameter in values]
     built: dict[tuple[tuple[str, Any], ...], Executable] = {}
     make = cast(Callable[..., Executable], build)
 

@@ -1,6 +1,6 @@
-"""A number of the row that an UPDATE of one row has changed, without another statement.
+"""An integer of the row that an UPDATE of a single row has changed, without another statement.
 
-MariaDB and MySQL know no UPDATE … RETURNING, but send a number along with the answer to every statement.
+MariaDB and MySQL lack UPDATE … RETURNING, but send a number along with the response to every statement.
 """
 
 from typing import Any
@@ -9,10 +9,9 @@ from sqlalchemy import Column, CursorResult, Update, UpdateBase, func
 
 
 def returning(statement: Update, column: Column[int], *, returns: bool) -> UpdateBase:
-    """Let an UPDATE return an integer that it does not change.
+    """Let an UPDATE return an integer column that it does not change.
 
     Args:
-        statement: The UPDATE.
         column: The column of the integer.
         returns: Whether the dialect knows RETURNING (`update_returning`).
     """
@@ -20,8 +19,8 @@ def returning(statement: Update, column: Column[int], *, returns: bool) -> Updat
 
 
 def returned(result: CursorResult[Any]) -> int | None:
-    """Return that integer, None if no row was changed."""
+    """Return the integer of `returning`, None if no row was changed."""
     if result.returns_rows:
-        found = result.scalar_one_or_none()
-        return None if found is None else int(found)
+        number = result.scalar_one_or_none()
+        return None if number is None else int(number)
     return int(result.lastrowid) if result.rowcount else None

@@ -1,21 +1,21 @@
-"""How many bytes cells have, for the limits of what requests add up to."""
+"""Sizes of cells in bytes, for limits on the total size of requests."""
 
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Text, func, select, type_coerce
 
 
-def kept(tx: Connection, size: Column[int], columns: tuple[Column[Any], ...], *where: ColumnElement[bool]) -> int:
-    """Return about how many bytes these cells have, by the sizes that are stored with their rows, which an index has.
+def stored(tx: Connection, size: Column[int], columns: tuple[Column[Any], ...], *where: ColumnElement[bool]) -> int:
+    """Return the approximate size of these cells in bytes, from the sizes stored with their rows, which have an index.
 
-    Rows without a size were stored by a version before: their cells are read.
+    Rows without a size were stored by the previous version: their cells are read.
     """
     known = tx.execute(select(func.coalesce(func.sum(size), 0)).where(*where)).scalar_one()
     return int(known) + total(tx, columns, *where, size.is_(None))
 
 
 def total(tx: Connection, columns: tuple[Column[Any], ...], *where: ColumnElement[bool]) -> int:
-    """Return about how many bytes the cells of these columns have, as they are stored, in the rows that are meant."""
-    each = [func.coalesce(func.length(type_coerce(column, Text)), 0) for column in columns]
-    sums = [func.coalesce(func.sum(one), 0) for one in each]
+    """Return the approximate size in bytes of the stored cells of these columns, in rows that meet all conditions."""
+    lengths = [func.coalesce(func.length(type_coerce(column, Text)), 0) for column in columns]
+    sums = [func.coalesce(func.sum(length), 0) for length in lengths]
     return sum(int(size) for size in tx.execute(select(*sums).where(*where)).one())

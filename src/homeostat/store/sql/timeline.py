@@ -1,8 +1,8 @@
-"""The time of the service: that of the database's clock, which goes on evenly where that clock is set (ADR 0091).
+"""The time of the service: the time of the database's clock, but continuous if the clock is set (ADR 0091).
 
-Each process compares what the clock has shown with how much time has passed since. Where the clock was set, by hand or
-by NTP, the service's time does not step with it: it is off by as much from then on, and comes closer by `RATE`.
-What has been noticed is a row, so that all processes have one time, also those that start later.
+Each process compares the progress of the clock with the time that has passed. If the clock was set, manually or by NTP,
+the service's time does not step with it: its offset from the clock changes by as much, and then shrinks by `RATE`.
+The offset is stored in a row, so that all processes agree on the time, including later ones.
 """
 
 import threading
@@ -16,24 +16,24 @@ from sqlalchemy import Connection, update
 from homeostat.store import schema
 
 STEP_S = 10.0
-"""Difference that is a step of the clock; a smaller one is drift, which NTP mends, and does no harm."""
+"""Minimum difference that counts as a step of the clock; smaller ones are drift, harmless and corrected by NTP."""
 SLOW_S, TRIES = 1.0, 3
-"""Time that an answer may take which says when it was, and how often it is asked for."""
+"""Maximum latency of a read of the clock that counts, and the number of attempts."""
 RATE = 0.05
-"""Part by which the service's time passes faster or slower until it is the clock's again."""
+"""Fraction by which the service's time passes faster or slower until it equals the clock's again."""
 _table = schema.timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """How far the service's time is from the clock's; all times but those in `…_s` are the clock's.
+    """The offset of the service's time from the clock's; all times except `…_s` are times of the clock.
 
     Attributes:
-        generation: How many steps were noticed.
-        anchor: When the last one was noticed.
+        generation: The number of steps noticed.
+        anchor: When the last step was noticed.
         offset_s: Seconds that the service's time was ahead of the clock then.
-        kept_at: The newest time of the clock that a process has noted.
-        step_s: Seconds by which the clock was set ahead in the last step; negative where it was set back.
+        kept_at: The newest time of the clock that a process has stored.
+        step_s: Seconds by which the last step set the clock ahead; negative if back.
     """
 
     generation: int = 0
@@ -43,23 +43,23 @@ class Timeline:
     step_s: float = 0.0
 
     def ahead_s(self, wall: float, rate: float = RATE) -> float:
-        """Return by how much the service's time is ahead of the clock when that shows `wall`."""
+        """Return by how much the service's time is ahead of the clock when the clock shows `wall`."""
         made_up = max(wall - self.anchor, 0.0) * rate
         left = max(abs(self.offset_s) - made_up, 0.0)
         return left if self.offset_s > 0 else -left
 
     def stepped(self, before: float, wall: float, rate: float = RATE) -> "Timeline":
-        """Return what holds after the clock was set: it shows `wall` when it should show `before`."""
+        """Return the timeline after the clock was set: it shows `wall` when it should show `before`."""
         step_s = wall - before
         return Timeline(self.generation + 1, wall, self.ahead_s(before, rate) - step_s, wall, step_s)
 
 
 class KeptTime:
-    """The service's time, as one process knows it. Safe to share between threads.
+    """The service's time, as known to a process. Safe to share between threads.
 
     Args:
-        passed: Seconds that never step, and go on while the machine sleeps; see `clock.passed`.
-        rate: The part by which it comes closer to the clock again.
+        passed: Monotonic seconds, which also pass while the machine sleeps; see `clock.passed`.
+        rate: The fraction by which the time approaches the clock again.
     """
 
     def __init__(self, passed: Callable[[], float], rate: float = RATE) -> None:
@@ -72,7 +72,7 @@ class KeptTime:
         """Return the service's time.
 
         Args:
-            look: Returns what the clock shows, and the row, as the transaction sees it; None where there is none yet.
+            look: Returns the time of the clock, and the row as the transaction sees it; None if there is no row yet.
         """
         for _ in range(TRIES):
             asked = self._passed()
@@ -80,7 +80,7 @@ class KeptTime:
             passed = self._passed()
             if passed - asked < SLOW_S:
                 return self._judged(wall, passed, stored or Timeline())
-        # When it was that the clock showed this is not known: it says nothing about a step.
+        # It is unknown when the clock showed this time, so nothing follows about a step.
         with self._lock:
             return wall + self._known.ahead_s(wall, self._rate)
 
@@ -97,12 +97,12 @@ class KeptTime:
             return wall + self._known.ahead_s(wall, self._rate)
 
     def _expected(self, wall: float, passed: float, row: Timeline) -> float | None:
-        """Return what the clock should show; None where that is not known."""
+        """Return the time that the clock should show; None if unknown."""
         if self._last is None:
-            # Nobody has noticed what happened while no process ran: time that was noted already cannot come again.
+            # Nobody has noticed steps while no process ran, but a stored time has passed already and cannot come again.
             return row.kept_at if row.kept_at > wall + STEP_S else None
         before = self._last[0] + passed - self._last[1]
-        # A machine that was stopped has not seen time pass, which others have: they noted a time in between.
+        # A suspended machine has missed the passed time, unlike the processes elsewhere: they stored a time in between.
         lives_on = before + STEP_S < row.kept_at <= wall
         return None if lives_on else before
 
@@ -115,27 +115,26 @@ COLUMNS = (_table.c.generation, _table.c.anchor, _table.c.offset_s, _table.c.kep
 
 
 def clock_and_row(tx: Connection, clock: str, now: Callable[[], float]) -> tuple[float, Timeline | None]:
-    """Return what the clock shows, and the row, by one statement; None for the row where nobody has noted a time yet.
+    """Return the time of the clock, and the row (None if no process has stored a time yet), by one statement.
 
     Args:
-        tx: A connection.
-        clock: SQL of the server's clock; "" where there is none.
-        now: The clock of this machine, where there is no server.
+        clock: SQL of the server's clock; "" if there is no server.
+        now: The clock of this machine, used if there is no server.
     """
-    shown, *row = tx.exec_driver_sql(_reading(clock)).one()
-    return float(shown) if clock else now(), None if row[0] is None else Timeline(*row)
+    time, *row = tx.exec_driver_sql(_reading(clock)).one()
+    return float(time) if clock else now(), None if row[0] is None else Timeline(*row)
 
 
 @cache
 def _reading(clock: str) -> str:
-    """Return SQL as it is sent: it is asked more often than anything else."""
-    columns = ", ".join(f"t.{each.name}" for each in COLUMNS)
+    """Return SQL in the driver's form: no statement runs more often."""
+    columns = ", ".join(f"t.{column.name}" for column in COLUMNS)
     return f"SELECT {clock or '0'}, {columns} FROM (SELECT 1 AS id) one LEFT JOIN timeline t ON t.id = one.id"
 
 
 def note(tx: Connection, insert: Any, known: Timeline, wall: float) -> None:
-    """Note the time of the clock, and a step that was noticed here, unless another process has noted that already."""
-    values = {"id": 1, **{each.name: getattr(known, each.name) for each in COLUMNS}, "kept_at": wall}
+    """Store the time of the clock, and a step noticed here, unless another process has stored the step already."""
+    values = {"id": 1, **{column.name: getattr(known, column.name) for column in COLUMNS}, "kept_at": wall}
     same = tx.execute(
         update(_table).where(_table.c.id == 1, _table.c.generation == known.generation).values(kept_at=wall)
     )

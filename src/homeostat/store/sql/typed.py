@@ -1,4 +1,4 @@
-"""Rows with a type: mypy checks the names and the types of what a query has selected.
+"""Rows with a type: mypy checks the names and the types of selected columns.
 
     typed.rows(StackRow, tx.execute(select(stack).where(stack.c.id == id))).first()
 
@@ -15,7 +15,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class TypedRows(Protocol[R_co]):
-    """What is used of SQLAlchemy's `Result`."""
+    """The methods of SQLAlchemy's `Result` that are used."""
 
     def __iter__(self) -> Iterator[R_co]: ...
 
@@ -28,11 +28,10 @@ class TypedRows(Protocol[R_co]):
     def one_or_none(self) -> R_co | None: ...
 
 
-def rows(kind: type[R_co], found: CursorResult[*tuple[Any, ...]]) -> TypedRows[R_co]:
-    """Return a result as it is, with the type of its rows.
+def rows(kind: type[R_co], result: CursorResult[*tuple[Any, ...]]) -> TypedRows[R_co]:
+    """Return a result unchanged, with the type of its rows.
 
     Args:
-        kind: A `NamedTuple` of the selected columns, in their order: one of `schema.rows`, or one for this query.
-        found: The result.
+        kind: A `NamedTuple` of the selected columns, in their order: from `schema.rows`, or specific to this query.
     """
-    return cast(TypedRows[R_co], found)
+    return cast(TypedRows[R_co], result)

@@ -1,7 +1,7 @@
 """A queue for the writers of an SQLite database, in all threads and processes.
 
-SQLite admits one writer at a time, and lets the others poll at growing intervals: beside a worker that writes without a
-pause, an API process waits for seconds. The operating system wakes a process that waits for a file lock at once, and
+SQLite admits a single writer at a time, and lets the rest poll at growing intervals: during continuous writes of a
+worker, an API process waits for seconds. The operating system wakes a process that waits for a file lock at once, and
 releases the locks of processes that die (ADR 0019).
 """
 
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from homeostat.model.errors import Outage
 
 PATIENCE_S = 30.0
-"""Time after which a writer gives up: the one that holds the lock is frozen in its transaction."""
+"""Time after which a writer gives up: the holder of the lock is frozen in its transaction."""
 
 
 class WriteQueue:
-    """The queue of all writers of one database.
+    """The queue of all writers of a database.
 
     Args:
-        path: A file beside the database. It stays empty, and is created when it is first needed.
+        path: A file next to the database. It stays empty, and is created on first use.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,13 +44,13 @@ class WriteQueue:
             os.close(place)  # releases the lock
 
     def _wait(self, place: int) -> None:
-        """Wait for the lock in a thread of its own, since flock itself knows no time limit.
+        """Wait for the lock in a separate thread, since flock itself has no time limit.
 
-        After this fails, the descriptor belongs to that thread, which closes it once it gets the lock.
+        After a failure, the descriptor belongs to the thread, and is closed once the thread gets the lock.
         """
         waiter = _Waiter(place)
         waiter.start()
-        if not waiter.there.wait(PATIENCE_S) and waiter.give_up():
+        if not waiter.acquired.wait(PATIENCE_S) and waiter.give_up():
             raise Outage("the database does not answer", f"it has been locked for {PATIENCE_S:.0f} s ({self._path})")
 
 
@@ -67,22 +67,22 @@ class _Waiter(threading.Thread):
 
     def __init__(self, place: int) -> None:
         super().__init__(name="write-queue", daemon=True)
-        self.there = threading.Event()
+        self.acquired = threading.Event()
         self._place = place
         self._gave_up = False
         self._deciding = threading.Lock()
 
     def run(self) -> None:
         fcntl.flock(self._place, fcntl.LOCK_EX)
-        # Under the mutex, so that either the caller gets the lock or this thread closes it, and never neither.
+        # Under the mutex: either the caller gets the lock, or this thread closes the file.
         with self._deciding:
             if self._gave_up:
                 os.close(self._place)
             else:
-                self.there.set()
+                self.acquired.set()
 
     def give_up(self) -> bool:
         """Give up waiting; return False if the lock was acquired at the last moment, so that the caller has it."""
         with self._deciding:
-            self._gave_up = not self.there.is_set()
+            self._gave_up = not self.acquired.is_set()
             return self._gave_up

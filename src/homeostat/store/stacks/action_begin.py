@@ -1,4 +1,8 @@
-"""How an action of a stack begins: each is a new revision, whatever is in progress (invariant 8, CONTRIBUTING.md)."""
+"""Begin an action of a stack: a new revision each time, whatever is in progress (invariant 8, CONTRIBUTING.md).
+
+`stack` is the stack's row, locked by `stacks.for_update` in this transaction; `timeout_s` is the service's default time
+limit of an action; for `intent` see `Desired`. Functions return the number of the new revision.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
@@ -23,7 +27,7 @@ from homeostat.store.stacks.revisions import EMPTY, Desired
 UNHELD: Mapping[str, Any] = {"suspended": False, "lock": None}
 """Columns that a deletion resets: nothing holds the stack any more."""
 LIMITED_ACTIONS = (Action.DELETE, Action.SUSPEND)
-"""Actions that have a time limit also where a rollout of metadata goes on: they do not wait for a person."""
+"""Actions with a time limit even during a rollout of metadata: unlike the rollout, they do not wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +68,12 @@ class NewStack:
     cooldown: Mapping[str, Any] | None = None
 
 
-NEW_COLUMNS = tuple(each.name for each in fields(NewStack) if each.name not in ("action", "root_id"))
+NEW_COLUMNS = tuple(field.name for field in fields(NewStack) if field.name not in ("action", "root_id"))
 """The fields of a new stack that are columns of its row as they are."""
 
 
 def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
     """Store a stack with its first revision, and wake its shards.
-
-    Args:
-        db: The database.
-        tx: The transaction.
-        new: The stack.
-        desired: The content of its first revision.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
 
     Raises:
         Rejected: StackExists, if the project has a live stack of that name.
@@ -120,22 +116,12 @@ def revise(
     changes: Mapping[str, Any] | None = None,
     touched: Collection[int] | None = None,
 ) -> int:
-    """Make `desired` the newest revision of a stack, whatever is in progress (invariant 8, CONTRIBUTING.md).
+    """Make `desired` the newest revision of a stack, as the beginning of this action.
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack: The stack's row, locked by `for_update` in this transaction.
-        action: The action of the stack that begins.
-        desired: The content of the revision.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
         changes: Other columns of the stack to change.
-        touched: The shards whose part of the desired state differs from before; None for all. Others are not woken if
-            they are at rest, so that a small change of a large group costs little.
-
-    Returns:
-        The number of the revision.
+        touched: The shards whose part of the desired state changes; None for all. Shards at rest beyond these are not
+            woken, so that a small change of a large group is cheap.
     """
     number = int(stack.revision) + 1
     revisions.store_revision(db, tx, stack.id, number, action, desired, now)
@@ -144,44 +130,44 @@ def revise(
     begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
     limited = action in LIMITED_ACTIONS or not rollouts.goes_on_in(tx, stack.id)
     times = {"deadline": now + stacks.timeout_of(timeout_mins, timeout_s) if limited else None, "updated_at": now}
-    # Whatever the revision before was waiting for has ended; `columns` may set some of it again.
+    # Anything that the previous revision waited for has ended; `columns` may set some of these again.
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
-    # A stack never has fewer shards than before: those beyond the new revision have rows to delete.
+    # A stack never has fewer shards than before: shards beyond the new revision have rows to delete.
     stack_state.change(
         tx, stack, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns}
     )
-    # Only ever from False to True: rows that were written before may hold secrets of older revisions. The whole tree
-    # changes at once, since values flow between its stacks.
+    # Only ever from False to True: rows written earlier may hold secrets of older revisions. The whole tree changes at
+    # once, since values flow between its stacks.
     if _is_first_secret(stack, desired):
         lock_for_first_secret(tx, stack, desired)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unmade(stack) else touched)
-    # A large group may be deleted before most of its shards were begun: these need no pass to find that out.
+    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unconverged(stack) else touched)
+    # A large group may be deleted before most of its shards began: these need no pass to notice.
     if desired.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
     snapshots.interrupt(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
         look_schedule.request_look(tx, [stack.id], columns["look_from"])
-    # An empty revision names no sinks; the present ones stay, so that they receive the events of the deletion.
+    # An empty revision names no sinks; the present ones stay, to receive the events of the deletion.
     if stack.parent_id is None and desired.kind != EMPTY.kind:
         event_sinks.set_sinks(tx, stack.id, desired.sinks)
     events.append(tx, stack.id, [stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 
 
-def _may_be_unmade(stack: StackRow) -> bool:
-    """Return whether shards of a stack may be settled at its newest revision although it was never made there.
+def _may_be_unconverged(stack: StackRow) -> bool:
+    """Return whether shards may be settled at the newest revision of a stack without having converged to it.
 
-    An action that changes nothing settles them so; after an unlocking the stack says again what it said before.
+    An action that changes nothing settles them in this way. After an unlocking the stack reports its earlier state.
     """
     unchanging = stack.action in NON_CHANGING_ACTIONS or stack.status == Status.FAILED
     return bool(unchanging and stack.complete_revision != stack.revision)
 
 
 def lock_for_first_secret(tx: Connection, stack: StackRow, desired: Desired) -> None:
-    """Lock the tree of a stack from its root down, if `desired` has the tree's first secret: `revise` changes it all.
+    """Lock the tree of a stack from its root down, if `desired` has its first secret: `revise` updates the whole tree.
 
-    Called before a nested stack itself is locked, since its root comes first.
+    Call this before locking a nested stack, since the root comes first in the order of locks.
     """
     if _is_first_secret(stack, desired):
         lock_order.take_stacks(tx, *_without_secrets(stack))
@@ -205,7 +191,7 @@ def _wake_changed(
     touched: Collection[int] | None,
     priority: int = shards.USER,
 ) -> None:
-    """Create missing shards, and wake those that a new revision concerns; for `touched` see `revise`."""
+    """Create missing shards, and wake the shards that a new revision changes; for `touched` see `revise`."""
     shards.ensure(db, tx, stack.id, stack.project, desired.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, priority, restart_at=number)
@@ -215,29 +201,18 @@ def _wake_changed(
 
 
 def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
-    """Make the newest desired state a revision once more, with a look at everything first (CV9, ADR 0020).
+    """Store the newest desired state as another revision, and observe all resources first (CV9, ADR 0020).
 
     An action in progress continues under its name.
-
-    Args:
-        db: The database.
-        tx: The transaction.
-        stack: The stack's row, locked.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
-        intent: See `Desired`.
-
-    Returns:
-        The number of the revision.
     """
-    going_on = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
-    action = stack.action if going_on or stack.action == Action.DELETE else Action.UPDATE
+    continues = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
+    action = stack.action if continues or stack.action == Action.DELETE else Action.UPDATE
     changes = {"suspended": False, "look_from": db.now_of(tx)}
     return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
 
 
 def check(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
-    """Begin a check, which looks at every resource and reports whether it is as desired; return the new revision."""
+    """Begin a check, which observes every resource and compares it with the desired state."""
     return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
@@ -250,17 +225,7 @@ def take_snapshot(
     timeout_s: float,
     intent: str = "",
 ) -> int:
-    """Begin a snapshot of the data of every resource; return the new revision.
-
-    Args:
-        db: The database.
-        tx: The transaction.
-        stack: The stack's row, locked.
-        snapshot: The column of `schema.stack`.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
-        intent: See `Desired`.
-    """
+    """Begin a snapshot of the data of every resource; `snapshot` is the column of `schema.stack`."""
     changes = {"snapshot": snapshot}
     return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
@@ -276,22 +241,11 @@ def maintain(
     lock: Mapping[str, Any] | None = None,
     intent: str = "",
 ) -> int:
-    """Begin to suspend, resume, lock or unlock a stack; return the new revision (ADR 0037).
-
-    Args:
-        db: The database.
-        tx: The transaction.
-        stack: The stack's row, locked.
-        action: SUSPEND, RESUME, LOCK or UNLOCK.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
-        lock: The lock that the stack has from now on, if any (see `schema.stack`).
-        intent: See `Desired`.
-    """
+    """Begin to suspend, resume, lock or unlock a stack (ADR 0037); `lock` is the stack's lock from now on, if any."""
     suspends = STACK_ACTIONS[action].suspends
     changes = {"lock": lock, "suspended": stack.suspended if suspends is None else suspends}
-    # A lock of level `stacks` does not touch any thing, so there is no reason to look at them first. If it replaces
-    # another lock, things may have to be unlocked for it.
+    # A lock of level `stacks` touches nothing in the cloud, so no observation comes first. If it replaces another
+    # lock, things may have to be unlocked.
     if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
         changes["look_from"] = None
     return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
@@ -307,31 +261,31 @@ def _revise_unchanged(
     intent: str,
     changes: Mapping[str, Any] | None = None,
 ) -> int:
-    """Make the same desired state another revision.
+    """Store the same desired state as another revision.
 
-    It counts as complete from the start if the one before was, so that its failure neither halts the stack nor rolls it
-    back. A stack that is being restored to a snapshot continues to be.
+    The new revision counts as complete from the start if the previous one did, so that a failure neither halts nor
+    rolls back the stack. Restoring a snapshot continues.
     """
     desired = replace(revisions.copy_of_revision(tx, stack, stack.revision), intent=intent)
-    goes_back = stack.snapshot if stacks.facts(stack).restoring else None
+    snapshot = stack.snapshot if stacks.facts(stack).restoring else None
     look_from = db.now_of(tx) if STACK_ACTIONS[action].looks_first else None
-    columns = {"look_from": look_from, "rollback_to": stack.rollback_to, "snapshot": goes_back, **(changes or {})}
+    columns = {"look_from": look_from, "rollback_to": stack.rollback_to, "snapshot": snapshot, **(changes or {})}
     if stack.complete_revision == stack.revision:
         columns["complete_revision"] = stack.revision + 1
     return revise(db, tx, stack, action, desired, now, timeout_s, columns)
 
 
 def roll_back(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> int:
-    """Roll back to the last COMPLETE revision (CV11), or to nothing if there is none; return the new revision."""
+    """Roll back to the last COMPLETE revision (CV11), or to nothing if absent."""
     goal = stack.complete_revision
     desired = EMPTY if goal is None else revisions.copy_of_revision(tx, stack, goal)
     return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
 
 
 def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> None:
-    """Delete a stack and all nested in it without touching any of their things, for good (ADR 0035).
+    """Delete a stack and its nested stacks for good without touching anything in the cloud (ADR 0035).
 
-    A stack that was nested in it and was retained goes on by itself.
+    A retained stack that was nested in it continues on its own.
     """
     table = schema.stack
     tree = table.c.id.in_(stacks.owned_tree_of(stack.id))
@@ -339,18 +293,18 @@ def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s
     tx.execute(update(table).where(tree).values(spares=KeepPolicy.ALL))
     if stack.spares == KeepPolicy.ALL and stack.status == Status.IN_PROGRESS:
         return
-    # A deletion in progress that touches things begins again: nested stacks may have failed in it, and the stacks
-    # around them may be about to learn of that.
+    # A deletion in progress that touches the cloud restarts: nested stacks may have failed in it, and their parents may
+    # be about to learn of that.
     revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
 
 
 def delay_batch(tx: Connection, row: StackRow, until: float) -> None:
-    """Let the next batch of a group's members wait until a time."""
+    """Delay the next batch of a group's members until a time."""
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
 def hold_batch(tx: Connection, row: StackRow, reason: str, now: float) -> bool:
-    """Say that the next batch of a group's members waits for others; return whether that is news."""
+    """Store the reason why the next batch of a group's members waits; return whether the reason is new."""
     if row.reason == reason:
         return False
     stack_state.change(tx, row, {"reason": reason})
@@ -368,16 +322,13 @@ def begin_batch(
 ) -> None:
     """Make `desired` the next revision of the action in progress, as the next batch of a group (ADR 0014).
 
-    Action, deadline and intent stay as they are. The revision before is deleted, unless a rollback returns to it: a
-    series may have as many revisions as the group has members.
+    Action, deadline and intent stay. The previous revision is deleted, unless a rollback returns to it: a series may
+    have as many revisions as the group has members.
 
     Args:
-        db: The database.
-        tx: The transaction.
         row: The stack's row, locked.
         desired: The content of the revision.
-        now: The agreed time.
-        touched: See `revise`; members of these shards that do not change count as done.
+        touched: See `revise`; unchanged members of these shards count as done.
     """
     table, number = schema.stack, int(row.revision) + 1
     revisions.store_revision(db, tx, row.id, number, row.action, desired, now)

@@ -1,4 +1,4 @@
-"""How an action of a stack ends, and which failed resources its reason names."""
+"""End an action of a stack, and report the failed resources."""
 
 from typing import Any, NamedTuple
 
@@ -25,10 +25,10 @@ NAMED_MAX = 10
 
 
 def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> StackRow | None:
-    """Return the stack's row, locked, if it is in progress and all its shards are at rest at `number`, its newest.
+    """Lock the stack's row and return it, if all its shards are at rest at its newest revision, `number`.
 
-    The lock makes the shards of a stack take turns here. Without it, two that come to rest in the same instant would
-    each see the other one unfinished, and the stack would stay IN_PROGRESS.
+    The lock makes the shards of a stack take turns here. Without it, two shards that come to rest at the same instant
+    would each see an unfinished sibling, and the stack would stay IN_PROGRESS.
     """
     return lock_settled_beside(db, tx, stack_id, number, NO_SHARD)[0]
 
@@ -36,39 +36,39 @@ def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> St
 def lock_settled_beside(
     db: Database, tx: Connection, stack_id: str, number: int, shard: int
 ) -> tuple[StackRow | None, Unrest]:
-    """Return the same, and how much of a group is not at rest beside one of its shards."""
+    """Return the same, and the number of unsettled members of a group outside one of its shards."""
     row = stacks.for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None, Unrest(0, 0)
-    found = _found(tx, row, number, shard)
-    return None if found.unfinished else row, Unrest(found.own, found.inside)
+    progress = _progress(tx, row, number, shard)
+    return None if progress.unfinished else row, Unrest(progress.own, progress.inside)
 
 
 def is_settled(tx: Connection, stack: StackRow, number: int) -> bool:
     """Return whether all shards of a stack are at rest at revision `number`."""
-    return not _found(tx, stack, number, NO_SHARD).unfinished
+    return not _progress(tx, stack, number, NO_SHARD).unfinished
 
 
-class _Unfinished(NamedTuple):
+class _Progress(NamedTuple):
     unfinished: bool
     own: int
     inside: int
 
 
-def _found(tx: Connection, stack: StackRow, number: int, shard: int) -> _Unfinished:
-    # Actions that change nothing may end although resources failed before them; for all others a FAILED resource means
+def _progress(tx: Connection, stack: StackRow, number: int, shard: int) -> _Progress:
+    # Actions that change nothing may end although resources failed earlier. After any change, a FAILED resource means
     # that the revision has not been reached.
     changing = stack.action not in NON_CHANGING_ACTIONS
     nested = shard != NO_SHARD
-    found = _unfinished(tx, stack.id, number, stack.shards, shard, changing=changing, nested=nested)
-    return typed.rows(_Unfinished, found).one()
+    rows = _unfinished(tx, stack.id, number, stack.shards, shard, changing=changing, nested=nested)
+    return typed.rows(_Progress, rows).one()
 
 
 def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
-    """Return whether shards of a stack other than this one are not at rest at its newest revision."""
+    """Return whether any sibling of a shard is not at rest at the newest revision of the stack."""
     shard = schema.shard
-    others = (shard.c.stack_id == stack.id, shard.c.number < stack.shards, shard.c.number != number)
-    behind = exists().where(*others, shard.c.settled_revision < stack.revision)
+    siblings = (shard.c.stack_id == stack.id, shard.c.number < stack.shards, shard.c.number != number)
+    behind = exists().where(*siblings, shard.c.settled_revision < stack.revision)
     return bool(tx.execute(select(behind)).scalar_one())
 
 
@@ -87,9 +87,10 @@ def _unfinished(stack_id: str, number: int, count: int, but: int, *, changing: b
 def settle(
     db: Database, tx: Connection, stack_id: str, number: int, now: float, *, wakes_parent: bool = True
 ) -> StackRow | None:
-    """Finish the action of a stack if all its shards are at rest at revision `number` and that is still the newest.
+    """Finish the action of a stack if all its shards are at rest at revision `number`, and this is the newest.
 
-    The parent of a nested stack is woken, unless it is the one that asks.
+    Args:
+        wakes_parent: Wake the parent of a nested stack; False if the parent itself calls this.
 
     Returns:
         The stack's row as it was before; None if nothing was finished.
@@ -101,10 +102,10 @@ def settle(
 
 
 def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> StackRow | None:
-    """Fail the stack if `number` is still its newest revision and in progress; return its row as it was before.
+    """Fail the stack if `number` is its newest revision and in progress; return the row as it was before.
 
-    The check happens under the lock: a user may have stored a newer revision since the pass has loaded the stack, and a
-    failure of the older one says nothing about it.
+    The check happens under the lock: a user may have stored a newer revision since the pass loaded the stack, and a
+    failure of the older revision does not concern the newer.
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
@@ -116,9 +117,9 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
 
 
 def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_parent: bool = True) -> None:
-    """End the action of a stack that is settled (see `lock_settled`); for `wakes_parent` see `settle`.
+    """End the action of a settled stack (see `lock_settled`) as COMPLETE, or as FAILED if `_failure` returns a reason.
 
-    It is COMPLETE, except where `_failure` has something to say.
+    For `wakes_parent` see `settle`.
     """
     failure = _failure(tx, row)
     if failure:
@@ -127,7 +128,7 @@ def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_par
     else:
         _finish(tx, row, Status.COMPLETE, f"Stack {row.action} completed successfully", now, wakes_parent=wakes_parent)
     if row.action == Action.UNLOCK and row.parent_id is None and not failure:
-        _unlocked(tx, row, now)
+        _remove_locks(tx, row, now)
     elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
@@ -135,18 +136,18 @@ def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_par
 
 
 def _failure(tx: Connection, row: StackRow) -> str:
-    """Return why an action that is settled has failed; "" if it has not.
+    """Return why a settled action has failed; "" if it succeeded.
 
-    So does a check that found something wrong, a lock that could not be set or removed everywhere, a snapshot of a
-    stack whose desired state was never reached, and a resumption that leaves something behind.
+    A check fails if a resource differs, a lock if it could not be set or removed everywhere, a snapshot if the desired
+    state of the stack was never reached, and a resumption if resources stay behind.
     """
     table = schema.resource
     if row.action == Action.CHECK:
         return _failed_check(tx, row)
-    # What has failed before and cannot be locked has the revision of the lock, see `planner.actions.maintenance`.
+    # Resources that had failed and cannot be locked have the revision of the lock, see `planner.actions.maintenance`.
     if row.action == Action.LOCK:
         return failed_resources(tx, row, table.c.revision == row.revision)
-    # Of a revision that was complete, what failed otherwise is reported by `status_at_rest`.
+    # If the revision was complete, `status_at_rest` reports all other failures.
     if row.action == Action.RESUME and row.complete_revision != row.revision:
         return failed_resources(tx, row, table.c.stack_id == row.id)
     if row.action in (Action.UNLOCK, Action.RESUME):
@@ -176,22 +177,22 @@ def _finish(
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
-def _unlocked(tx: Connection, row: StackRow, now: float) -> None:
-    """Remove the lock from a stack and from all nested in it, and wake them, since they may be healed again.
+def _remove_locks(tx: Connection, row: StackRow, now: float) -> None:
+    """Remove the lock from a stack and all its nested stacks, and wake them, since healing is allowed again.
 
-    The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this changes rows of stacks and
-    shards above and below it.
+    The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this function changes rows of
+    stacks and shards above and below it.
     """
     table, tree = schema.stack, stacks.tree_of(row.id)
     locked = tx.execute(select(table).where(table.c.id.in_(tree), table.c.lock.is_not(None)))
-    for each in list(typed.rows(StackRow, locked)):
-        _restore_status(tx, each, now)
+    for stack in list(typed.rows(StackRow, locked)):
+        _restore_status(tx, stack, now)
     tx.execute(update(table).where(table.c.id.in_(tree)).values(lock=None))
     shards.wake_all(tx, tree, now, shards.HEAL)
 
 
 def _restore_status(tx: Connection, row: StackRow, now: float) -> None:
-    """Let an unlocked stack report the state that it had before it was locked."""
+    """Restore the status that an unlocked stack had before it was locked."""
     before = (row.lock or {}).get(stack_state.BEFORE)
     if before is None or row.action != Action.UNLOCK:
         return
@@ -201,7 +202,7 @@ def _restore_status(tx: Connection, row: StackRow, now: float) -> None:
 
 
 def _failed_check(tx: Connection, stack: StackRow) -> str:
-    """Return what a check has found wrong; "" if nothing."""
+    """Return the problems that a check has detected; "" if none."""
     never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
     return failed_resources(tx, stack) or never
 
@@ -214,18 +215,16 @@ class _Failed(NamedTuple):
 
 
 def failed_resources(tx: Connection, stack: StackRow, *among: ColumnElement[bool]) -> str:
-    """Return which resources of a stack are FAILED, and why; "" if none is.
+    """Return the names of the FAILED resources of a stack, with their reasons; "" if none.
 
     Args:
-        tx: The transaction.
-        stack: The stack's row.
         *among: Conditions on the rows to consider.
     """
     # The counters of the shards are few rows; without a failure the resources need not be read.
     if not shards.failures_of(tx, stack.id):
         return ""
     table = schema.resource
-    # A replaced row does not count any more, unless it could not be deleted.
+    # A replaced row does not count, unless its deletion has failed.
     hinders = or_(table.c.replaced_by.is_(None), table.c.action == Action.DELETE)
     failed = (table.c.stack_id == stack.id, table.c.status == Status.FAILED, hinders, *among)
     counted = func.count().over().label("failures")
@@ -234,14 +233,14 @@ def failed_resources(tx: Connection, stack: StackRow, *among: ColumnElement[bool
     named = list(typed.rows(_Failed, tx.execute(chosen)))
     if not named:
         return ""
-    named_failures = "; ".join(_reason_of(stack, each) for each in named)
+    named_failures = "; ".join(_reason_of(stack, failed_row) for failed_row in named)
     more = named[0].failures - NAMED_MAX
     action = stack.action if among else Action.CHECK
     return f"Resource {action} failed: {named_failures}" + (f"; and {more} more" if more > 0 else "")
 
 
 def _reason_of(stack: StackRow, failed: _Failed) -> str:
-    """Return the reason of a failed resource; of one that a lock has passed by, that it is not protected."""
+    """Return the reason of a failed resource, or a note that a lock has skipped the resource."""
     if stack.action == Action.LOCK and stack.status == Status.IN_PROGRESS and failed.action not in LOCKING:
         state = joined(failed.action, Status.FAILED)
         text = f"State {state} invalid for lock, it is not protected: {failed.reason}"

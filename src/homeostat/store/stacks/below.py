@@ -1,4 +1,4 @@
-"""The shards of nested stacks, and of all stacks below them."""
+"""The shards of nested stacks and of all their descendants."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,25 +12,25 @@ _shard, _stack = schema.shard, schema.stack
 
 
 def shards(tx: Connection, tops: Collection[str]) -> dict[tuple[str, int], str]:
-    """Return stack and number of each shard -> the top stack that it is in or below; suspended stacks are left out."""
-    found: dict[tuple[str, int], str] = {}
+    """Return stack and number of each shard -> its top stack; suspended stacks and their descendants are left out."""
+    top_of: dict[tuple[str, int], str] = {}
     level = _live(tx, {top: top for top in tops}, _stack.c.id)
     while level:
-        for some in _parts(level):
-            chosen = select(_shard.c.stack_id, _shard.c.number).where(_shard.c.stack_id.in_(some))
-            found |= {(row.stack_id, row.number): level[row.stack_id] for row in tx.execute(chosen)}
+        for ids in _parts(level):
+            chosen = select(_shard.c.stack_id, _shard.c.number).where(_shard.c.stack_id.in_(ids))
+            top_of |= {(row.stack_id, row.number): level[row.stack_id] for row in tx.execute(chosen)}
         level = _live(tx, level, _stack.c.parent_id)
-    return found
+    return top_of
 
 
 def _live(tx: Connection, level: dict[str, str], column: Any) -> dict[str, str]:
-    """Return the live stacks that have one of these in a column, each with its top stack."""
-    found: dict[str, str] = {}
-    for some in _parts(level):
-        chosen = select(_stack.c.id, column.label("of")).where(column.in_(some), _stack.c.deleted_at.is_(None))
+    """Return the live stacks with one of these ids in `column`, each with its top stack."""
+    top_of: dict[str, str] = {}
+    for ids in _parts(level):
+        chosen = select(_stack.c.id, column.label("of")).where(column.in_(ids), _stack.c.deleted_at.is_(None))
         live = chosen.where(_stack.c.parent_key.is_not(None), _stack.c.suspended == false())
-        found |= {row.id: level[row.of] for row in tx.execute(live)}
-    return found
+        top_of |= {row.id: level[row.of] for row in tx.execute(live)}
+    return top_of
 
 
 def _parts(level: Collection[str]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Cancelling: a stack and all nested in it stop being created or changed, in one transaction."""
+"""Cancel an action: a stack and all its nested stacks stop being created or changed, in one transaction."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -33,48 +33,45 @@ def cancel(
     reason: str = "",
     actions: Collection[Action] = CANCELLABLE,
 ) -> None:
-    """Fail a stack, and all stacks nested in it that are being created or changed, as they are.
+    """Fail a stack, and all its nested stacks in progress, in their present state.
 
-    Acts in progress are finished; nothing new begins, and no further batch of a rolling update follows. Rollouts are
-    taken back: all members have what they had before.
+    Operations in progress are finished; no new ones begin, and no further batch of a rolling update follows. Rollouts
+    are reverted: all members keep their previous metadata.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
-        now: The agreed time.
         reason: The reason for each stack; "" if a user has cancelled it.
-        actions: The actions that end.
+        actions: The actions that are cancelled.
     """
     table = schema.stack
     busy = (table.c.status == Status.IN_PROGRESS, table.c.action.in_(sorted(actions)))
     tree = select(table.c.id, table.c.name, table.c.action, table.c.status, table.c.depth, table.c.parent_id)
     # The order of locks (ADR 0057): rows of stacks from the root down, then, below, shards from the deepest stack up.
     tree = tree.where(table.c.id.in_(stacks.tree_of(stack.id)), *busy).order_by(table.c.depth, table.c.id)
-    found = list(typed.rows(_Busy, tx.execute(row_lock(tree))))
+    busy_stacks = list(typed.rows(_Busy, tx.execute(row_lock(tree))))
     for action in sorted(actions):
-        _end(tx, [each for each in found if each.action == action], action, now, reason)
+        _end(tx, [row for row in busy_stacks if row.action == action], action, now, reason)
     levels: dict[int, set[str]] = defaultdict(set)
-    for each in found:
-        levels[each.depth].add(each.id)
+    for row in busy_stacks:
+        levels[row.depth].add(row.id)
         # The parent's shard is woken as well, since the nested stack belongs to one of its resources.
-        if each.parent_id is not None:
-            levels[each.depth - 1].add(each.parent_id)
+        if row.parent_id is not None:
+            levels[row.depth - 1].add(row.parent_id)
     for depth in sorted(levels, reverse=True):
-        for some in _chunks(sorted(levels[depth])):
-            shards.wake_all(tx, some, now, shards.USER)
-    for some in _chunks([each.id for each in found]):
-        rollouts.take_back(tx, some, "ended, since its stack is cancelled", now)
+        for ids in _chunks(sorted(levels[depth])):
+            shards.wake_all(tx, ids, now, shards.USER)
+    for ids in _chunks([row.id for row in busy_stacks]):
+        rollouts.take_back(tx, ids, "ended, since its stack is cancelled", now)
 
 
-def _end(tx: Connection, found: Sequence[_Busy], action: str, now: float, reason: str) -> None:
+def _end(tx: Connection, rows: Sequence[_Busy], action: str, now: float, reason: str) -> None:
     reason = reason or f"Stack {action} cancelled"
     ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
-    for start in range(0, len(found), stacks.STACKS_PER_QUERY):
-        stack_state.change_all(tx, found[start : start + stacks.STACKS_PER_QUERY], ended)
-    for each in found:
-        event = stack_state.stack_event(each.id, each.name, action, Status.FAILED, reason)
-        events.append(tx, each.id, [event], now)
+    for start in range(0, len(rows), stacks.STACKS_PER_QUERY):
+        stack_state.change_all(tx, rows[start : start + stacks.STACKS_PER_QUERY], ended)
+    for row in rows:
+        event = stack_state.stack_event(row.id, row.name, action, Status.FAILED, reason)
+        events.append(tx, row.id, [event], now)
 
 
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:

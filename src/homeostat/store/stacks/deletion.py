@@ -1,4 +1,4 @@
-"""Deletions under way: what they take along in a tree of stacks, and how they go on with other policies (ADR 0048)."""
+"""Deletions in progress: their effects in a tree of stacks, and how they continue with other policies (ADR 0048)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from homeostat.store.stacks import action_begin, action_end, revisions, stack_st
 
 ENDED = "Stack DELETE completed successfully"
 POLICIES = "policies"
-"""The intent of a revision that only defines the policies with which its stack is deleted."""
+"""The intent of a revision that only defines the policies for the deletion of its stack."""
 
 
 def continue_deletion(
@@ -38,32 +38,28 @@ def continue_deletion(
     Nested stacks look their policies up themselves (see `newest_policies`), and are only woken.
 
     Args:
-        db: The database.
-        tx: The transaction.
         stack: The stack's row, locked.
-        desired: The desired state that the APIs show of the stack, with the new policies.
+        desired: The desired state of the stack as shown by the APIs, with the new policies.
         policies: Name of a resource -> its new policy.
-        now: The agreed time.
-        timeout_s: The service's default for the time that an action may take.
         changes: Other columns of the stack to change.
     """
-    # Two revisions: one that is shown and defines the policies, and an empty one, which is what the shards converge to.
+    # Two revisions: the first is visible and defines the policies, the second is empty, and the shards converge to it.
     number = int(stack.revision) + 1
     revisions.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
-    shown = stacks.for_update(db, tx, stack.id)
-    assert shown is not None
+    row = stacks.for_update(db, tx, stack.id)
+    assert row is not None
     # Nested stacks first: their shards are deeper, so they are locked before this stack's own (ADR 0057).
     _wake_nested(tx, stack, now)
-    number = action_begin.revise(db, tx, shown, Action.DELETE, revisions.EMPTY, now, timeout_s, changes)
+    number = action_begin.revise(db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, changes)
     table = schema.resource
     for policy in sorted(set(policies.values())):
-        names = [name for name, each in policies.items() if each == policy]
+        names = [name for name, name_policy in policies.items() if name_policy == policy]
         for start in range(0, len(names), stacks.STACKS_PER_QUERY):
             named = table.c.name.in_(names[start : start + stacks.STACKS_PER_QUERY])
-            # What is not managed here stays, whatever its name is wanted to be.
+            # External resources stay untouched, even under a name with a new policy.
             conditions = (table.c.stack_id == stack.id, named, table.c.external_id.is_(None))
-            # The new version supersedes a pass that has read the old policy; no due time, so that it is tried at once.
+            # The new version supersedes a pass with the old policy; no due time, to retry the deletion at once.
             changed = {"deletion_policy": policy, "due_at": None, "version": table.c.version + 1}
             tx.execute(update(table).where(*conditions).values(**changed))
     return number
@@ -75,25 +71,23 @@ def _wake_nested(tx: Connection, stack: StackRow, now: float) -> None:
     _wake_deepest_first(tx, stack, [*tree, *_under_way()], now)
 
 
-def wake_under_way(tx: Connection, stack: StackRow, now: float) -> None:
-    """Wake what is nested in a stack and is being deleted already, as the deletion of the stack begins.
+def wake_nested_deletions(tx: Connection, stack: StackRow, now: float) -> None:
+    """Wake the nested stacks that are being deleted already, as the deletion of their parent begins.
 
-    Otherwise servers in it that are being drained would be drained to the end, although no one is left to take over
-    (ADR 0069). The rest of the stack is not read: its own deletion begins later, and comes by here.
+    Otherwise servers that are being drained in them would be drained to the end, although no replacement is left
+    (ADR 0069). The rest of the tree is not read: its own deletion begins later, and calls this function again.
 
     Args:
-        tx: The transaction.
         stack: The stack's row, locked.
-        now: The agreed time.
     """
     table = schema.stack
-    found = (
+    tree = (
         select(table.c.id)
         .where(table.c.parent_id == stack.id, *_under_way())
         .cte("under_way", recursive=True, nesting=True)
     )
-    found = found.union_all(select(table.c.id).where(table.c.parent_id == found.c.id, *_under_way()))
-    _wake_deepest_first(tx, stack, [table.c.id.in_(select(found.c.id))], now)
+    tree = tree.union_all(select(table.c.id).where(table.c.parent_id == tree.c.id, *_under_way()))
+    _wake_deepest_first(tx, stack, [table.c.id.in_(select(tree.c.id))], now)
 
 
 def _under_way() -> tuple[ColumnElement[bool], ...]:
@@ -102,7 +96,7 @@ def _under_way() -> tuple[ColumnElement[bool], ...]:
 
 
 def _wake_deepest_first(tx: Connection, stack: StackRow, nested: Sequence[ColumnElement[bool]], now: float) -> None:
-    """Wake stacks that are nested in a stack, in the order of locks."""
+    """Wake nested stacks, in the order of locks."""
     table = schema.stack
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
     for depth in range(deepest or 0, int(stack.depth), -1):
@@ -110,20 +104,18 @@ def _wake_deepest_first(tx: Connection, stack: StackRow, nested: Sequence[Column
 
 
 def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> bool:
-    """End the deletion of a nested stack that has begun in this transaction, if nothing of the stack was ever begun.
+    """End the deletion of a nested stack that began in this transaction, if nothing of the stack was ever begun.
 
-    A thing without a row cannot have been made (invariant 3), so there is nothing to look for. The parent is not woken:
-    it is the one that asks.
+    Without a row, nothing can exist in the cloud (invariant 3), so there is nothing to look for. The parent is not
+    woken, since the caller runs for it.
 
     Args:
-        db: The database.
         tx: The transaction; it has locked the stack and its shards.
         stack_id: The nested stack.
         number: The revision of the deletion.
-        now: The agreed time.
 
     Returns:
-        Whether it has ended. It has not where there are rows, or where a worker owns a shard and may be about to store
+        Whether the deletion has ended: not if there are rows, nor if a worker owns a shard and may be about to store
         the first.
     """
     if not shards.settle_unbegun(tx, stack_id, number, now):
@@ -134,18 +126,15 @@ def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: 
 def delete_many(
     db: Database, tx: Connection, parent_id: str, times_s: Mapping[str, float], now: float
 ) -> dict[str, tuple[str, bool]]:
-    """Delete nested stacks, many at once: see `end_if_empty` for those that end at once; of others the deletion begins.
+    """Delete many nested stacks at once: end the deletion of empty stacks (see `end_if_empty`), begin it for the rest.
 
     Args:
-        db: The database.
-        tx: The transaction.
         parent_id: The stack that they are nested in.
-        times_s: Key of the row of each one's parent -> seconds that its deletion may take.
-        now: The agreed time.
+        times_s: Key of the row of each stack's parent -> seconds that its deletion may take.
 
     Returns:
-        Key -> the id of the stack, and whether it has ended. Those that need more are left as they are: that are held,
-        deleted already, have several shards, or stacks nested in them that are being deleted.
+        Key -> the id of the stack, and whether its deletion has ended. Left out are stacks that need more steps (held
+        stacks, stacks with several shards or with nested stacks being deleted), and deleted ones.
     """
     table = schema.stack
     plain = (table.c.snapshot.is_(None), table.c.lock.is_(None), table.c.spares.is_(None), table.c.deleted_at.is_(None))
@@ -153,73 +142,67 @@ def delete_many(
     lock_order.take_stacks(tx, *conditions)
     chosen = select(table).where(*conditions).order_by(table.c.revision, table.c.id)
     rows = typed.rows(StackRow, tx.execute(chosen)).all()
-    lock_order.take_shards(tx, schema.shard.c.stack_id.in_([each.id for each in rows]))
-    begun = _begun_among(tx, rows, now)
-    fresh = [each for each in rows if each.id not in begun]
-    for number, alike in groupby(fresh, key=attrgetter("revision")):
-        _delete_alike(db, tx, list(alike), int(number) + 1, now)
-    others = _that_may_begin(tx, [each for each in rows if each.id in begun])
-    time_of = {each.id: times_s[each.parent_key] for each in rows if each.parent_key is not None}
-    others.sort(key=lambda each: (each.revision, time_of[each.id]))
-    for (number, time_s), same in groupby(others, key=lambda each: (each.revision, time_of[each.id])):
-        _begin_alike(db, tx, list(same), int(number) + 1, now, now + time_s)
-    ended = {str(each.parent_key): (each.id, True) for each in fresh}
-    return ended | {str(each.parent_key): (each.id, False) for each in others}
+    lock_order.take_shards(tx, schema.shard.c.stack_id.in_([row.id for row in rows]))
+    begun = _begun(tx, rows, now)
+    empty = [row for row in rows if row.id not in begun]
+    for number, alike in groupby(empty, key=attrgetter("revision")):
+        _delete_all(db, tx, list(alike), int(number) + 1, now)
+    started = _startable(tx, [row for row in rows if row.id in begun])
+    time_of = {row.id: times_s[row.parent_key] for row in rows if row.parent_key is not None}
+    started.sort(key=lambda row: (row.revision, time_of[row.id]))
+    for (number, time_s), same in groupby(started, key=lambda row: (row.revision, time_of[row.id])):
+        _begin_all(db, tx, list(same), int(number) + 1, now, now + time_s)
+    ended = {str(row.parent_key): (row.id, True) for row in empty}
+    return ended | {str(row.parent_key): (row.id, False) for row in started}
 
 
-def _begun_among(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
-    """Return the ids of the stacks of which something was begun, or may be begun by an owner of a shard."""
+def _begun(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
+    """Return the ids of the stacks with begun resources, or with a shard whose owner may be about to begin some."""
     row, shard = schema.resource, schema.shard
-    ids = [each.id for each in rows]
-    begun = {each.id for each in rows if each.complete_revision is not None}
+    ids = [stack.id for stack in rows]
+    begun = {stack.id for stack in rows if stack.complete_revision is not None}
     begun |= set(tx.execute(select(row.c.stack_id).where(row.c.stack_id.in_(ids)).distinct()).scalars())
     owned = (shard.c.stack_id.in_(ids), shard.c.lease_until > now)
     return begun | set(tx.execute(select(shard.c.stack_id).where(*owned)).scalars())
 
 
-def _that_may_begin(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
-    """Return the stacks whose deletion begins with a new revision, and nothing else."""
+def _startable(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
+    """Return the stacks whose deletion needs a new revision and no further step."""
     table = schema.stack
-    inside = (table.c.parent_id.in_([each.id for each in rows]), *_under_way())
+    inside = (table.c.parent_id.in_([row.id for row in rows]), *_under_way())
     wake = set(tx.execute(select(table.c.parent_id).where(*inside).distinct()).scalars())
     return [
-        each
-        for each in rows
-        if each.shards == 1
-        and each.id not in wake
-        and (each.action, each.status) != (Action.DELETE, Status.IN_PROGRESS)
+        row
+        for row in rows
+        if row.shards == 1 and row.id not in wake and (row.action, row.status) != (Action.DELETE, Status.IN_PROGRESS)
     ]
 
 
-def _begin_alike(
+def _begin_all(
     db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float, deadline: float
 ) -> None:
-    """Begin the deletion of stacks by a revision of this number, as `action_begin.revise` does it for one."""
-    ids = [each.id for each in rows]
+    """Begin the deletion of stacks by a revision of this number, like `action_begin.revise` for a single stack."""
+    ids = [row.id for row in rows]
     revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
     no_step = dict.fromkeys(("rollback_to", "look_from", "step_at"))
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS}
     times = {"deadline": deadline, "updated_at": now}
-    said = {"reason": f"Stack {Action.DELETE} started", "size": 0}
-    stack_state.change_all(tx, rows, {**begun, **times, **said, **no_step, **action_begin.UNHELD})
+    labels = {"reason": f"Stack {Action.DELETE} started", "size": 0}
+    stack_state.change_all(tx, rows, {**begun, **times, **labels, **no_step, **action_begin.UNHELD})
     shards.wake_anew(tx, ids, now, shards.USER, number)
-    started = (
-        (each.id, stack_state.stack_event(each.id, each.name, Action.DELETE, Status.IN_PROGRESS)) for each in rows
-    )
+    started = ((row.id, stack_state.stack_event(row.id, row.name, Action.DELETE, Status.IN_PROGRESS)) for row in rows)
     events.append_all(tx, started, now)
 
 
-def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
+def _delete_all(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
     """Begin and end the deletion of stacks without rows, by a revision of this number."""
-    ids = [each.id for each in rows]
+    ids = [row.id for row in rows]
     revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
     states = ((Status.IN_PROGRESS, ""), (Status.COMPLETE, ENDED))
-    said = (
-        (each.id, stack_state.stack_event(each.id, each.name, Action.DELETE, *state))
-        for each in rows
-        for state in states
+    stack_events = (
+        (row.id, stack_state.stack_event(row.id, row.name, Action.DELETE, *state)) for row in rows for state in states
     )
-    events.append_all(tx, said, now)
+    events.append_all(tx, stack_events, now)
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS, "updated_at": now}
     stack_state.change_all(tx, rows, begun)
     begun_rows = typed.rows(StackRow, tx.execute(select(schema.stack).where(schema.stack.c.id.in_(ids)))).all()
@@ -229,19 +212,19 @@ def _delete_alike(db: Database, tx: Connection, rows: Sequence[StackRow], number
     shards.settle_all(tx, ids, number)
 
 
-def around(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
-    """Yield the stacks around a nested one from the inside out, as far as rows lead to them.
+def enclosing_stacks(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
+    """Yield the ancestors of a nested stack from the inside out, as far as rows lead to them.
 
     Args:
         tx: A consistent read.
         parent_key: Key of the row of the nested stack in its parent.
     """
     while parent_key is not None:
-        found = _around(tx, parent_key).first()
-        if found is None:
+        enclosing = _around(tx, parent_key).first()
+        if enclosing is None:
             return
-        yield Enclosing(found.action, found.status, found.spares, found.deletion_policy)
-        parent_key = found.parent_key
+        yield Enclosing(enclosing.action, enclosing.status, enclosing.spares, enclosing.deletion_policy)
+        parent_key = enclosing.parent_key
 
 
 @prepared
@@ -252,10 +235,10 @@ def _around(key: str) -> Select[Any]:
 
 
 def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
-    """Return the revision of a root stack that defines the deletion policies of a stack nested in it.
+    """Return the revision of a root stack that defines the deletion policies of a nested stack.
 
     Returns:
-        Its number; None if the newest revision with content defines no policies, or if policies were defined later for
+        The number; None if the newest revision with content defines no policies, or if policies were defined later for
         the nested stack itself.
     """
     table = schema.revision
@@ -273,11 +256,11 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
     return None if own else int(root.number)
 
 
-def going_inside(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
-    """Return the things of these types that stacks nested in a root stack are deleting, as type and handle.
+def deletions_below(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
+    """Return type and handle of the things of these types that nested stacks of a root stack are deleting.
 
-    Their own planner has decided, at the newest revision of their stack, that each of them goes: its request is stored.
-    There are none where deletion policies were changed since, which nested stacks only learn of when they decide.
+    The planner of the nested stack has decided each deletion at the stack's newest revision, and the request is stored.
+    Return nothing if deletion policies were changed since: nested stacks notice the change at their next decision.
     """
     with_content = (schema.revision.c.stack_id == root_id, schema.revision.c.kind != revisions.EMPTY.kind)
     newest = select(schema.revision.c.intent).where(*with_content).order_by(schema.revision.c.number.desc()).limit(1)

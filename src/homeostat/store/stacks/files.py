@@ -1,7 +1,7 @@
-"""Files of revisions: texts by their hash, stored once however many revisions name them.
+"""Files of revisions: each text is stored once under its hash, however many revisions name it.
 
-A nested stack has all files of the stack around it, which are hundreds in a large deployment. They are neither read nor
-stored again for each stack.
+A nested stack has all files of its parent, which are hundreds in a large deployment. They are neither read nor stored
+again for each stack.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ CACHE_MAX = 32 * 1024 * 1024
 
 
 class StoredFiles(dict[str, str]):
-    """Texts by name that were read from the database, with their hashes by name."""
+    """Texts by file name, as read from the database, with their hashes."""
 
     def __init__(self, texts: Mapping[str, str], hashes: Mapping[str, str]) -> None:
         super().__init__(texts)
@@ -36,9 +36,9 @@ class StoredFiles(dict[str, str]):
 
 
 class _Cache:
-    """A cache of texts by hash, as read with certain keys. Safe to share between threads.
+    """A thread-safe cache of texts by hash, decrypted with these keys.
 
-    It needs no invalidation, since the text of a hash never changes.
+    The cache needs no invalidation, since the text of a hash never changes.
     """
 
     def __init__(self, keys: Keyring) -> None:
@@ -48,7 +48,7 @@ class _Cache:
 
     def among(self, hashes: set[str]) -> dict[str, str]:
         with self._lock:
-            return {each: text for each in hashes if (text := self._texts.get(each)) is not None}
+            return {hash: text for hash in hashes if (text := self._texts.get(hash)) is not None}
 
     def add(self, texts: Mapping[str, str]) -> None:
         with self._lock:
@@ -59,11 +59,7 @@ _CACHES: WeakKeyDictionary[Engine, _Cache] = WeakKeyDictionary()
 
 
 def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
-    """Return the texts of files.
-
-    Args:
-        tx: The transaction.
-        hashes: The hashes, by file name.
+    """Return the texts of files, given their hashes by file name.
 
     Raises:
         KeyError: A text is not stored.
@@ -71,15 +67,15 @@ def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
     """
     if not hashes:
         return StoredFiles({}, hashes)
-    remembered = _cache_of(tx)
+    cache = _cache_of(tx)
     wanted = set(hashes.values())
-    texts = remembered.among(wanted)
+    texts = cache.among(wanted)
     missing = wanted - texts.keys()
     if missing:
         read = {row.hash: row.content for row in _contents(tx, sorted(missing))}
-        remembered.add(read)
+        cache.add(read)
         texts |= read
-    return StoredFiles({name: texts[each] for name, each in hashes.items()}, hashes)
+    return StoredFiles({name: texts[hash] for name, hash in hashes.items()}, hashes)
 
 
 @prepared
@@ -89,32 +85,32 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
 
 def _cache_of(tx: Connection) -> _Cache:
     keys = keys_of(tx.dialect)
-    found = _CACHES.get(tx.engine)
-    # With other keys the cache begins again, so that it only holds texts which these keys can decrypt.
-    if found is None or found.keys is not keys:
-        found = _CACHES[tx.engine] = _Cache(keys)
-    return found
+    cache = _CACHES.get(tx.engine)
+    # Changed keys start a new cache: all its texts can be decrypted with the present keys.
+    if cache is None or cache.keys is not keys:
+        cache = _CACHES[tx.engine] = _Cache(keys)
+    return cache
 
 
 def encode(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
     """Return the hashes of texts by name, and the rows to store."""
-    # Files that were read from a revision exist, and stay: only files that no revision names are purged.
+    # Files read from a revision exist, and stay: only files that no revision names are purged.
     if isinstance(files, StoredFiles):
         return files.hashes, []
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     contents = {hashes[name]: text for name, text in files.items()}
     column = schema.file.c.content
-    return hashes, [{"hash": each, "content": cell_of(dialect, column, text)} for each, text in contents.items()]
+    return hashes, [{"hash": hash, "content": cell_of(dialect, column, text)} for hash, text in contents.items()]
 
 
 def store(db: Database, tx: Connection, rows: Rows) -> None:
-    """Store texts; an existing one is only overwritten if it is encrypted with another key, which may be lost."""
+    """Store texts; overwrite an existing one only if it is encrypted with another key, which may be lost."""
     if not rows:
         return
     new = db.insert(schema.file)
-    # As text, so that the cells are compared as stored, and not decrypted or encrypted by the column's type.
-    there, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
+    # As text, to compare the cells as stored: the column's type would decrypt and encrypt them.
+    stored, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(
-        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=there != wanted),
-        sorted(rows, key=itemgetter("hash")),  # in one order: two requests that share files must not block each other
+        new.on_conflict_do_update(index_elements=["hash"], set_={"content": wanted}, where=stored != wanted),
+        sorted(rows, key=itemgetter("hash")),  # in a fixed order: two requests with shared files must not deadlock
     )

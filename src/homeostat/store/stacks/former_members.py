@@ -1,4 +1,4 @@
-"""Whose ids things have that are gone, or are being replaced: told by rows, and by the events of a stack."""
+"""The former owners of cloud ids: things that are deleted or being replaced, from rows and events of a stack."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,24 +11,23 @@ IDS_MAX = 400
 
 
 def names(tx: Connection, stack_id: str, ids: Sequence[str], since: float) -> Mapping[str, str]:
-    """Return the name of the resource whose thing had an id, by the id; those that none had are left out.
+    """Return the name of the resource that had each cloud id; unknown ids are left out.
 
     Args:
         tx: A consistent read.
-        stack_id: The stack.
         ids: Ids in the cloud.
-        since: Only those count that something of the stack had at this time, or later.
+        since: Ignore ids that the stack no longer had at this time.
     """
-    found: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     event, resource = schema.event, schema.resource
     for start in range(0, len(ids), IDS_MAX):
-        some = ids[start : start + IDS_MAX]
-        # What was replaced before had its last event, the end of its deletion, before.
-        told = select(event.c.handle, event.c.name).where(
-            event.c.stack_id == stack_id, event.c.handle.in_(some), event.c.at >= since, event.c.key != ""
+        part = ids[start : start + IDS_MAX]
+        # A deletion ends with the last event of a thing, so `since` excludes things that were deleted before.
+        of_events = select(event.c.handle, event.c.name).where(
+            event.c.stack_id == stack_id, event.c.handle.in_(part), event.c.at >= since, event.c.key != ""
         )
-        found.update((row.handle, row.name) for row in tx.execute(told.order_by(event.c.seq)))
-        there = select(resource.c.handle, resource.c.name)
-        rows = tx.execute(there.where(resource.c.stack_id == stack_id, resource.c.handle.in_(some)))
-        found.update((row.handle, row.name) for row in rows)
-    return found
+        name_of.update((row.handle, row.name) for row in tx.execute(of_events.order_by(event.c.seq)))
+        of_rows = select(resource.c.handle, resource.c.name)
+        rows = tx.execute(of_rows.where(resource.c.stack_id == stack_id, resource.c.handle.in_(part)))
+        name_of.update((row.handle, row.name) for row in rows)
+    return name_of

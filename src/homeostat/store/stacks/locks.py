@@ -1,7 +1,7 @@
-"""Locked stacks: the one place where changes to them are refused (LK2). For the lock itself see `schema.stack`.
+"""Locked stacks: the only place where changes to them are refused (LK2). For the lock itself see `schema.stack`.
 
-A lock is written to a stack and to all stacks nested in it in one transaction, so the row of a stack alone tells
-whether it is locked.
+A lock is written to a stack and to all its nested stacks in one transaction, so each row tells whether its stack is
+locked.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ Lock = Mapping[str, Any]
 def changeable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be changed, locked until the end of the transaction.
 
-    Every request that changes a stack or its resources begins with this.
+    Every request that changes a stack or its resources calls this first.
 
     Raises:
         Rejected: EntityNotFound; StackLocked.
@@ -39,7 +39,7 @@ def changeable(db: Database, tx: Connection, stack_id: str) -> StackRow:
 def removable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be deleted, locked until the end of the transaction.
 
-    A root stack that is FAILED may be deleted although it is locked: a way out if locking or unlocking failed (LK4).
+    A root stack that is FAILED may be deleted despite its lock: a way out if locking or unlocking failed (LK4).
 
     Raises:
         Rejected: EntityNotFound; StackLocked.
@@ -51,9 +51,9 @@ def removable(db: Database, tx: Connection, stack_id: str) -> StackRow:
 
 
 def lift(tx: Connection, stack: StackRow) -> None:
-    """Remove the lock of a stack that is about to be deleted from all that is nested in it.
+    """Remove the lock from a stack that is about to be deleted, and from all its nested stacks.
 
-    Otherwise an update that overtakes the deletion would leave nested stacks locked that nobody can unlock.
+    Otherwise an update overtaking the deletion would leave nested stacks with a lock that no user can remove.
     """
     if stack.lock is None:
         return
@@ -79,19 +79,16 @@ def check_unlocked(stack: StackRow) -> None:
 def lock(
     db: Database, tx: Connection, stack_id: str, wanted: Lock, may_break: Callable[[Lock], bool], timeout_s: float
 ) -> None:
-    """Lock a stack and all nested in it, or replace their lock (LK1, LK4).
+    """Lock a stack and all its nested stacks, or replace their lock (LK1, LK4).
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
         wanted: The new lock.
         may_break: Whether the caller may remove a given lock.
-        timeout_s: The service's default for the time that an action may take.
+        timeout_s: The service's default time limit of an action.
 
     Raises:
         Rejected: EntityNotFound; NotSupported for a nested stack; ActionInProgress; StackLocked if unlocking has
-            failed; Forbidden for a lock of another owner.
+            failed; Forbidden for another owner's lock.
     """
     stack = _root(db, tx, stack_id)
     if stack.lock is not None and stack.action == Action.UNLOCK:
@@ -99,32 +96,31 @@ def lock(
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _note_broken(db, tx, stack, Action.LOCK)
+    _record_broken_lock(db, tx, stack, Action.LOCK)
     table, tree = schema.stack, stacks.tree_of(stack_id)
     lock_order.take_stacks(tx, table.c.id.in_(tree))
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
-    # The stacks left have a state to remember, or had a lock already; they are few.
+    # The remaining stacks have a state to remember, or had a lock already; they are few.
     stateful = or_(table.c.status == Status.FAILED, table.c.suspended.is_(True), table.c.lock.is_not(None))
     left = tx.execute(select(table).where(table.c.id.in_(tree), stateful))
-    for each in list(typed.rows(StackRow, left)):
-        tx.execute(update(table).where(table.c.id == each.id).values(lock=stored_lock(wanted, each)))
+    for row in list(typed.rows(StackRow, left)):
+        tx.execute(update(table).where(table.c.id == row.id).values(lock=stored_lock(wanted, row)))
     action_begin.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
 
 
 def stored_lock(wanted: Lock | None, stack: StackRow) -> Lock | None:
-    """Return a lock as one stack stores it: with its previous state, if it has to report that after unlocking.
+    """Return a lock as a single stack stores it: with the state that unlocking has to restore, if any.
 
     Args:
-        wanted: The lock of the stack that it is nested in, or its own new one; None for none.
-        stack: The stack's row as it is now.
+        wanted: The lock of its parent stack, or its own new lock; None if unlocked.
+        stack: The stack's present row.
     """
     if wanted is None:
         return None
     before = (stack.lock or {}).get(stack_state.BEFORE)
     stateful = stack.action not in (Action.LOCK, Action.UNLOCK) and (stack.status == Status.FAILED or stack.suspended)
     if before is None and stateful:
-        # A suspended stack may have been checked since and say CHECK_COMPLETE: what must not be hidden is that it is
-        # suspended.
+        # A suspended stack may have been checked since and report CHECK_COMPLETE: the suspension must not get lost.
         action = stack.action if stack.status == Status.FAILED else Action.SUSPEND
         reason = stack.reason if action == stack.action else f"Stack {action} completed successfully"
         before = {"action": action, "status": stack.status, "reason": reason}
@@ -132,21 +128,15 @@ def stored_lock(wanted: Lock | None, stack: StackRow) -> Lock | None:
 
 
 def without_previous_state(lock: Lock | None) -> Lock | None:
-    """Return a lock without the part that belongs to one stack."""
+    """Return a lock without the previous state, which belongs to a single stack."""
     return None if lock is None else {name: value for name, value in lock.items() if name != stack_state.BEFORE}
 
 
 def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
-    """Begin to unlock a stack and all nested in it.
+    """Begin to unlock a stack and all its nested stacks.
 
-    The columns keep the lock until the action has ended (see `action_end.finish`): nothing may change the stack before.
-
-    Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
-        may_break: Whether the caller may remove a given lock.
-        timeout_s: The service's default for the time that an action may take.
+    The columns keep the lock until the action has ended (see `action_end.finish`), so that nothing changes the stack
+    earlier.
 
     Raises:
         Rejected: EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
@@ -156,7 +146,7 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _note_broken(db, tx, stack, Action.UNLOCK)
+    _record_broken_lock(db, tx, stack, Action.UNLOCK)
     action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
 
 
@@ -191,8 +181,8 @@ def _check_owner(stack: StackRow, may_break: Callable[[Lock], bool]) -> None:
         raise Rejected("Forbidden", message)
 
 
-def _note_broken(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
-    """Record an event that a lock is taken away by a user other than its owner, who begins this action."""
+def _record_broken_lock(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
+    """Record an event if this action of a user removes another owner's lock."""
     requester = requesters.current()
     if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):
         return
@@ -210,7 +200,7 @@ def is_over(stack: StackFacts, now: float) -> bool:
 def unlock_expired(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
     """Unlock a stack whose lock has expired.
 
-    That is checked again under the row lock: a user may have extended it, or unlocked the stack, meanwhile.
+    The expiry is checked again under the row lock: a user may have extended the lock, or unlocked the stack, meanwhile.
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
@@ -218,7 +208,7 @@ def unlock_expired(db: Database, tx: Connection, stack_id: str, now: float, time
 
 
 def describe(lock: Lock) -> str:
-    """Describe the owner, the end and the reason of a lock, as text that follows the word `locked`."""
+    """Describe the owner, the end and the reason of a lock, as text that follows the word 'locked'."""
     owner = f" by {lock['owner']}" if lock.get("owner") else ""
     until = f" until {_utc(lock['expires_at'])}" if lock.get("expires_at") else ""
     reason = f" ({lock['reason']})" if lock.get("reason") else ""

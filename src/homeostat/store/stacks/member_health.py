@@ -1,4 +1,4 @@
-"""What health policies have found of the resources of a stack and of the groups in it, for users."""
+"""Findings of health policies about the resources of a stack and its groups, for users."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ _host = schema.declared_host
 
 
 class JudgedMember(NamedTuple):
-    """A resource that a health policy holds for, with its stack, and what was found of it."""
+    """A resource under a health policy, with its stack and its health."""
 
     key: str
     name: str
@@ -32,13 +32,13 @@ class JudgedMember(NamedTuple):
 
 
 def listed(tx: Connection, top: StackRow, finding: Finding | None, marker: str, limit: int) -> list[JudgedMember]:
-    """Return the resources that a health policy holds for, in the order of their keys.
+    """Return the resources under a health policy, in the order of their keys.
 
     Args:
         tx: A consistent read.
         top: Row of the stack.
-        finding: Only those that may have this finding; None for all.
-        marker: Key after which the list begins; "" for the first one.
+        finding: Only resources that may have this finding; None for all.
+        marker: Key after which the list begins; "" for the first page.
         limit: How many at most.
     """
     of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
@@ -46,7 +46,7 @@ def listed(tx: Connection, top: StackRow, finding: Finding | None, marker: str, 
     joined = _node.join(_resource, _resource.c.key == _node.c.key).join(_stack, _stack.c.id == _resource.c.stack_id)
     where = [_is_below(top), _stack.c.deleted_at.is_(None), _node.c.key > marker]
     where += [_resource.c.replaced_by.is_(None), _resource.c.action != Action.DELETE]
-    if finding is Finding.UNHEALTHY:  # also by a mark, of which the reader judges
+    if finding is Finding.UNHEALTHY:  # or perhaps by a mark, which the caller evaluates
         where.append(or_(_node.c.finding == finding.value, _resource.c.marks.is_not(None)))
     elif finding is not None:
         where.append(_node.c.finding == finding.value)
@@ -55,7 +55,7 @@ def listed(tx: Connection, top: StackRow, finding: Finding | None, marker: str, 
 
 
 class StoredPolicy(NamedTuple):
-    """A health policy; the name is that of the resource, or group."""
+    """A health policy, with the name of its resource or group."""
 
     name: str
     members: bool
@@ -65,7 +65,7 @@ class StoredPolicy(NamedTuple):
 
 
 def policies(tx: Connection, top: StackRow) -> list[StoredPolicy]:
-    """Return the policies that hold for what `listed` returns, in the order in which they came."""
+    """Return the policies for the resources of `listed`, in the order of their creation."""
     columns = (_check.c.name, _check.c.members, _check.c.spec, _check.c.stack_id, _stack.c.parent_name)
     joined = _check.join(_stack, _stack.c.id == _check.c.stack_id)
     of_group = and_(_check.c.members, _check.c.stack_id == top.parent_id, _check.c.name == top.parent_name)
@@ -84,8 +84,8 @@ class DeclaredHost(NamedTuple):
 
 
 def declared_hosts(tx: Connection, top: StackRow) -> list[DeclaredHost]:
-    """Return the hosts that are declared down by fences of the stack and of the groups in it, the oldest first."""
-    columns = (*(_host.c[each] for each in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
+    """Return the hosts declared down by fences of the stack and its groups, the oldest first."""
+    columns = (*(_host.c[name] for name in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
     joined = _host.join(_stack, _stack.c.id == _host.c.stack_id)
     where = (_is_below(top), _stack.c.deleted_at.is_(None))
     chosen = select(*columns).select_from(joined).where(*where).order_by(_host.c.at, _host.c.host)
@@ -98,8 +98,8 @@ def _is_below(top: StackRow) -> ColumnElement[bool]:
 
 
 def finding_of(tx: Connection, stack_id: str, name: str, now: float) -> str | None:
-    """Return what was found of a resource, or a person says of it; None where no health policy holds for it."""
+    """Return the finding about a resource, including user reports; None if no health policy applies."""
     joined = _node.join(_resource, _resource.c.key == _node.c.key)
     conditions = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))
-    found = tx.execute(select(_node.c.health, _resource.c.marks).select_from(joined).where(*conditions)).first()
-    return None if found is None else with_report(found.health, found.marks, now).finding.value
+    row = tx.execute(select(_node.c.health, _resource.c.marks).select_from(joined).where(*conditions)).first()
+    return None if row is None else with_report(row.health, row.marks, now).finding.value

@@ -15,7 +15,7 @@ from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import stacks
 
 INTENTS_MAX = 1000
-"""Intents that are read to find out what is left alone; where there are more, everything counts as such."""
+"""Number of intents read to detect neglect; if there are more, all unconverged stacks count as neglected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class NestedStatus:
     """The status of a nested stack.
 
     Attributes:
-        skip: If it is a group, names that no member may have.
+        skip: Of a group, names that no member may have.
         changes: A number that changes whenever its shards were woken or have stored anything.
-        failures: How many of its resources are FAILED.
-        staged: If it is a group whose members get a new definition in a rollout, the revision that brought it.
+        failures: The number of FAILED resources.
+        staged: Of a group whose members get a new definition in a rollout, the revision that introduced the definition.
     """
 
     name: str
@@ -42,36 +42,36 @@ class NestedStatus:
 
 
 def is_nested(tx: Connection, stack: StackRow) -> bool:
-    """Return whether it belongs to a resource; one that a deletion policy has retained does not any more."""
+    """Return whether a stack belongs to a resource; a stack that a deletion policy has retained no longer does."""
     return stack.parent_key is not None and brakes.owner_of(tx, stack.parent_key) is not None
 
 
 def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     """Return the status of each of these stacks that is live, in few queries however many stacks there are."""
     return {
-        stack_id: each
+        stack_id: status
         for start in range(0, len(stack_ids), stacks.STACKS_PER_QUERY)
-        for stack_id, each in _statuses(tx, stack_ids[start : start + stacks.STACKS_PER_QUERY]).items()
+        for stack_id, status in _statuses(tx, stack_ids[start : start + stacks.STACKS_PER_QUERY]).items()
     }
 
 
 def _statuses(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
-    found = {}
+    statuses = {}
     for stack_id, name, project, action, status, reason, suspended, template in _reported(tx, stack_ids):
         skip = (template or {}).get("skip", [])
         counted = counts.get(stack_id, (0, 0))
         staged = ((template or {}).get("staged") or {}).get("since")
-        found[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended, staged)
-    return found
+        statuses[stack_id] = NestedStatus(name, project, action, status, reason, skip, *counted, suspended, staged)
+    return statuses
 
 
 @prepared
 def _counts(stack_ids: Sequence[str]) -> Select[Any]:
-    """Select the number that changes with each change, and the number of FAILED resources, by stack."""
+    """Select the change number and the number of FAILED resources, by stack."""
     shard = schema.shard
-    # A pass that stores nothing, as one that only checks whether something has ended, moves neither column. An
-    # observation that differs wakes the shard, so it does.
+    # A pass that stores nothing, such as a check whether an operation has ended, moves neither column. An observation
+    # that differs wakes the shard, so it counts.
     changes = func.sum(shard.c.stored + shard.c.wakes)
     counts = select(shard.c.stack_id, changes, func.sum(shard.c.failures))
     return counts.where(shard.c.stack_id.in_(stack_ids)).group_by(shard.c.stack_id)
@@ -79,7 +79,7 @@ def _counts(stack_ids: Sequence[str]) -> Select[Any]:
 
 @prepared
 def _reported(stack_ids: Sequence[str]) -> Select[Any]:
-    """Select the status that live stacks report, with the definition of their group, if they are one."""
+    """Select the status that live stacks report, with the group definition of each group."""
     stack, revision = schema.stack, schema.revision
     group = and_(revision.c.stack_id == stack.c.id, revision.c.number == stack.c.revision, revision.c.kind == "group")
     columns = (stack.c.id, stack.c.name, stack.c.project, stack.c.action, stack.c.status, stack.c.reason)
@@ -88,38 +88,38 @@ def _reported(stack_ids: Sequence[str]) -> Select[Any]:
 
 
 def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
-    """Return the ids of the stacks nested in a stack in which something is known to be wrong, and is left alone.
+    """Return the ids of the nested stacks of a stack that have a known problem which is left alone.
 
-    That is so where convergence is switched off for them, or for what is in them. What was seen and not judged yet
-    counts, too. Read are at most `INTENTS_MAX` rows.
+    A problem is left alone if convergence is switched off for the stack or for the resource. An observation that was
+    not judged yet counts, too. At most `INTENTS_MAX` rows are read.
 
     Args:
         tx: A consistent read.
         root_id: Root of the tree.
-        parent_id: The stack whose nested ones are meant; what is wrong deeper down counts for the one that it is in.
+        parent_id: The parent of the returned stacks; a problem deeper down counts for its ancestor among them.
     """
-    rows = _noted(tx, root_id).all()
+    rows = _unconverged_resources(tx, root_id).all()
     everything = len(rows) > INTENTS_MAX
-    found = {str(row.stack_id) for row in rows if everything or row.unjudged or left_alone_for(row.intent)}
+    neglected_ids = {str(row.stack_id) for row in rows if everything or row.unjudged or left_alone_for(row.intent)}
     if everything:
-        found.update(_unconverged(tx, root_id).scalars())
-    return {above for each in found if (above := _child_above(tx, each, parent_id)) is not None}
+        neglected_ids.update(_unconverged(tx, root_id).scalars())
+    return _children_above(tx, neglected_ids, parent_id)
 
 
 def marked(tx: Connection, root_id: str, parent_id: str) -> set[str]:
-    """Return the ids of the stacks nested in a stack in which a resource is marked unhealthy, or is replaced for that.
+    """Return the ids of the nested stacks of a stack with a resource that is marked unhealthy or replaced for a mark.
 
-    What is marked deeper down counts for the one that it is in.
+    A mark deeper down counts for the ancestor among them.
     """
-    found = {row.stack_id for row in _marked(tx, root_id) if row.marks is not None and row.marks.unhealthy is not None}
-    return {above for each in found if (above := _child_above(tx, each, parent_id)) is not None}
+    rows = [row for row in _marked(tx, root_id) if row.marks is not None and row.marks.unhealthy is not None]
+    return _children_above(tx, {str(row.stack_id) for row in rows}, parent_id)
 
 
 @prepared
 def _marked(root_id: str) -> Select[Any]:
-    """Select what is marked in nested stacks, from shards that are not at rest: in others nothing waits to be replaced.
+    """Select the marked resources of nested stacks in shards that are not at rest: only there a replacement can wait.
 
-    What has been replaced and cannot be deleted is not waited for.
+    Replaced resources whose deletion has failed are left out: no one waits for them.
     """
     stack, resource, shard = schema.stack, schema.resource, schema.shard
     restless = or_(shard.c.failures > 0, shard.c.planned > shard.c.done, shard.c.wake_at.is_not(None))
@@ -133,8 +133,12 @@ def _marked(root_id: str) -> Select[Any]:
     return chosen.where(*below, restless, resource.c.marks.is_not(None), waits, not_(stays))
 
 
+def _children_above(tx: Connection, stack_ids: set[str], parent_id: str) -> set[str]:
+    """Return the stacks nested directly in `parent_id` that are, or contain, one of these stacks."""
+    return {child for stack_id in stack_ids if (child := _child_above(tx, stack_id, parent_id)) is not None}
+
+
 def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
-    """Return the stack nested directly in `parent_id` that a stack is, or is in; None where it is in none."""
     while (row := stacks.get(tx, stack_id)) is not None and row.parent_id is not None:
         if row.parent_id == parent_id:
             return stack_id
@@ -143,8 +147,8 @@ def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
 
 
 @prepared
-def _noted(root_id: str) -> Select[Any]:
-    """Select resources at rest in stacks that are not converged, with what is noted of them."""
+def _unconverged_resources(root_id: str) -> Select[Any]:
+    """Select resources at rest in unconverged stacks that have an intent or an unjudged observation."""
     stack, resource, observed = schema.stack, schema.resource, schema.resource_observed
     unjudged = func.coalesce(observed.c.number != resource.c.judged_observation, False)
     joined = resource.join(stack, stack.c.id == resource.c.stack_id).outerjoin(
@@ -152,16 +156,16 @@ def _noted(root_id: str) -> Select[Any]:
     )
     chosen = select(resource.c.stack_id, resource.c.intent, unjudged.label("unjudged")).select_from(joined)
     noted = or_(resource.c.intent.is_not(None), unjudged)
-    return chosen.where(*_left(root_id), resource.c.status == Status.COMPLETE, noted).limit(INTENTS_MAX + 1)
+    return chosen.where(*_is_unconverged(root_id), resource.c.status == Status.COMPLETE, noted).limit(INTENTS_MAX + 1)
 
 
 @prepared
 def _unconverged(root_id: str) -> Select[Any]:
-    return select(schema.stack.c.id).where(*_left(root_id))
+    return select(schema.stack.c.id).where(*_is_unconverged(root_id))
 
 
-def _left(root_id: str) -> tuple[ColumnElement[bool], ...]:
-    """Select the nested stacks of a tree that are not converged, or in which something is not."""
+def _is_unconverged(root_id: str) -> tuple[ColumnElement[bool], ...]:
+    """Select the nested stacks of a tree that are not converged, or contain a resource that is not."""
     stack = schema.stack
     switched = or_(stack.c.converge.is_(False), stack.c.exceptions.is_not(None))
     return stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None), switched

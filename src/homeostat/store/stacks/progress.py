@@ -18,7 +18,7 @@ STACKS_MAX = 1000
 EVENTS_MAX = 1000
 """The number of events of a stack that are read for estimates."""
 PROJECT_EVENTS_MAX = 2000
-"""The number of events, of all projects together, that are searched for those of one project."""
+"""The number of newest events, of all projects together, that are searched for the events of a project."""
 
 _stack, _shard, _event, _resource = schema.stack, schema.shard, schema.event, schema.resource
 
@@ -28,9 +28,9 @@ class ProgressCounts:
     """Progress, summed over shards.
 
     Attributes:
-        planned: How many nodes have to come to rest.
-        done: How many of them are at rest.
-        unsettled: Some shard has not been at rest at the newest revision yet.
+        planned: Number of nodes that have to come to rest.
+        done: Number of nodes at rest.
+        unsettled: Whether some shard has not been at rest at the newest revision yet.
     """
 
     planned: int
@@ -40,7 +40,7 @@ class ProgressCounts:
 
 @dataclass(frozen=True, slots=True)
 class StackCounts:
-    """How many nodes of a stack have to come to rest, how many are at rest, and how many of them have failed."""
+    """Numbers of the nodes of a stack: planned, done (at rest), and failed."""
 
     planned: int
     done: int
@@ -73,23 +73,23 @@ def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[NestedStack
     Returns:
         None if there are more than `STACKS_MAX`.
     """
-    found: list[NestedStack] = []
+    stacks: list[NestedStack] = []
     parents = [stack_id]
     for _ in range(depth):
         columns = (_stack.c.id, _stack.c.revision, _stack.c.parent_id, _stack.c.parent_name)
         chosen = select(*columns).where(_stack.c.parent_id.in_(parents), _stack.c.deleted_at.is_(None))
-        nested = typed.rows(NestedStack, tx.execute(chosen.limit(STACKS_MAX + 1 - len(found)))).all()
-        found += nested
-        if len(found) > STACKS_MAX:
+        nested = typed.rows(NestedStack, tx.execute(chosen.limit(STACKS_MAX + 1 - len(stacks)))).all()
+        stacks += nested
+        if len(stacks) > STACKS_MAX:
             return None
         if not nested:
             break
-        parents = [each.id for each in nested]
-    return found
+        parents = [stack.id for stack in nested]
+    return stacks
 
 
 def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
-    """Return the progress of these stacks together."""
+    """Return the total progress of these stacks."""
     sums = (
         select(
             func.coalesce(func.sum(_shard.c.planned), 0),
@@ -110,22 +110,22 @@ class ShardProgress(NamedTuple):
 
 
 def unfinished(tx: Connection, stack_id: str) -> list[ShardProgress]:
-    """Return the shards of a stack in which not everything is done."""
+    """Return the shards of a stack that have unfinished nodes."""
     chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
     behind = chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)
     return list(typed.rows(ShardProgress, tx.execute(behind)))
 
 
-def in_motion(tx: Connection, stack_ids: Collection[str]) -> set[str]:
-    """Return those of the stacks in which something is not done."""
+def unfinished_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Return the stacks that have unfinished nodes."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def with_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
-    """Return those of the stacks of which a resource at rest has a note why it is left as it is.
+def stacks_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+    """Return the stacks with a resource at rest that differs from the desired state, and has an intent noted for it.
 
-    It differs from the desired state while its stack is locked or suspended, or its convergence is switched off.
+    Such a resource is left alone while its stack is locked or suspended, or its convergence is switched off.
     """
     noted = (_resource.c.status == Status.COMPLETE, _resource.c.intent.is_not(None))
     chosen = select(_resource.c.stack_id).where(_resource.c.stack_id.in_(stack_ids), *noted)
@@ -133,14 +133,14 @@ def with_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
 
 
 def shards_to_explain(tx: Connection, stack: StackRow, now: float, first: int, limit: int) -> list[ShardRow]:
-    """Return the shards, from number `first` on, that an explanation has to look into.
+    """Return the shards, from number `first` on, that an explanation has to read.
 
-    Something in them may not be at rest, or may differ from the desired state and be left alone: since the stack is
-    locked or suspended, since its convergence is switched off, or since its environment restricts what would have to be
-    done (which only stacks of one shard can).
+    Their resources may not be at rest, or differ from the desired state and be left alone: the stack is locked or
+    suspended, its convergence is switched off, or its environment restricts the operations needed (only possible in
+    stacks with a single shard).
     """
     chosen = select(_shard).where(_shard.c.stack_id == stack.id, _shard.c.number >= first)
-    # What is left alone counts as at rest, so then no shard can be ruled out by its columns.
+    # A resource left alone counts as at rest, so no shard can be ruled out by its columns.
     left_alone = stack.lock is not None or stack.suspended or not stack.converge or stack.exceptions
     if stack.shards > 1 and not left_alone:
         chosen = chosen.where(
@@ -157,14 +157,14 @@ def shards_to_explain(tx: Connection, stack: StackRow, now: float, first: int, l
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Why things could not be looked at, and when all of them last were; None for never."""
+    """Why the things of a shard cannot be observed, and when all of them last were; None for never."""
 
     reason: str
     looked_at: float | None
 
 
 def unseen(tx: Connection, stack_id: str) -> Unseen | None:
-    """Return the problem of the shard that was not seen for longest; None if the newest look at each succeeded."""
+    """Return the problem of the shard that was not observed for longest; None if the newest observations succeeded."""
     chosen = select(_shard.c.blind, _shard.c.looked_at).where(_shard.c.stack_id == stack_id, _shard.c.blind != "")
     row = tx.execute(chosen.order_by(func.coalesce(_shard.c.looked_at, 0.0)).limit(1)).first()
     return None if row is None else Unseen(row.blind, row.looked_at)
@@ -177,8 +177,8 @@ def resource_events(tx: Connection, stack_id: str) -> list[ResourceEvent]:
 
 
 def project_events(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
-    """Return the events of a project's resources among the newest events, in order, each with the id of its stack."""
-    # A range of numbers bounds the query; the newest events of one project would have to be searched without an index.
+    """Return the newest events of a project's resources, in order, each with the id of its stack."""
+    # A range of numbers bounds the query: no index would lead to the newest events of a single project.
     newest = select(func.max(_event.c.seq)).scalar_subquery()
     chosen = (
         select(_event.c.stack_id, *_event_columns())

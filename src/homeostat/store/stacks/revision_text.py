@@ -1,6 +1,6 @@
 """Revisions, encoded before the transaction that stores them.
 
-A template with its files may have megabytes, and on SQLite all other writers wait while one transaction is open.
+A template with its files may be megabytes long, and on SQLite an open transaction blocks all other writers.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,7 @@ class EncodedRevision:
     """The encoded content of a revision.
 
     Attributes:
-        of: The objects that it was encoded from.
-        template: The cell of the template.
-        parameters: The cell of the parameters.
-        environment: The cell of the environment.
+        of: The source objects.
         hashes: The cell of the files' hashes, by name.
         files: The rows of files to store.
     """
@@ -38,11 +35,11 @@ class EncodedRevision:
     files: files.Rows
 
     def encodes(self, parts: Parts) -> bool:
-        """Return whether it was encoded from these very objects.
+        """Return whether these very objects are the source.
 
-        Identity is enough, and comparing megabytes would cost as much as encoding them.
+        Identity suffices, and comparing megabytes would cost as much as encoding them.
         """
-        return all(part is other for part, other in zip(self.of, parts, strict=True))
+        return all(part is source for part, source in zip(parts, self.of, strict=True))
 
 
 def encode(dialect: Dialect, parts: Parts) -> EncodedRevision:

@@ -1,4 +1,4 @@
-"""Revisions of stacks: the desired state, stored once and never changed."""
+"""Revisions of stacks: the desired state, immutable once stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from homeostat.templates.environments import SINKS
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The content of one revision.
+    """The content of a revision.
 
     Attributes:
         kind: `template`, `group`, `chain` or `empty`.
@@ -29,11 +29,11 @@ class Desired:
         parameters: See `schema.revision`.
         environment: See `schema.revision`.
         files: File name -> text.
-        shards: How many shards it needs.
-        intent: For a nested stack, the act of its parent that the revision comes from. An act that is carried out
-            twice, as after a crash, is recognised by it and makes one revision only.
-        secret: Whether it, or anything in its tree of stacks, holds secrets; None if that was not determined.
-        size: How many resources it defines; None if as many as the revision before.
+        shards: Number of shards needed.
+        intent: For a nested stack, the operation of its parent that the revision comes from. An operation executed
+            twice, as after a crash, is recognised by its intent and makes a single revision.
+        secret: Whether this content, or any in its tree of stacks, holds secrets; None if undetermined.
+        size: Number of resources that it defines; None if unchanged since the previous revision.
         encoded: The same content, encoded; see `encode`.
         copied_from: The number of an earlier revision of the same stack with this content: parts that are left out here
             are copied from there.
@@ -53,7 +53,7 @@ class Desired:
 
     @property
     def group(self) -> GroupDefinition | None:
-        """The group that it defines; None for another kind."""
+        """The group defined by a revision of kind `group`; None for the other kinds."""
         return GroupDefinition.decoded(self.template) if self.kind == "group" else None
 
     @property
@@ -70,15 +70,15 @@ EMPTY = Desired(size=0)
 
 
 def encode(db: Database, desired: Desired) -> Desired:
-    """Encode a revision's content, so that this takes no time in the transaction that stores it."""
+    """Encode a revision's content, to keep the transaction that stores it short."""
     return replace(desired, encoded=revision_text.encode(db.engine.dialect, desired.parts))
 
 
 def store_revision(
     db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
 ) -> None:
-    """Store a revision, which never changes, with the action that it came with."""
-    # The same content as an earlier revision is copied inside the database, without decoding megabytes.
+    """Store a revision, which never changes, with the action that it begins."""
+    # The content of an earlier revision is copied inside the database, without decoding megabytes.
     requester = requesters.current()
     asked = (requester.name, requester.request_id)
     if desired.copied_from is not None and not desired.template:
@@ -86,7 +86,7 @@ def store_revision(
         _copy_revision(tx, stack_id, number, action, *same, regroups=False)
         return
     encoded = desired.encoded
-    # What was encoded in advance may be outdated: `replace` keeps it when other parts are replaced.
+    # The encoded content may be outdated: `dataclasses.replace` keeps it when other parts change.
     if encoded is None or not encoded.encodes(desired.parts):
         encoded = revision_text.encode(db.engine.dialect, desired.parts)
     if desired.copied_from is not None:
@@ -111,7 +111,7 @@ def store_empty(db: Database, tx: Connection, stack_ids: Sequence[str], number: 
     asked = {"requested_by": requester.name, "request_id": requester.request_id, "created_at": now}
     same = {"number": number, "action": action, "intent": EMPTY.intent, **content, **asked}
     if stack_ids:
-        tx.execute(insert(schema.revision), [{"stack_id": each, **same} for each in stack_ids])
+        tx.execute(insert(schema.revision), [{"stack_id": stack_id, **same} for stack_id in stack_ids])
 
 
 @prepared
@@ -159,7 +159,7 @@ def _copy_revision(
     *,
     regroups: bool,
 ) -> Executable:
-    """Build the copy of an earlier revision, with its cells as they are stored.
+    """Build the copy of an earlier revision, with its cells as stored.
 
     Args:
         regroups: Store this template instead of the earlier one, as for the next batch of a group.
@@ -181,7 +181,7 @@ def _copy_revision(
 
 
 def copy_of_revision(tx: Connection, stack: StackRow, number: int) -> Desired:
-    """Return the content of a revision by reference, to be stored again as the newest one.
+    """Return the content of a revision by reference, to store it again as the newest one.
 
     Nothing large is read, except the environment of a root stack, which names its event sinks.
 
@@ -201,7 +201,7 @@ def _revision_kind(stack_id: str, number: int) -> Select[Any]:
 
 
 def intent_of(tx: Connection, stack_id: str, number: int) -> str:
-    """Return the act of the parent that a revision of a nested stack comes from."""
+    """Return the operation of the parent stack that caused a revision of a nested stack."""
     return str(_intent(tx, stack_id, number).scalar_one())
 
 
@@ -231,8 +231,8 @@ def _of_number(stack_id: str, number: int) -> Select[Any]:
 
 def group_of(tx: Connection, stack_id: str, number: int) -> GroupDefinition | None:
     """Return the group that a revision defines; None for a revision of another kind."""
-    found = _group(tx, stack_id, number).scalar_one_or_none()
-    return None if found is None else GroupDefinition.decoded(found)
+    definition = _group(tx, stack_id, number).scalar_one_or_none()
+    return None if definition is None else GroupDefinition.decoded(definition)
 
 
 @prepared
@@ -250,7 +250,7 @@ class Standing:
     Attributes:
         group: The group that the revision defines.
         intent: As in `Desired`.
-        unrest: How much of the group is not at rest, one shard left out.
+        unrest: The part of the group not at rest, excluding a certain shard.
     """
 
     group: GroupDefinition
@@ -259,20 +259,17 @@ class Standing:
 
 
 def standing_of(tx: Connection, stack_id: str, number: int, but: int = NO_SHARD) -> Standing | None:
-    """Return how a group stands at a revision; None for a revision of another kind.
+    """Return the state of a group at a revision; None for a revision of another kind.
 
     Args:
         tx: A consistent read.
         stack_id: The stack of the group.
-        number: The number of the revision.
         but: The number of the shard that does not count in `unrest`.
     """
     row = _standing(tx, stack_id, number, but).first()
-    return (
-        None
-        if row is None
-        else Standing(GroupDefinition.decoded(row.template), row.intent, Unrest(row.own, row.inside))
-    )
+    if row is None:
+        return None
+    return Standing(GroupDefinition.decoded(row.template), row.intent, Unrest(row.own, row.inside))
 
 
 @prepared
@@ -284,7 +281,7 @@ def _standing(stack_id: str, number: int, but: int) -> Select[Any]:
     )
 
 
-# -- the history, as users read it: each revision stays readable until it is purged ------------------------------------
+# -- the history for users: each revision stays readable until it is purged --------------------------------------------
 
 _revision = schema.revision
 
@@ -311,19 +308,19 @@ def page(
 
 
 def get(tx: Connection, stack_id: str, number: int) -> RevisionSummary:
-    """Return one revision, as in `page`.
+    """Return a revision, as in `page`.
 
     Raises:
         Rejected: EntityNotFound.
     """
-    found = page(tx, stack_id, 1, number + 1)
-    if not found or found[0].number != number:
+    revisions = page(tx, stack_id, 1, number + 1)
+    if not revisions or revisions[0].number != number:
         raise not_found(stack_id, number)
-    return found[0]
+    return revisions[0]
 
 
 def desired(tx: Connection, stack_id: str, number: int) -> Desired:
-    """Return the content of one revision, to make it the desired state again.
+    """Return the content of a revision, to make it the desired state again.
 
     Raises:
         Rejected: There is no such revision, or it is empty.

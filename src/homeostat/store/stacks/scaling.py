@@ -1,4 +1,4 @@
-"""What is stored of groups that scale: their cooldown, and the signals that wait for the end of an action."""
+"""The stored state of groups that scale: their cooldown, and the signals that wait for the end of an action."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,18 +18,18 @@ _stack = schema.stack
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """The time in which signals do not change the size of a group.
+    """A period in which signals do not change the size of a group.
 
     Attributes:
         until: Its end, in seconds since the epoch.
-        reason: The change that it follows.
+        reason: The change of size that started the cooldown.
     """
 
     until: float = 0.0
     reason: str = ""
 
     def as_metadata(self) -> dict[str, Any]:
-        """Return what the metadata of the group say of it, in Heat's form."""
+        """Return the metadata that a group shows of its cooldown, in Heat's form."""
         at = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
         return {"scaling_in_progress": False, "cooldown_end": {at: self.reason}}
 
@@ -40,21 +40,21 @@ def cooldown_of(nested: StackRow) -> Cooldown:
 
 
 def cooldown_in(tx: Connection, parent_key: str) -> Cooldown | None:
-    """Return the cooldown of a group by the key of its row; None where it never changed its size."""
+    """Return the cooldown of a group by the key of its row; None if the group never changed its size."""
     conditions = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
     cooldown = tx.execute(select(_stack.c.cooldown).where(*conditions)).scalar()
     return Cooldown(**cooldown) if cooldown else None
 
 
 def longest(nested: StackRow | None, new: Cooldown) -> Mapping[str, Any]:
-    """Return the column for a group that cools down once more: the cooldown that ends last."""
+    """Return the new value of the column `cooldown` of a group: the cooldown that ends last."""
     before = cooldown_of(nested) if nested is not None else Cooldown()
     return asdict(new if new.until >= before.until else before)
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """What a signal made of the size of a group; see the columns of `schema.resize`."""
+    """The effect of a signal on the size of a group; see the columns of `schema.resize`."""
 
     adjustment: float
     adjustment_type: str
@@ -63,20 +63,20 @@ class Resize:
 
 
 def note(tx: Connection, event: int, stack_id: str, resize: Resize) -> None:
-    """Store what a signal made of the size of the group with this stack; `event` is the event of the signal."""
+    """Store the effect of a signal on the size of the group with this stack; `event` is the event of the signal."""
     tx.execute(insert(schema.resize).values(event=event, stack_id=stack_id, **asdict(resize)))
 
 
 def group_stack(tx: Connection, parent_id: str, reference: str) -> StackRow | None:
-    """Return the row of the stack of a group in a stack, by the group's reference or name; None where there is none."""
+    """Return the row of the stack of a group in a stack, by the group's reference or name; None if absent."""
     conditions = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
     named = or_(_stack.c.id == reference, _stack.c.parent_name == reference)
-    found = tx.execute(select(_stack).where(*conditions, named).order_by(_stack.c.created_at.desc()).limit(1))
-    return typed.rows(StackRow, found).first()
+    rows = tx.execute(select(_stack).where(*conditions, named).order_by(_stack.c.created_at.desc()).limit(1))
+    return typed.rows(StackRow, rows).first()
 
 
 def defer(tx: Connection, stack_id: str, record_id: str, reason: str, now: float) -> None:
-    """Let a signal wait for the end of the action of the group's stack."""
+    """Postpone a signal to the end of the action of the group's stack."""
     tx.execute(insert(_deferred).values(stack_id=stack_id, record_id=record_id, reason=reason, due_at=now))
 
 
@@ -84,17 +84,17 @@ def count_deferred(tx: Connection, stack_id: str) -> int:
     return int(tx.execute(select(func.count()).where(_deferred.c.stack_id == stack_id)).scalar_one())
 
 
-def put_off(tx: Connection, id: int, due_at: float) -> None:
+def postpone(tx: Connection, id: int, due_at: float) -> None:
     tx.execute(update(_deferred).where(_deferred.c.id == id).values(due_at=due_at))
 
 
 def remove_deferred(tx: Connection, id: int) -> bool:
-    """Remove a waiting signal; return whether it was still there."""
+    """Remove a waiting signal; return whether it still existed."""
     return tx.execute(delete(_deferred).where(_deferred.c.id == id)).rowcount > 0
 
 
 def deferred(tx: Connection, now: float, limit: int) -> Sequence[DeferredSignalRow]:
-    """Return signals that may have to wait no longer, in the order in which they came."""
+    """Return signals whose delay may be over, in the order of their arrival."""
     return typed.rows(DeferredSignalRow, _due(tx, now, limit)).all()
 
 

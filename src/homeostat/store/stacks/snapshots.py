@@ -1,4 +1,4 @@
-"""Snapshots of stacks, and their parts, which the clouds keep.
+"""Snapshots of stacks, and their parts, which the clouds store.
 
 Every function works inside the transaction of its caller. In the order of locks a snapshot comes last, after stacks and
 shards.
@@ -39,7 +39,7 @@ def get(tx: Connection, stack_id: str, id: str) -> SnapshotRow | None:
 
 
 def for_update(db: Database, tx: Connection, id: str) -> SnapshotRow | None:
-    """Return the row of a snapshot, locked until the end of the transaction; None if there is none."""
+    """Return the row of a snapshot, locked until the end of the transaction; None if absent."""
     return typed.rows(SnapshotRow, tx.execute(row_lock(select(_snapshot).where(_snapshot.c.id == id)))).first()
 
 
@@ -64,39 +64,39 @@ def complete(tx: Connection, id: str, data: schema.Cell, reason: str) -> None:
 
 
 def fail(tx: Connection, id: str, reason: str) -> None:
-    """Record that taking or deleting a snapshot has failed; it stays, with its parts, until a user deletes it."""
+    """Record that taking or deleting a snapshot failed; the snapshot and its parts stay until a user deletes them."""
     _change(tx, id, status=Status.FAILED, reason=reason, due_at=None)
 
 
 def _change(tx: Connection, id: str, **values: Any) -> None:
-    # Only one in progress: an end that comes late does not overwrite the one that is stored.
+    # Only one in progress: a late end does not overwrite the stored one.
     conditions = (_snapshot.c.id == id, _snapshot.c.status == Status.IN_PROGRESS)
     tx.execute(update(_snapshot).where(*conditions).values(**values))
 
 
-# -- what the clouds keep ----------------------------------------------------------------------------------------------
+# -- parts, which the clouds store -------------------------------------------------------------------------------------
 
 
 def save_parts(
     db: Database, tx: Connection, id: str, project: str, place: Sequence[str], parts: Sequence[Part], now: float
 ) -> None:
-    """Store the parts that are requested of a cloud, or that it has completed.
+    """Store the parts that are requested from a cloud, or that the cloud has completed.
 
     If the snapshot was deleted meanwhile, the parts become orphans, and are swept.
     """
     if for_update(db, tx, id) is None:
-        orphans.add(db, tx, [Orphan(each.token, snapshots_of(each.kind), project) for each in parts], now)
+        orphans.add(db, tx, [Orphan(part.token, snapshots_of(part.kind), project) for part in parts], now)
         return
     rows = [
         {
-            "token": each.token,
+            "token": part.token,
             "snapshot_id": id,
             "place": list(place),
-            "name": each.name,
-            "kind": each.kind,
-            "made": each.made,
+            "name": part.name,
+            "kind": part.kind,
+            "made": part.made,
         }
-        for each in parts
+        for part in parts
     ]
     stored = db.insert(_part)
     tx.execute(stored.on_conflict_do_update(index_elements=["token"], set_={"made": stored.excluded.made}), rows)
@@ -108,7 +108,7 @@ def parts(tx: Connection, id: str) -> list[SnapshotPartRow]:
 
 
 def complete_parts(tx: Connection, id: str, place: Sequence[str]) -> dict[str, str]:
-    """Return the ids of the complete snapshots of things, by resource name, for the stack at this place."""
+    """Return the ids of the complete snapshots in a cloud, by resource name, for the stack at this place."""
     conditions = (_part.c.snapshot_id == id, _part.c.place == list(place), _part.c.made != "")
     return {row.name: row.made for row in tx.execute(select(_part.c.name, _part.c.made).where(*conditions))}
 
@@ -123,7 +123,7 @@ def begin_deletion(tx: Connection, id: str, now: float) -> None:
 
 
 def any_due(tx: Connection, now: float) -> bool:
-    """Return whether there is a snapshot whose deletion has to continue now."""
+    """Return whether the deletion of any snapshot has to continue now."""
     return _any_due(tx, now).first() is not None
 
 
@@ -150,39 +150,39 @@ def take_due(tx: Connection, now: float, limit: int) -> list[tuple[str, str]]:
 
 
 def remove(db: Database, tx: Connection, id: str, project: str, now: float) -> None:
-    """Forget a snapshot whose parts were deleted.
+    """Delete the row of a snapshot whose parts were deleted.
 
-    Requests for parts that were never seen complete may still be under way: their tokens are looked for.
+    Requests for parts that were never seen complete may still be in flight: their tokens become orphans.
     """
-    _leave_orphans(db, tx, [(each, project) for each in parts(tx, id) if not each.made], now)
+    _leave_orphans(db, tx, [(part, project) for part in parts(tx, id) if not part.made], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.id == id))
 
 
 def remove_of_stack(
     db: Database, tx: Connection, stack_id: str, project: str, now: float, *, abandoned: bool = False
 ) -> None:
-    """Forget the snapshots of a deleted stack; the sweep deletes their parts.
+    """Delete the rows of the snapshots of a deleted stack; the sweep deletes their parts.
 
-    Of an abandoned stack (`abandoned`) it deletes only those of snapshots that a user had deleted before.
+    Of an abandoned stack (`abandoned`), only parts of snapshots that a user had deleted earlier are swept.
     """
     chosen = (
         select(_part).join(_snapshot, _snapshot.c.id == _part.c.snapshot_id).where(_snapshot.c.stack_id == stack_id)
     )
     if abandoned:
         chosen = chosen.where(_snapshot.c.action == Action.DELETE)
-    _leave_orphans(db, tx, [(each, project) for each in typed.rows(SnapshotPartRow, tx.execute(chosen))], now)
+    _leave_orphans(db, tx, [(part, project) for part in typed.rows(SnapshotPartRow, tx.execute(chosen))], now)
     tx.execute(delete(_snapshot).where(_snapshot.c.stack_id == stack_id))
 
 
 def _leave_orphans(db: Database, tx: Connection, left: Sequence[tuple[SnapshotPartRow, str]], now: float) -> None:
-    given_up = [Orphan(each.token, snapshots_of(each.kind), project) for each, project in left]
+    given_up = [Orphan(part.token, snapshots_of(part.kind), project) for part, project in left]
     orphans.add(db, tx, given_up, now)
 
 
 def interrupt(tx: Connection, stack: StackRow, reason: str) -> None:
-    """Fail the snapshot that is being taken of a stack, since the action that takes it ends.
+    """Fail the snapshot in progress of a stack, since the action ends.
 
-    A nested stack (with a place) leaves it alone: the snapshot belongs to the stack that it was requested of.
+    Do nothing for a nested stack (with a place): the snapshot belongs to the stack that the user named.
     """
     taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
     if taken is not None and not taken["place"]:

@@ -1,4 +1,4 @@
-"""The action and the status of stacks: this module alone writes them, and checks that each transition is legal.
+"""The action and the status of stacks: only this module writes them, and checks that each transition is legal.
 
 An illegal transition is an internal error: the transaction is rolled back, and the shard is set aside.
 """
@@ -20,17 +20,17 @@ from homeostat.store.shards import shards
 BEFORE = "before"
 """Key in a lock: the stack's state before it was locked, `{"action", "status", "reason"}`.
 
-Kept only if the stack had failed or was suspended: after unlocking it must report that again.
+Stored only if the stack had failed or was suspended, to report the same after unlocking.
 """
 
 
 def stack_event(stack_id: str, name: str, action: str, status: str, reason: str = "") -> Event:
-    """Return an event of the stack itself: clients recognise it by the stack's name and id, as in Heat."""
+    """Return an event of the stack itself: clients recognise such events by the stack's name and id, as in Heat."""
     return Event(name, action, status, reason or f"Stack {action} started", "OS::Heat::Stack", handle=stack_id)
 
 
 class StackState(Protocol):
-    """Of the row of a stack what its change of state is judged by."""
+    """The columns of a stack's row that a change of its state is checked against."""
 
     @property
     def id(self) -> str: ...
@@ -46,7 +46,7 @@ class StackState(Protocol):
 
 
 def change_status_at_rest(tx: Connection, row: StackRow, action: str, status: Status, reason: str, now: float) -> None:
-    """Change the state that a stack at rest reports, with its event, and wake its parent."""
+    """Change the status that a stack at rest reports, with an event, and wake its parent."""
     change(tx, row, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
     wake_parent(tx, row, now)
@@ -56,7 +56,7 @@ def insert(tx: Connection, values: Mapping[str, Any]) -> None:
     """Insert the row of a new stack.
 
     Raises:
-        Bug: A stack does not begin in this state.
+        Bug: A stack cannot begin in this state.
         IntegrityError: The project has a live stack of that name.
     """
     state = (values["action"], values["status"])
@@ -68,12 +68,11 @@ def change(tx: Connection, row: StackRow, values: Mapping[str, Any]) -> None:
     """Set some columns of a stack, its action and its status among them.
 
     Args:
-        tx: The transaction.
         row: The stack's row, locked.
         values: Column -> new value.
 
     Raises:
-        Bug: The stack may not change to that state.
+        Bug: The transition is illegal.
     """
     _check(row, values)
     tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": row.id})

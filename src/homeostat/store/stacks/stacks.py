@@ -27,7 +27,7 @@ def tree_of(stack_id: str) -> Any:
 def owned_tree_of(stack_id: str) -> Any:
     """Select the ids of a stack and of the live stacks nested in it.
 
-    Excludes stacks retained after the deletion of their resource, and the descendants of those.
+    Excludes retained stacks, whose resource was deleted, and their descendants.
     """
     table, resource = schema.stack, schema.resource
     tree = select(table.c.id).where(table.c.id == stack_id).cte("tree", recursive=True, nesting=True)
@@ -37,12 +37,12 @@ def owned_tree_of(stack_id: str) -> Any:
 
 
 def timeout_of(timeout_mins: int | None, default_s: float) -> float:
-    """Return how many seconds an action of a stack may take."""
+    """Return the time limit of an action of a stack, in seconds."""
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
 def for_update(db: Database, tx: Connection, stack_id: str) -> StackRow | None:
-    """Return the stack's row, locked until the end of the transaction; None if there is none.
+    """Return the stack's row, locked until the end of the transaction; None if absent.
 
     Stacks are locked before their shards (invariant 5, CONTRIBUTING.md).
     """
@@ -83,15 +83,14 @@ def timeout_mins_of(tx: Connection, stack: StackRow) -> int | None:
 
 
 def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> StackRow | None:
-    """Find a stack by its id, also a deleted one, or else the oldest live one of that name.
+    """Find a stack by its id, even if deleted, or else the oldest live stack of that name.
 
-    The stack may belong to the project, or have its stack users in that project: servers authenticate as those.
+    The stack belongs to the project, or has its stack users there: servers authenticate as stack users.
 
     Args:
-        tx: The transaction.
         project: The project of the caller.
         name_or_id: The name or the id.
-        everywhere: An id finds stacks of other projects, too.
+        everywhere: Find stacks of all projects by id.
     """
     table = schema.stack
     by_id = get(tx, name_or_id)
@@ -117,7 +116,7 @@ def _count_live(project: str) -> Select[Any]:
 
 
 def size_of_tree(tx: Connection, root_id: str) -> int:
-    """Return how many resources a root stack and all live stacks nested in it should have."""
+    """Return the desired number of resources of a root stack and all its live nested stacks."""
     table = schema.stack
     live = (table.c.root_id == root_id, table.c.deleted_at.is_(None))
     return int(tx.execute(select(func.sum(table.c.size)).where(*live)).scalar() or 0)

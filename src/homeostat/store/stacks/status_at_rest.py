@@ -1,8 +1,8 @@
-"""The status that a stack at rest reports, which is never better than that of its resources (ADR 0047).
+"""The status that a stack at rest reports, which is never better than the status of its resources (ADR 0047).
 
-A stack whose newest revision is complete becomes CHECK_FAILED if one of its resources fails later, and CHECK_COMPLETE
-when none is FAILED any more. A stack whose deletion failed becomes DELETE_COMPLETE once nothing is left of it. The
-stacks around a nested stack follow, since it is a resource of the one above it.
+A stack whose newest revision is complete becomes CHECK_FAILED if a resource fails later, and CHECK_COMPLETE when none
+is FAILED any more. A stack whose deletion failed becomes DELETE_COMPLETE once nothing is left of it. Its ancestors
+follow, since each nested stack is a resource of its parent.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ WELL_AGAIN = "Stack CHECK completed successfully: all its resources are well aga
 LATER_S = 1.0
 """Delay before a nested stack is judged again, if its parent is in an action that waits for its present status."""
 MARKED_LATER_S = 30.0
-"""Delay before a nested stack is judged again, if a stack above is in an action that its marks must not fail.
+"""Delay before a nested stack is judged again, if an ancestor is in an action that its marks must not fail.
 
-Only its status waits for that, and an action may take hours.
+Only the status of the nested stack waits for the action, which may take hours.
 """
 
 
@@ -34,15 +34,15 @@ def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
 
     Args:
         stack: The stack's facts or its row.
-        failures: How many resources of the shard are FAILED.
+        failures: Number of FAILED resources in the shard.
         at_rest: Whether the shard is at rest.
     """
-    # An action in progress ends with a status of its own. A locked stack goes on saying so: nothing is healed in it.
+    # An action in progress ends with its own status. A locked stack keeps its status: nothing is healed in it.
     if stack.status == Status.IN_PROGRESS or stack.lock is not None:
         return False
     if stack.action == Action.DELETE:
         return at_rest and not failures and bool(stack.status == Status.FAILED)
-    # The same holds for a suspended stack. A revision that has failed stays FAILED, as the answer to its request.
+    # A suspended stack keeps its status as well. A revision that failed stays FAILED, as the answer to its request.
     if stack.suspended or stack.complete_revision != stack.revision:
         return False
     if failures:
@@ -66,57 +66,53 @@ def correct(
     The caller has locked the row of the stack before the shard, and has stored the shard's count of failures.
 
     Args:
-        db: The database.
-        tx: The transaction.
-        stack_id: The stack.
-        number: The shard from which this is called.
-        failures: How many resources of that shard are FAILED now.
-        now: The agreed time.
-        at_rest: Whether that shard is at rest.
+        number: The calling shard.
+        failures: The present number of FAILED resources in this shard.
+        at_rest: Whether this shard is at rest.
         merely_marked: Whether users have marked all these resources unhealthy, and nothing else is wrong with them.
 
     Returns:
-        When to call again, if a stack above is in an action that waits for the present status; otherwise None.
+        When to call again, if an ancestor is in an action that waits for the present status; otherwise None.
     """
     row = stacks.for_update(db, tx, stack_id)
     if row is None or not may_be_wrong(row, failures, at_rest=at_rest):
         return None
     if row.action == Action.DELETE:
-        if not _is_left(tx, row) and not _busy_elsewhere(tx, row, number):
+        if not _has_resources(tx, row) and not _siblings_busy(tx, row, number):
             action_end.finish(db, tx, row, now)
         return None
     if _parent_waits(tx, row):
         return now + LATER_S
-    # Their failure would travel up and fail the action of that stack, and a mark fails no action (ADR 0031).
+    # The failure would travel up and fail the ancestor's action, and a mark fails no action (ADR 0031).
     if failures and merely_marked and _is_changed_above(tx, row):
         return now + MARKED_LATER_S
     reason = action_end.failed_resources(tx, row)
     if reason and row.status == Status.COMPLETE:
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.FAILED, reason, now)
-    elif not reason and row.status == Status.FAILED and not _busy_elsewhere(tx, row, number):
-        # What another shard counts as failed may be healed by a pass that is not over: that one calls again.
+    elif not reason and row.status == Status.FAILED and not _siblings_busy(tx, row, number):
+        # Failures in another shard may be healed by its present pass, which calls this function again.
         if shards.failures_of(tx, row.id):
             return None
         stack_state.change_status_at_rest(tx, row, Action.CHECK, Status.COMPLETE, WELL_AGAIN, now)
     return None
 
 
-def _is_left(tx: Connection, row: StackRow) -> bool:
+def _has_resources(tx: Connection, row: StackRow) -> bool:
     """Return whether any resource of the stack exists.
 
-    The rows decide, not the shards: shards that a lock has kept from going on may count as done.
+    The rows decide, not the shards: shards that a lock has stopped may count as done.
     """
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
 def _parent_waits(tx: Connection, row: StackRow) -> bool:
-    """Return whether the parent is in an action that waits for the status of this stack and does not change it."""
+    """Return whether the parent is in an action that waits for the status of this stack without changing it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
     return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in NON_CHANGING_ACTIONS
 
 
 def _is_changed_above(tx: Connection, row: StackRow) -> bool:
-    """Return whether any of the stacks that it is nested in is in an action."""
+    """Return whether any ancestor of a stack is in an action."""
     above: StackRow | None = row
     while above is not None and above.parent_id is not None:
         above = stacks.get(tx, above.parent_id)
@@ -125,13 +121,10 @@ def _is_changed_above(tx: Connection, row: StackRow) -> bool:
     return False
 
 
-def _busy_elsewhere(tx: Connection, row: StackRow, number: int) -> bool:
-    """Return whether some shard other than the calling one is not at rest.
-
-    Nothing is lost then: the last shard to come to rest calls again.
-    """
+def _siblings_busy(tx: Connection, row: StackRow, number: int) -> bool:
+    """Return whether a sibling of the calling shard is not at rest: the last shard to come to rest calls again."""
     table = schema.shard
     behind = table.c.settled_revision < row.revision
-    others = and_(table.c.number != number, table.c.done < table.c.planned)
+    siblings = and_(table.c.number != number, table.c.done < table.c.planned)
     conditions = (table.c.stack_id == row.id, table.c.number < row.shards)
-    return bool(tx.execute(select(exists().where(*conditions, or_(behind, others)))).scalar_one())
+    return bool(tx.execute(select(exists().where(*conditions, or_(behind, siblings)))).scalar_one())

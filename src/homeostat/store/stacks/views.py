@@ -62,9 +62,9 @@ class Listing:
         hidden_tags: Stacks with one of these tags are left out.
         deleted: Include deleted stacks.
         nested: Include nested stacks.
-        order: The columns to sort by; the id decides between equal ones.
+        order: The columns to sort by; ties are broken by the id.
         newest_first: Sort in descending order.
-        marker: The id of the stack after which the page begins; an unknown one is ignored.
+        marker: The id of the stack after which the page begins; an unknown id is ignored.
         limit: How many stacks at most; None for all.
     """
 
@@ -81,54 +81,54 @@ class Listing:
 
 
 def stacks_page(tx: Connection, listing: Listing) -> list[StackRow]:
-    """Return one page of a list of stacks."""
+    """Return a page of a list of stacks."""
     columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
     chosen = select(_stack).where(*_conditions(listing))
     if listing.marker is not None:
-        # Only a marker of the project: a page after a foreign stack would reveal when that was created.
+        # Only a marker of the project: a page after a foreign stack would reveal the time of its creation.
         seen = [] if listing.project is None else [_stack.c.project == listing.project]
         marker = tx.execute(select(*columns).where(_stack.c.id == listing.marker, *seen)).first()
         if marker is not None:
-            here, there = tuple_(*columns), tuple_(*(literal(value) for value in marker))
-            chosen = chosen.where(here < there if listing.newest_first else here > there)
+            position, start = tuple_(*columns), tuple_(*(literal(value) for value in marker))
+            chosen = chosen.where(position < start if listing.newest_first else position > start)
     chosen = chosen.order_by(*(column.desc() if listing.newest_first else column.asc() for column in columns))
     return list(typed.rows(StackRow, tx.execute(chosen.limit(listing.limit) if listing.limit else chosen)))
 
 
 def stacks_count(tx: Connection, listing: Listing) -> int:
-    """Return how many stacks there are on all pages."""
+    """Return the number of stacks on all pages."""
     return int(tx.execute(select(func.count()).select_from(_stack).where(*_conditions(listing))).scalar_one())
 
 
 def _orderable(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return a column without NULLs: databases sort those differently, and comparing with one is never true."""
+    """Return a column without NULLs: databases sort NULLs differently, and comparing with NULL is never true."""
     return func.coalesce(column, 0.0) if column is _stack.c.updated_at else column
 
 
 def _conditions(listing: Listing) -> list[ColumnElement[bool]]:
-    found = [_stack.c.project == listing.project] if listing.project is not None else []
+    conditions = [_stack.c.project == listing.project] if listing.project is not None else []
     if not listing.deleted:
-        found.append(_stack.c.deleted_at.is_(None))
+        conditions.append(_stack.c.deleted_at.is_(None))
     if not listing.nested:
-        found.append(_stack.c.parent_id.is_(None))
-    found += [_stack.c[column].in_(values) for column, values in listing.only.items()]
+        conditions.append(_stack.c.parent_id.is_(None))
+    conditions += [_stack.c[column].in_(values) for column, values in listing.only.items()]
     tags = listing.tags
     if tags.every:
-        found.append(and_(*map(_tagged, tags.every)))
+        conditions.append(and_(*map(_tagged, tags.every)))
     if tags.some:
-        found.append(or_(*map(_tagged, tags.some)))
+        conditions.append(or_(*map(_tagged, tags.some)))
     if tags.not_every:
-        found.append(~and_(*map(_tagged, tags.not_every)))
+        conditions.append(~and_(*map(_tagged, tags.not_every)))
     none_of = [*tags.none_of, *listing.hidden_tags]
     if none_of:
-        found.append(~or_(*map(_tagged, none_of)))
-    return found
+        conditions.append(~or_(*map(_tagged, none_of)))
+    return conditions
 
 
 def _tagged(tag: str) -> ColumnElement[bool]:
     """Return the condition that a stack has a tag.
 
-    Tags are stored as a JSON list and contain no commas, so `,"tag"` occurs in `,"a","tag"]` only as one of them.
+    Tags are stored as a JSON list and contain no commas, so `,"tag"` occurs in `,"a","tag"]` only as a whole item.
     """
     stored = func.coalesce(type_coerce(_stack.c.tags, Text), "[]")
     items = literal(",").concat(func.substr(stored, 2))
@@ -147,12 +147,12 @@ def descendants(tx: Connection, stack: StackRow, depth: int, *, deleted: bool = 
         .order_by(_stack.c.depth, _stack.c.created_at, _stack.c.id)
     )
     known = {stack.id}
-    found = []
+    nested = []
     for row in typed.rows(StackRow, tx.execute(chosen)):
         if row.parent_id in known:
             known.add(row.id)
-            found.append(row)
-    return found
+            nested.append(row)
+    return nested
 
 
 def resources(
@@ -161,8 +161,6 @@ def resources(
     """Return the resource rows of a stack and their newest observations, by key, in the order they were created.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         names: At least the rows of these names; all rows if there are more than `NAMES_MAX` names.
         shards: Only the rows of these shards.
     """
@@ -175,20 +173,18 @@ def resources(
 
 
 def are_few(tx: Connection, stack_id: str, most: int) -> bool:
-    """Return whether a stack has at most so many rows; no more of them are counted."""
-    some = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(most + 1).subquery()
-    return int(tx.execute(select(func.count()).select_from(some)).scalar_one()) <= most
+    """Return whether a stack has at most `most` rows; the count stops there."""
+    first = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(most + 1).subquery()
+    return int(tx.execute(select(func.count()).select_from(first)).scalar_one()) <= most
 
 
 def stored_bytes(
     tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> dict[str, int]:
-    """Return the length of the properties and the metadata of a stack's rows, by name, as they are stored.
+    """Return the stored length of the properties and the metadata of a stack's rows, by resource name.
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
-        names: Of the resources that are asked for; None for all.
+        names: Only of these resources; None for all.
         shards: Only of the rows of these shards.
     """
     columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
@@ -198,27 +194,27 @@ def stored_bytes(
         chosen = chosen.where(_resource.c.name.in_(names))
     if shards is not None:
         chosen = chosen.where(_resource.c.shard.in_(shards))
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for name, length in tx.execute(chosen):
-        found[name] = found.get(name, 0) + int(length)
-    return found
+        lengths[name] = lengths.get(name, 0) + int(length)
+    return lengths
 
 
 def other_names(tx: Connection, stack_id: str, known: Container[str]) -> list[str]:
-    """Return the names of a stack's rows that are not among the known ones, in their order."""
-    found = tx.execute(select(_resource.c.name).distinct().where(_resource.c.stack_id == stack_id)).scalars()
-    return sorted(name for name in found if name not in known)
+    """Return the names of a stack's rows that are not in `known`, sorted."""
+    names = tx.execute(select(_resource.c.name).distinct().where(_resource.c.stack_id == stack_id)).scalars()
+    return sorted(name for name in names if name not in known)
 
 
 STATE = (
     *("key", "stack_id", "shard", "name", "type", "handle", "revision", "action", "status", "reason"),
     *("replaces", "replaced_by", "born", "template_type", "marks"),
 )
-"""Columns that say how a resource is."""
+"""The columns of a resource's state."""
 
 
 def states(tx: Connection, stack_id: str) -> list[Resource]:
-    """Return the rows of a stack in the order they were created: the columns `STATE`, and defaults for the others."""
+    """Return the rows of a stack in the order of their creation: the columns `STATE`, and defaults for the rest."""
     columns = [_resource.c[name] for name in STATE]
     chosen = select(*columns).where(_resource.c.stack_id == stack_id)
     chosen = chosen.order_by(_resource.c.shard, _resource.c.born, _resource.c.key)
@@ -231,36 +227,34 @@ def observed_properties(
     """Return the observed values of properties (CV1).
 
     Args:
-        tx: The transaction.
-        stack_id: The stack.
         keys: At least the rows with these keys; None for all of the stack.
 
     Returns:
-        Key of a row -> property -> its observed value, and since when it has been so.
+        Key of a row -> property -> its observed value, and since when.
     """
     table = schema.resource_properties_observed
     chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since).where(
         table.c.stack_id == stack_id if keys is None or len(keys) > NAMES_MAX else table.c.id.in_(keys)
     )
-    found: dict[str, dict[str, tuple[Any, float]]] = {}
+    observed: dict[str, dict[str, tuple[Any, float]]] = {}
     for key, name, value, since in tx.execute(chosen):
-        found.setdefault(key, {})[name] = (value, since)
-    return found
+        observed.setdefault(key, {})[name] = (value, since)
+    return observed
 
 
-def looked(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
-    """Return for each shard when it was last looked at as a whole (0.0: never), and why it could not be last."""
+def shard_observations(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
+    """Return when each shard was last observed as a whole (0.0: never), and the reason if the latest attempt failed."""
     table = schema.shard
     chosen = select(table.c.number, table.c.looked_at, table.c.blind).where(
         table.c.stack_id == stack_id, table.c.number.in_(numbers)
     )
-    return {number: (looked_at or 0.0, blind) for number, looked_at, blind in tx.execute(chosen)}
+    return {number: (observed_at or 0.0, blind) for number, observed_at, blind in tx.execute(chosen)}
 
 
 def described_revision(tx: Connection, stack_id: str) -> int:
-    """Return the newest revision that is not empty, 0 if there is none.
+    """Return the newest revision that is not empty; 0 if none.
 
-    A deletion, or a rollback to nothing, makes an empty one the newest; the APIs still show the one before.
+    A deletion, or a rollback to nothing, makes an empty revision the newest; the APIs still show the previous one.
     """
     return int(_described(tx, stack_id).scalar_one() or 0)
 

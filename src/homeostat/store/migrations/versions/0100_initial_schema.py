@@ -35,7 +35,7 @@ def upgrade() -> None:
 
 
 def _stacks() -> None:
-    """Stacks, and what users asked for."""
+    """Stacks and their desired state."""
     op.create_table("file", *texts("hash", "content"), primary("file", "hash"))
     op.create_table(
         "stack",
@@ -160,7 +160,7 @@ def _shards() -> None:
 
 
 def _resources() -> None:
-    """Resources, and what was seen of them."""
+    """Resources and their observations."""
     op.create_table(
         "resource",
         *texts("key", "stack_id"),
@@ -217,7 +217,7 @@ def _resources() -> None:
 
 
 def _records() -> None:
-    """What the service keeps itself, and the signals to it."""
+    """Records of the service itself, and their signals."""
     op.create_table(
         "record",
         *texts("id", "kind", "project", "token", "link", "object"),
@@ -277,7 +277,7 @@ def _records() -> None:
 
 
 def _events() -> None:
-    """What happened, and who is notified."""
+    """Events, and their receivers."""
     op.create_table(
         "event",
         sa.Column("seq", SEQUENCE, autoincrement=True, nullable=False),
@@ -383,7 +383,7 @@ def _rollouts() -> None:
 
 
 def _service() -> None:
-    """The service itself; MariaDB and MySQL need rows for what other databases have built in."""
+    """The service itself; rows for features that MariaDB and MySQL lack."""
     op.create_table(
         "worker",
         *texts("name", "host"),

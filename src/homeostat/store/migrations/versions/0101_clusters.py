@@ -107,7 +107,7 @@ def _clusters() -> None:
 
 
 def _actions() -> None:
-    """What acts on clusters."""
+    """Policies of clusters, receivers and actions."""
     op.create_table(
         "cluster_policy",
         *texts("id", "cluster_id", "policy_id"),
@@ -160,7 +160,7 @@ def _actions() -> None:
 
 
 def _health() -> None:
-    """Health policies, what was found of members, and recoveries."""
+    """Health policies, findings about members, and recoveries."""
     op.create_table(
         "health_check",
         *texts("id", "stack_id", "name"),

@@ -1,6 +1,6 @@
-"""What SQLite, PostgreSQL, and MariaDB and MySQL do differently: one module for each (ADR 0083).
+"""The differences between SQLite, PostgreSQL, and MariaDB and MySQL: a module for each (ADR 0083).
 
-`backend` says what is asked of them. Statements for many rows are in `sql.bulk_statements`.
+`backend` has their interface. Statements for many rows are in `sql.bulk_statements`.
 """
 
 from collections.abc import Callable

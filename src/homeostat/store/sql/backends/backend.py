@@ -1,4 +1,4 @@
-"""What the store asks of a database beyond statements."""
+"""The interface of a database beyond statements."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -9,11 +9,11 @@ from sqlalchemy import Connection, Engine
 from homeostat.store.sql.notices import Channel
 
 APPLICATION = "homeostat"
-"""The name by which sessions of the service are known to a server."""
+"""The application name of the service's sessions on a server."""
 
 
 class Backend(ABC):
-    """One kind of database. The defaults are those of a database whose writers exclude one another.
+    """A kind of database. The defaults suit a database whose writers exclude one another.
 
     Attributes:
         engine: The connections.
@@ -27,26 +27,26 @@ class Backend(ABC):
 
     @abstractmethod
     def channel(self) -> Channel | None:
-        """Return the channel of notices to other processes; None for a database that has no others."""
+        """Return the channel of notices to other processes; None for a database without other processes."""
 
     @abstractmethod
     def reading(self, connection: Connection) -> Connection:
-        """Let all statements of the transaction that begins next see one snapshot."""
+        """Let all statements of the next transaction see the same snapshot."""
 
     def single(self, connection: Connection) -> Connection | None:
-        """Let each statement be a transaction of its own; None if that saves nothing."""
+        """Make each statement its own transaction; None if this saves nothing."""
         return None
 
     def turn(self) -> contextlib.AbstractContextManager[None]:
-        """Wait for this writer's turn, where writers of all processes queue."""
+        """Wait for this writer's turn, if the writers of all processes queue."""
         return contextlib.nullcontext()
 
     def migrating(self, connection: Connection) -> contextlib.AbstractContextManager[None]:
-        """Let only one process migrate at a time, however many transactions that takes."""
+        """Let only one process migrate at a time, however many transactions the migration takes."""
         return contextlib.nullcontext()
 
     clock = ""
-    """SQL of the server's time, in seconds since the epoch; "" where there is no server."""
+    """SQL of the server's time, in seconds since the epoch; "" without a server."""
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
         """See `Database.running_transactions`."""
@@ -56,5 +56,5 @@ class Backend(ABC):
         """See `Database.end_frozen_sessions`."""
         return 0
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:  # noqa: B027 -- its writers exclude one another
+    def advisory_lock(self, tx: Connection, name: str) -> None:  # noqa: B027 -- its writers exclude one another
         """See `Database.advisory_lock`."""

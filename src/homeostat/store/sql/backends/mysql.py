@@ -1,7 +1,7 @@
 """MariaDB and MySQL, by PyMySQL.
 
-They have no notices, no locks on words that end with the transaction, and nothing that every user may ask about running
-transactions. Rows of two tables stand in for that (`schema.servers`).
+They lack notices, named locks that end with the transaction, and information for every user on running transactions.
+Rows of two tables replace these (`schema.servers`).
 """
 
 import contextlib
@@ -19,17 +19,17 @@ from homeostat.store.sql.notices import Channel
 from homeostat.store.sql.polled_notices import Polls
 
 LOCK_S = 30
-"""How long a statement waits for the lock of a row: as on SQLite."""
+"""Time that a statement waits for the lock of a row: as on SQLite."""
 FROZEN_S = 5
 """Seconds after which the server ends a session that has written in a transaction and been silent since: a lease."""
 LOCKS = 256
-"""Rows that stand for the words of advisory locks; words that share one exclude each other for nothing."""
+"""Number of rows for advisory locks; names that share a row exclude each other needlessly."""
 KEPT = 10_000
-"""Marks of transactions that are kept behind the oldest that runs, for snapshots in which those ran still."""
+"""Number of marks stored beyond the oldest running transaction, for snapshots in which these transactions still ran."""
 _CONNECTED = (
     f"SET NAMES utf8mb4 COLLATE {mysql_dialect.COLLATION}",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-    # Strict, or a text that is too long would be cut. In UTC, or the clock would go back once a year.
+    # Strict, or long texts would be truncated. In UTC, or the clock would go back once a year.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',"
     f" time_zone = '+00:00', innodb_lock_wait_timeout = {LOCK_S}",
 )
@@ -40,7 +40,7 @@ class MySQL(Backend):
     """A MariaDB or MySQL server, or a Galera cluster of them."""
 
     insert = staticmethod(postgresql.insert)
-    """The dialect says its ON CONFLICT as ON DUPLICATE KEY UPDATE."""
+    """The dialect turns its ON CONFLICT into ON DUPLICATE KEY UPDATE."""
 
     def __init__(self, url: str, pool_size: int) -> None:
         self._oldest = self._forgotten = 0
@@ -67,7 +67,7 @@ class MySQL(Backend):
 
     @contextlib.contextmanager
     def migrating(self, connection: Connection) -> Iterator[None]:
-        """Take a lock that belongs to the session: each change of the schema commits."""
+        """Take a lock of the session, not of a transaction: each change of the schema commits."""
         name = "sha1(concat(database(), '.homeostat'))"
         connection.execute(text(f"SELECT get_lock({name}, 1000000)"))
         try:
@@ -77,14 +77,14 @@ class MySQL(Backend):
             connection.execute(text(f"SELECT release_lock({name})"))
             connection.rollback()
 
-    # Not `now()`, which is that of the beginning of the statement's transaction on a replica.
+    # Not `now()`: on a replica it is the beginning of the statement's transaction.
     clock = "unix_timestamp(sysdate(6))"
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
-        """Look at the marks that transactions leave before they store events.
+        """Read the marks that transactions store before their events.
 
-        A mark is seen by dirty reads from the moment on in which it is stored, and in the snapshot of `tx` once its
-        transaction had been committed by then. So those that only the dirty read sees ran, or begin later.
+        A dirty read sees a mark as soon as it is stored, the snapshot of `tx` only if the mark's transaction has
+        committed before. So the transactions of marks seen by the dirty read alone were running, or begin later.
         """
         beyond = _mark.c.id >= self._oldest
         with self.engine.connect() as other:
@@ -104,9 +104,9 @@ class MySQL(Backend):
         with self.engine.begin() as tx:
             tx.execute(delete(_mark).where(_mark.c.id < self._forgotten))
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:
-        """Take a row that stands for this word, by changing it: so Galera lets one of two nodes have it, too."""
-        number = int.from_bytes(hashlib.sha256(what.encode()).digest()[:2]) % LOCKS
+    def advisory_lock(self, tx: Connection, name: str) -> None:
+        """Lock the row for this name by an update, so that Galera grants the lock to a single node."""
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:2]) % LOCKS
         new = postgresql.insert(_latch).values(name=f"lock {number}", turns=1)
         tx.execute(new.on_conflict_do_update(index_elements=["name"], set_={"turns": _latch.c.turns + 1}))
 
@@ -115,8 +115,8 @@ def _connected(connection: Any, _record: Any) -> None:
     with connection.cursor() as cursor:
         for statement in _CONNECTED:
             cursor.execute(statement)
-        # No user may see which sessions are in transactions, so the server ends those that froze there. MySQL knows no
-        # such limit for transactions alone: it ends any session that is silent, and the pool opens another one.
+        # No user may see which sessions are in transactions, so the server ends sessions that froze there. MySQL has no
+        # such limit for transactions only: any silent session ends, and the pool opens a new session.
         cursor.execute("SELECT version()")
         is_mariadb = "mariadb" in cursor.fetchone()[0].lower()
         limit = "idle_write_transaction_timeout" if is_mariadb else "wait_timeout"

@@ -27,8 +27,8 @@ class PostgreSQL(Backend):
     insert = staticmethod(postgresql.insert)
 
     def __init__(self, url: str, pool_size: int) -> None:
-        # No prepared statements: a plan from the time when a table was small would scan all of it once it is large, and
-        # a statement prepared before a migration fails after it.
+        # No prepared statements: a plan made for a small table would scan all of it once it is large, and a statement
+        # prepared before a migration fails afterwards.
         arguments = {"application_name": APPLICATION, "prepare_threshold": None}
         self.engine = create_engine(
             url, pool_size=pool_size, max_overflow=20, pool_pre_ping=True, connect_args=arguments
@@ -48,12 +48,12 @@ class PostgreSQL(Backend):
 
     @contextlib.contextmanager
     def migrating(self, connection: Connection) -> Iterator[None]:
-        """Take a lock that belongs to the session: it holds however many transactions the migration takes."""
+        """Take a lock of the session, not of a transaction: the migration may take several."""
         connection.execute(text("SELECT pg_advisory_lock(727373)"))
         try:
             yield
         except BaseException:
-            connection.rollback()  # in a failed transaction the unlock would fail, too, and hide the error
+            connection.rollback()  # in a failed transaction the unlock would fail as well, and hide the error
             raise
         finally:
             connection.execute(text("SELECT pg_advisory_unlock(727373)"))
@@ -73,5 +73,5 @@ class PostgreSQL(Backend):
         """
         return len(tx.execute(END_FROZEN, {"application": APPLICATION, "silent_s": silent_s}).all())
 
-    def advisory_lock(self, tx: Connection, what: str) -> None:
-        tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:what, 0))"), {"what": what})
+    def advisory_lock(self, tx: Connection, name: str) -> None:
+        tx.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": name})
