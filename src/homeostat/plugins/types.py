@@ -131,7 +131,7 @@ class PluginType(ResourceType):
         """Return the use of `handle_suspend` and so on, if the class has it."""
         verb = action.lower()
         has = callable(getattr(self.plugin_class, f"handle_{verb}", None))
-        return MaintenanceMethod(verb, shown="action", done=(action,)) if has else None
+        return MaintenanceMethod(verb, observed_field="action", done=(action,)) if has else None
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Base of resource types: schemas, and pure translation between properties and the objects of a cloud.
 
 To add a type, write a subclass of `ResourceType` in the file of its family, and list it in that file's `TYPES`. Types
-do no I/O: the convergence loop calls the cloud; a type only says what to request and what a response means.
+do no I/O: the convergence loop calls the cloud; a type builds requests and interprets responses.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One resource with its last observation: the input of a type's methods that judge it or give its attributes.
+    """A resource with its last observation: the input of methods that judge it or return its attributes.
 
     Attributes:
         key: Id of the row, 12 lower-case letters and digits.
@@ -41,10 +41,10 @@ class Thing:
         physical_name: Name in the cloud.
         properties: Resolved properties as last applied, with defaults.
         seen: The last observation.
-        handle: The cloud's id; "" while it is not known.
-        acted_at: When the last act on it was carried out, in seconds since the epoch.
+        handle: The cloud's id; "" while unknown.
+        acted_at: Time of the last act, in seconds since the epoch.
         action: CREATE, UPDATE, …
-        maintained: SUSPEND and LOCK, where it is suspended or locked with its stack.
+        maintained: SUSPEND and LOCK, if suspended or locked with its stack.
         kept: See `model.marks.Marks`.
         accepted: See `model.marks.Marks`.
     """
@@ -65,12 +65,12 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionTag:
-    """What an adoption writes in a cloud: the tag of a thing that is no resource, or not this one.
+    """Tag that an adoption writes on a companion object in the cloud, to name the adopted object.
 
     Attributes:
-        kind: Kind of the thing that gets the tag.
-        handle: Its id.
-        of: Id of the adopted thing, which the tag names.
+        kind: Kind of the tagged object.
+        handle: Id of the tagged object.
+        of: Id of the adopted object, which the tag names.
     """
 
     kind: str
@@ -80,67 +80,64 @@ class AdoptionTag:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceMethod:
-    """Way to suspend, resume, lock or unlock a thing, and to observe that it is done.
+    """How to suspend, resume, lock or unlock a resource, and to observe the result.
 
     Attributes:
-        operation: Operation of the cloud port; "" for an update that sets `fields` of the thing's object.
-        fields: Fields that the update sets.
-        shown: Observed field that tells whether it is done.
-        done: Values of that field that mean done.
-        gradual: Whether it takes time; `status` then tells when it is over.
+        operation: Operation of the cloud port; "" for an update of `fields`.
+        fields: Fields to update, with their values.
+        observed_field: Observed field with the result.
+        done: Values of the observed field that mean done.
+        gradual: Whether the action takes time; its end then shows in `status`.
     """
 
     operation: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    shown: str = "status"
+    observed_field: str = "status"
     done: tuple[Any, ...] = ()
     gradual: bool = True
 
     def is_done(self, seen: Props) -> bool:
-        return seen.get(self.shown) in self.done
+        return seen.get(self.observed_field) in self.done
 
 
 def switched(name: str, *, suspended: Any, running: Any) -> dict[str, MaintenanceMethod]:
-    """Return methods that suspend and resume a thing by setting a field of its object."""
+    """Return methods that suspend and resume an object by setting a field."""
     return {
-        "SUSPEND": MaintenanceMethod(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
-        "RESUME": MaintenanceMethod(fields={name: running}, shown=name, done=(running,), gradual=False),
+        "SUSPEND": MaintenanceMethod(fields={name: suspended}, observed_field=name, done=(suspended,), gradual=False),
+        "RESUME": MaintenanceMethod(fields={name: running}, observed_field=name, done=(running,), gradual=False),
     }
 
 
 def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
     """Return methods for actions that are operations of the cloud; the field `action` reports the last one."""
-    return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
+    return {action: MaintenanceMethod(action.lower(), observed_field="action", done=(action,)) for action in actions}
 
 
 class ResourceType:
-    """Base of all resource types. Subclasses set the class attributes and override what differs.
+    """Base of all resource types. Subclasses set the class attributes and override methods.
 
     Attributes:
         name: Name in templates.
-        renamed_to: Present name of the type, where `name` is a former one; a resource can change from one name to the
-            other, and back, without a change of its thing. Else "".
-        kind: Kind of the cloud port; "" for types that exist in the service alone, whose object is the result of
-            `build_object`.
+        renamed_to: Present name of the type if `name` is a former one, else "". A resource can change between both
+            names without a change in the cloud.
+        kind: Kind of the cloud port; "" for types without a cloud object, whose object is the result of `build_object`.
         properties: Schema of the properties.
         attributes: Attributes by name; `show` is added to all types.
         update_policy: Schema of that section.
-        secretive: Whether its things are secrets or come with secrets: passwords, keys, signed URLs.
+        secretive: Whether its objects are or contain secrets: passwords, keys, signed URLs.
         secret_reference: Whether its reference is a secret.
-        creation_only_fields: Fields that the cloud returns only in its response to the creation; by default those of
-            its kind.
-        heals_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
-            its own failed.
+        creation_only_fields: Fields that the cloud returns only in its response to the creation; default: of its kind.
+        heals_itself: Whether its parts are converged by themselves: a failed action then never causes a replacement.
         can_snapshot: Whether the deletion policy Snapshot is possible.
-        renewed: Whether each update of the stack replaces it.
-        open_schema: Whether it accepts any property and attribute.
-        open_attributes: Whether it has attributes besides the declared ones.
+        renewed: Whether each update of the stack replaces the resource.
+        open_schema: Whether any property and attribute is accepted.
+        open_attributes: Whether there are attributes besides the declared ones.
         support: Support status.
-        statuses: Meaning of the status words of its things; by default that of its kind.
-        maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
-        renamed: Property -> field of the cloud's object, where the two names differ.
+        statuses: Meaning of status words; default: of its kind.
+        maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions have no effect.
+        renamed: Property -> field of the cloud's object, if the two names differ.
         name_limit: Longest physical name, in characters.
-        deprecated_properties: Deprecated property -> the one that replaces it.
+        deprecated_properties: Deprecated property -> its replacement.
     """
 
     name: ClassVar[str]
@@ -197,7 +194,7 @@ class ResourceType:
     # -- before anything exists ------------------------------------------------------------------------------
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Check the given properties, convert them to the types of the schema, and return those that are given.
+        """Check the given properties, convert them to the types of the schema, and return them without defaults.
 
         Args:
             provided: Properties as resolved so far; values may be `schema.UNKNOWN`.
@@ -258,7 +255,7 @@ class ResourceType:
 
         Args:
             values: Properties, with defaults.
-            physical_name: Name of the thing where the properties give none.
+            physical_name: Name of the object if the properties have none.
         """
         spec = {
             self.renamed.get(name, name): value
@@ -274,7 +271,7 @@ class ResourceType:
         return (self.renamed.get(name, name),)
 
     def means_none(self, name: str, value: Any) -> bool:
-        """Return whether a value of a property is an empty text that stands for none."""
+        """Return whether a value of a property is an empty text that means null."""
         return value == "" and name in self._left_out
 
     def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
@@ -288,7 +285,7 @@ class ResourceType:
         return {}
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Return why this change needs a replacement, "" where it can be made in place.
+        """Return why this change needs a replacement; "" if it can be made in place.
 
         Args:
             before: Properties as last applied, with defaults.
@@ -299,30 +296,30 @@ class ResourceType:
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
     def always_updates(self, values: Props) -> bool:
-        """Return whether each update of the stack updates it in place, even if nothing of it differs."""
+        """Return whether each update of the stack updates the resource in place, even without any difference."""
         return False
 
     def snapshot_property(self, values: Props) -> str:
-        """Return the property that takes the id of a snapshot to make a thing with its data, "" where there is none.
+        """Return the property that takes the id of a snapshot to restore its data; "" if snapshots are not supported.
 
         `values` are the properties, with defaults.
         """
         return ""
 
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
-        """Return why the observed thing cannot be changed in place to `after` (with defaults), "" where it can."""
+        """Return why the observed object cannot be changed in place to `after` (with defaults); "" if it can."""
         return ""
 
     def identity(
         self, values: Props, seen: Props, preserved: Collection[Preserved], managed: Collection[str]
     ) -> dict[str, Any]:
-        """Return properties that keep the identity of a thing, for another one that is made in its place.
+        """Return the properties that carry the identity of a resource over to its replacement.
 
         Args:
-            values: Its properties, with defaults.
-            seen: Its fields as last seen.
-            preserved: What is to be kept.
-            managed: Ids of volumes that the stack attaches by resources of their own.
+            values: Properties of the old resource, with defaults.
+            seen: Fields of the old resource as last seen.
+            preserved: Aspects of the identity to keep.
+            managed: Ids of volumes that the stack attaches by separate resources.
         """
         return {}
 
@@ -331,22 +328,22 @@ class ResourceType:
         return handle
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """Return the handle of an adopted thing that another service knew by `id`; `values` are with defaults."""
+        """Return the handle of an adopted resource that the former service knew by `id`; `values` include defaults."""
         return id
 
     def adoption(self, data: Props) -> dict[str, Any] | None:
-        """Return the arguments of the cloud's operation `adopt`; None where a look is enough.
+        """Return the arguments of the cloud's operation `adopt`; None if an observation is enough.
 
-        `data` is what the other service has stored of the thing (`resource_data`).
+        `data` is the `resource_data` that the former service has stored.
         """
         return None
 
     def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
-        """Return what the cloud's operation `adopt` writes for a thing that is there; see `adoption`."""
+        """Return the tags that the cloud's operation `adopt` writes for an existing object; see `adoption`."""
         return []
 
     def once_tagged(self, seen: Props, of: Sequence[str]) -> Props:
-        """Return what a look shows of a thing once it has the tags of these adopted things."""
+        """Return the observation of an object after it got the tags of these adopted objects."""
         return seen
 
     # -- looking ---------------------------------------------------------------------------------------------
@@ -378,14 +375,14 @@ class ResourceType:
         return self.maintenance_methods.get(action)
 
     def changed_outside(self, thing: Thing) -> tuple[str, ...]:
-        """Return the names of properties that differ, without those that the cloud has as it made them of ours."""
-        found = self.drift(thing)
+        """Return the names of drifted properties, without values that the cloud itself normalized from ours."""
+        drifted = self.drift(thing)
         accepted = thing.accepted
-        if not found or not accepted:
-            return found
+        if not drifted or not accepted:
+            return drifted
         return tuple(
             name
-            for name in found
+            for name in drifted
             if name not in accepted or accepted[name] != fingerprint(*self.sent_and_seen(thing, name))
         )
 
@@ -414,8 +411,8 @@ class ResourceType:
 
     def _maintained_fields(self, thing: Thing) -> set[str]:
         """Return the fields that differ on purpose while the stack is suspended or locked."""
-        found = (self.maintenance_method(thing, action) for action in thing.maintained)
-        return {name for each in found if each is not None for name in each.fields}
+        methods = (self.maintenance_method(thing, action) for action in thing.maintained)
+        return {name for method in methods if method is not None for name in method.fields}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         """Return the observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
@@ -434,14 +431,14 @@ class ResourceType:
         return thing.handle or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Return the value of `get_attr: [resource, name]` before any further path; None where it cannot be known."""
+        """Return the value of `get_attr: [resource, name]` before any further path; None if unknown."""
         if name == "show":
             return self.show(thing)
         declared = self.attributes.get(name)
         return thing.seen.properties.get(declared.field or name if declared is not None else name)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Return the value of `get_attr: [resource, name, path…]`. Raise Absent where the path leads nowhere."""
+        """Return the value of `get_attr: [resource, name, path…]`. Raise Absent if the path does not exist."""
         return part_of(self.show(thing) if name == "show" else self.attribute(thing, name), path, thing.name, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
@@ -449,7 +446,7 @@ class ResourceType:
         return {name: self.attribute(thing, name) for name in self.attributes if name != "show"}
 
     def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the value of each attribute that can be read, and for each other one the error, with its place."""
+        """Return the value of each readable attribute, and for each unreadable attribute the error with its place."""
         return self.all_attributes(thing), {}
 
     def show(self, thing: Thing) -> Any:

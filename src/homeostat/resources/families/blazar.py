@@ -120,12 +120,12 @@ class Lease(ResourceType):
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """Return the desired object, without the fields that a reservation of the other kind has."""
+        """Return the desired object; each reservation without the fields of the other resource type."""
         spec = super().spec(values, physical_name)
         reservations = []
-        for each in spec["reservations"]:
-            strange = OF_AN_INSTANCE if each["resource_type"] == "physical:host" else OF_A_HOST
-            reservations.append(payload({key: value for key, value in each.items() if key not in strange}))
+        for reservation in spec["reservations"]:
+            strange = OF_AN_INSTANCE if reservation["resource_type"] == "physical:host" else OF_A_HOST
+            reservations.append(payload({key: value for key, value in reservation.items() if key not in strange}))
         return {**spec, "reservations": reservations}
 
 
