@@ -113,7 +113,6 @@ def changed_by(kind: str, objects: Sequence[Object], fields: Collection[str] | N
     """Return the related objects that an object changes, without duplicates.
 
     Args:
-        kind: Kind of the object.
         objects: The object as requested, and as observed before and after.
         fields: Changed fields; None for a creation or a deletion.
     """

@@ -113,7 +113,7 @@ class Shared:
     """Exclusive holdings that two objects both need.
 
     Attributes:
-        held: Holdings of the first object.
+        held: Holdings of the first object, in the words of `Exclusive.held`.
         way: How the first object makes room for the second.
         destroyed: Holdings that the deletion of the first object would destroy.
     """
@@ -168,7 +168,6 @@ def still_held(kind: str, seen: Object, held: Collection[str]) -> list[str]:
     """Return the given holdings that are still observed although their release was requested.
 
     Args:
-        kind: Kind of the object.
         seen: The observed object.
         held: Holdings to release.
     """

@@ -59,4 +59,4 @@ PART_KINDS = frozenset(part for kind in CLOUD_KINDS.values() for part in kind.pa
 LISTED_KINDS = frozenset(
     kind.name for kind in (builtin.SOFTWARE_CONFIG, builtin.SOFTWARE_DEPLOYMENT, *clustering.KINDS)
 )
-"""The built-in kinds with URLs of their own in the API: users can list and delete such things without a stack."""
+"""The built-in kinds with separate URLs in the API: users can list and delete such objects without a stack."""

@@ -13,7 +13,6 @@ class Schema:
 
     Args:
         description: The description for users.
-        support_status: The support status.
         cache_mode: With `CACHE_NONE` a value is never taken from an earlier observation.
         type: The type of the value, for documentation.
     """
@@ -44,7 +43,6 @@ class Attributes(Mapping[str, Any]):
     """Values of the attributes of one resource, each resolved on first use.
 
     Args:
-        name: The name of the resource.
         schema: The attributes, by name.
         resolve: Returns the value of an attribute.
     """

@@ -112,7 +112,6 @@ class PluginClouds:
     """The types with handlers, for all projects.
 
     Args:
-        db: The database.
         classes: Type name -> class.
         clouds: Returns the cloud of a project, in which names are resolved.
         monotonic: A monotonic clock. None runs handlers one after the other in the calling thread, without renewing
@@ -314,7 +313,6 @@ class PluginCloud:
         """Run an action, and return the observations afterwards.
 
         Args:
-            kind: The kind.
             begins: Handle -> the first change of the action.
             act: Runs the handler.
         """
@@ -404,7 +402,6 @@ def _is_due(believed_s: float, thing: StoredThing, now: float) -> bool:
 
     Args:
         believed_s: How long an observation at rest stays valid.
-        thing: The resource.
         now: The agreed time.
     """
     inner = thing.inner

@@ -109,7 +109,6 @@ class StackValidationFailed(HeatException):
     Args:
         error: The class of the error, or the error itself if no message is given.
         path: The place, as names and indices.
-        message: The message.
         resource: Ignored.
         **kwargs: Further values, as for the base class.
     """

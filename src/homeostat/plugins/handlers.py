@@ -41,9 +41,7 @@ class Handlers:
     """The handlers of one class.
 
     Args:
-        plugin_class: The class.
         type_name: Name of its resource type.
-        project: The project.
         resolve: (rule, name) -> id, for translation.
         peers: Stack id -> the resources of the stack whose types have handlers, by name.
     """
@@ -91,7 +89,6 @@ class Handlers:
         """Delete the resource.
 
         Args:
-            turn: The turn.
             before: Its action and status before, for a deletion with a snapshot.
         """
 
@@ -341,7 +338,6 @@ class Handlers:
         """Return the reference and the attributes, and the errors of unreadable attributes.
 
         Args:
-            resource: The instance.
             thing: The stored resource.
             at_rest: Whether an unreadable attribute keeps its last value. False after an action that may have changed
                 its value: then the last value stays only while the external service is unreachable.

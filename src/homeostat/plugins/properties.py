@@ -23,7 +23,6 @@ class Schema:
         implemented: If False, every value is refused.
         update_allowed: Whether the property can change in place; otherwise the resource is replaced.
         immutable: Whether a change is refused.
-        support_status: The support status.
         allow_conversion: Whether a String accepts maps and lists, and receives them as JSON.
     """
 

@@ -82,8 +82,6 @@ class Stack:
     These resources have their stored state; they can be read, but not changed.
 
     Attributes:
-        name: Name of the stack.
-        id: Id of the stack.
         context: The project and the user.
         peers: Returns the resources.
     """

@@ -22,8 +22,6 @@ class TaskRunner:
 
     Args:
         task: A function; if it returns a generator, the generator is stepped through.
-        *args: Its arguments.
-        **kwargs: Its keyword arguments.
     """
 
     def __init__(self, task: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -16,7 +16,6 @@ class SupportStatus:
         status: A member of `SUPPORT_STATUSES`; unknown words become UNKNOWN.
         message: Hint for users, such as a recommended replacement.
         version: First version with the status.
-        previous_status: The status before.
         substitute_class: The replacement of a deprecated type.
     """
 

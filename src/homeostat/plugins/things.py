@@ -48,12 +48,10 @@ class Inner:
     """The part of a record that only handlers and the service see. Times are seconds since the epoch.
 
     Attributes:
-        name: Name of the resource.
         physical_name: Physical name of the resource.
         properties: Present properties.
         wanted: Properties of the newest update, until its success; None without an update.
         action: The action in progress, or the last one.
-        phase: Phase of the action.
         progress: Return value of the action's handler, for polls.
         turn: Number of the newest turn.
         held_until: End of the lease of the newest turn; 0.0 after its return.
@@ -145,7 +143,6 @@ class Turn:
     Attributes:
         things: The records of the project.
         thing: The resource after the last change under this turn.
-        number: Number of the turn.
         owner: Owner of the record; None if there is no row.
         lost: Another thread has the turn by now.
         unsaved: A physical id not stored yet; the next change stores it.
@@ -311,7 +308,6 @@ class Things:
         """Make a change under a turn, and renew the lease of the turn or give it back.
 
         Args:
-            turn: The turn.
             mutate: Makes the change.
             give_back: Give the turn back.
             at_any_time: Make the change even if the turn was lost.
@@ -382,7 +378,6 @@ class Things:
         """Delete a signal after its delivery.
 
         Args:
-            turn: The turn.
             seq: Number of the signal.
             at: Time of its arrival.
             reason: Reason of the event about the signal; "" for no event.

@@ -41,7 +41,7 @@ def kind_of_class(type_name: str) -> str:
 
 
 class PluginType(ResourceType):
-    """Base class of the resource types made from classes with handlers; `plugin_class` is such a class."""
+    """Base class of the resource types for classes with handlers; `plugin_class` is the class."""
 
     name = ""
     plugin_class: ClassVar[type[Resource]] = Resource

@@ -121,9 +121,8 @@ class ResourceType:
         renamed_to: Present name of the type if `name` is a former one, else "". A resource can change between both
             names without a change in the cloud.
         kind: Kind of the cloud port; "" for types without a cloud object, whose object is the result of `build_object`.
-        properties: Schema of the properties.
         attributes: Attributes by name; `show` is added to all types.
-        update_policy: Schema of that section.
+        update_policy: Schema of the section `update_policy`.
         secretive: Whether its objects are or contain secrets: passwords, keys, signed URLs.
         secret_reference: Whether its reference is a secret.
         creation_only_fields: Fields that the cloud returns only in its response to the creation; default: of its kind.
@@ -132,7 +131,6 @@ class ResourceType:
         renewed: Whether each update of the stack replaces the resource.
         open_schema: Whether any property and attribute is accepted.
         open_attributes: Whether there are attributes besides the declared ones.
-        support: Support status.
         statuses: Meaning of status words; default: of its kind.
         maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions have no effect.
         renamed: Property -> field of the cloud's object, if the two names differ.
@@ -177,7 +175,7 @@ class ResourceType:
             if prop.update and prop.drift
         )
         cls._observable = tuple((name, cls.renamed.get(name, name)) for name in cls._canonical)
-        # A null becomes an empty text; and templates write "" where they want none, which services would refuse.
+        # A null becomes an empty text; and templates write "" to leave a property out, which services would refuse.
         texts = {name: prop for name, prop in cls.properties.items() if prop.kind is ValueType.STRING}
         cls._left_out = frozenset(
             name
@@ -198,7 +196,6 @@ class ResourceType:
 
         Args:
             provided: Properties as resolved so far; values may be `schema.UNKNOWN`.
-            path: Path for errors.
 
         Raises:
             Rejected: A property is wrong; the error has its path.
@@ -236,7 +233,6 @@ class ResourceType:
         Args:
             properties: This resource's own raw property tree, as in the graph (see `resources.graph`).
             graph: All resources of the template.
-            path: Path for errors.
         """
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
@@ -349,7 +345,7 @@ class ResourceType:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:
-        """Compare the observed state with the desired state. Call only if the thing was observed since the last act."""
+        """Compare the observed state with the desired state. Call only after an observation since the last act."""
         if thing.seen.presence is Presence.ABSENT:
             return Verdict(Condition.ABSENT, thing.seen.reason or "it is gone", Remedy.RECREATE)
         if thing.seen.presence is Presence.UNKNOWN:
@@ -357,11 +353,11 @@ class ResourceType:
         return self.fitness(thing, now)
 
     def lost_fields(self, thing: Thing) -> tuple[str, ...]:
-        """Return the `creation_only_fields` that were lost with a response; without them the thing is useless."""
+        """Return the `creation_only_fields` that were lost with a response; without them the object is useless."""
         return tuple(name for name in self.creation_only_fields if name not in thing.seen.properties)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """Judge a thing that is present: read its status first, then compare the properties that are set."""
+        """Judge an existing object: read its status first, then compare the properties that are set."""
         unsettled = settling(thing, self.statuses)
         if unsettled is not None:
             return unsettled
@@ -371,7 +367,7 @@ class ResourceType:
         return READY
 
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """Return how an action of its stack is carried out on it; None if the thing is left alone."""
+        """Return how an action of the stack is carried out on the resource; None if there is nothing to do."""
         return self.maintenance_methods.get(action)
 
     def changed_outside(self, thing: Thing) -> tuple[str, ...]:
@@ -469,11 +465,11 @@ def payload(tree: Any, **names: str) -> Any:
 
 
 DELETING = "deleting"
-"""Status of a thing of any kind that the cloud is deleting."""
+"""Status of an object of any kind that the cloud is deleting."""
 
 
 def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
-    """Judge a thing by its `status`: a verdict for busy, broken and unknown words, None if it is ready or has none."""
+    """Judge a resource by its `status`: a verdict for busy, broken and unknown words, None if it is ready."""
     status = thing.seen.properties.get("status")
     if status is None:
         return None

@@ -111,7 +111,6 @@ class Mention:
     """A value with a named constraint.
 
     Attributes:
-        constraint: Name of the constraint.
         value: Name or id of an object.
         path: Path of the value in the template; () for a parameter.
         parameter: Name of the parameter that has the value; "" for a property.
@@ -136,9 +135,7 @@ def mentions(schema: Schema, values: Mapping[str, Any], path: Path) -> Iterator[
     """Yield all values with named constraints that are known and not empty.
 
     Args:
-        schema: Schema of the properties.
         values: Converted properties, without defaults.
-        path: Path of the properties.
     """
     for name, value in values.items():
         if name in schema:

@@ -74,7 +74,7 @@ class TypeRegister:
     def take(self, offer: Offer) -> None:
         """Add the types of an offer.
 
-        A name belongs to the first offer that has it, so installing a package never changes what a type means.
+        A name belongs to the first offer that has it, so installing a package never changes the meaning of a type.
         """
         try:
             offered = list(offer.types)
@@ -129,7 +129,7 @@ def loaded(group: str) -> Found:
 @lru_cache(maxsize=1)
 def _entry_points(_path: tuple[str, ...]) -> EntryPoints:
     """Return the entry points of all packages in the path. Cached, as a process looks up several groups."""
-    return cast(EntryPoints, entry_points())  # until Python 3.12 it has another type, which selects alike
+    return cast(EntryPoints, entry_points())  # a dict-like type until Python 3.12, with the same `select`
 
 
 def _order(point: EntryPoint) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Members of a group of alike resources: their names, their definitions, and retired names.
+"""Members of a group of identical resources: their names, their definitions, and retired names.
 
 The class of a group is `model.group.GroupDefinition`. Members are named by numbers, a companion resource of member 3 is
 named `3-<name>`. Every function works on ranges of numbers: a group may have very many members.

@@ -87,7 +87,6 @@ def duration_s(value: str, name: str, most_s: int = HOUR_S) -> int:
 
     Args:
         value: The duration, such as PT1M30S.
-        name: Name of the property.
         most_s: Longest duration allowed.
 
     Raises:

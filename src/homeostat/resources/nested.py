@@ -146,7 +146,7 @@ class NestedStack(ResourceType):
         return replace(verdict, reason=fault) if verdict.condition is Condition.BROKEN and fault else verdict
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return nothing: the child stack is converged by itself; only its presence and status count here."""
+        """Return nothing: the child stack is converged separately; only its presence and status count here."""
         return ()
 
 

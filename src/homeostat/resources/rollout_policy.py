@@ -106,7 +106,6 @@ def check_definitions(pattern: str, provided: Props, policy: Props, other: str, 
         provided: Properties of the group.
         policy: Its section `update_policy`.
         other: Name of a conflicting setting in the template; "" for none.
-        path: Path of the properties.
 
     Raises:
         Rejected: Members would be changed all at once, or in two orders.
@@ -197,7 +196,6 @@ def asked_urls(policy: Any, path: tuple[str | int, ...]) -> dict[str, tuple[str 
 
     Args:
         policy: The section `update_policy`, which was checked.
-        path: Its path.
     """
     section = policy.get(ROLLOUT) if isinstance(policy, Mapping) else None
     urls = section.get("checks") if isinstance(section, Mapping) else None
@@ -212,7 +210,6 @@ def check_waited_for(pattern: str, provided: Props, count: int, path: tuple[str 
         pattern: Name of the property with the rollout pattern.
         provided: Properties of the group.
         count: Number of wait conditions.
-        path: Path of the properties.
 
     Raises:
         Rejected: There are too many.

@@ -102,7 +102,7 @@ def pattern(regex: str) -> Constraint:
 
 
 def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Constraint:
-    """Return a named constraint; without `check`, for things of a cloud (`nova.flavor`), it accepts every value."""
+    """Return a named constraint; without `check` (for cloud objects, such as `nova.flavor`) it accepts every value."""
     return Constraint({"custom_constraint": name}, check or (lambda _value: None))
 
 

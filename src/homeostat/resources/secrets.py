@@ -15,7 +15,7 @@ from homeostat.templates import Compiled
 
 _SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.I)
 _AGENTS = frozenset(("user_data_format", "UserDataFormat"))
-"""Properties that give a server an agent, and with it the agent's keys."""
+"""Properties by which a server gets an agent, together with keys for the agent."""
 
 
 @lru_cache(maxsize=4096)

@@ -23,8 +23,6 @@ def signature(secret: str, method: str, host: str, path: str, parameters: Mappin
     """Return the signature of a request.
 
     Args:
-        secret: Secret key.
-        method: HTTP method.
         host: Host and port.
         path: Path, not percent-encoded.
         parameters: All signed parameters, not percent-encoded.
@@ -44,9 +42,6 @@ def signed_url(base: str, path: str, method: str, access_key: str, secret: str, 
     Args:
         base: Scheme and host.
         path: Path from the root, not percent-encoded.
-        method: HTTP method.
-        access_key: Access key.
-        secret: Secret key.
         part: See `PART`; "" for none.
     """
     parameters = {**FIXED, ACCESS_KEY: access_key, **({PART: part} if part else {})}

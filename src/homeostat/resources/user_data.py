@@ -1,6 +1,6 @@
 """User data of a server for its first boot, by `user_data_format`, and the location of its metadata. Pure.
 
-Images with cloud-init read a multi-part document: settings, a boot hook that makes the directory for files, a part
+Images with cloud-init read a multi-part document: settings, a boot hook that creates the directory for files, a part
 handler that writes them, the user's own data, and the metadata of the resource.
 """
 
@@ -91,7 +91,6 @@ def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server:
     Args:
         form: Value of `user_data_format`.
         data: The user's own data.
-        metadata: Metadata of the resource.
         metadata_server: URL of the CFN API.
         credentials: Content of the credentials file for Heat's cfn tools, or "".
     """

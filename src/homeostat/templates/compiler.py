@@ -38,7 +38,6 @@ class Compiled:
         resource_order: Names of the resources, in the order of their requirements.
         outputs: All outputs, in template order.
         raw: The parsed template.
-        environment: The parsed environment.
         provided: Values of parameters given by the caller, not redacted.
     """
 

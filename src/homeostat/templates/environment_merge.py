@@ -65,7 +65,6 @@ def _strategies(file: str, entries: Mapping[str, Any], chosen: dict[str, tuple[s
     """Check the strategies of one file, and return the lookup of a parameter's strategy.
 
     Args:
-        file: Name of the file.
         entries: Section `parameter_merge_strategies`.
         chosen: Parameter -> its strategy and the first file with this strategy, from earlier files. Completed here.
 

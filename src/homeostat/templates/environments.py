@@ -53,7 +53,6 @@ def nested_environment(environment: Environment, registry: Registry, name: str, 
     Args:
         environment: Environment of the stack with the resource.
         registry: Registry of `environment`.
-        name: Name of the resource.
         called: Type of the resource in its template.
     """
     handed_on = ("parameter_defaults", SINKS)

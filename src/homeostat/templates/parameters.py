@@ -130,9 +130,7 @@ class ParameterSchema:
         """Parse an entry.
 
         Args:
-            name: Name of the parameter.
             entry: The entry in the words of the template.
-            version: Version of the template.
             match_s: Most seconds for matching the value with one pattern.
 
         Raises:
@@ -331,7 +329,6 @@ def resolve(
         section: Section `parameters` of the template.
         provided: Parameters given by the caller.
         identity: Identity of the stack, for the pseudo parameters.
-        version: Version of the template.
         strict: Whether a parameter without a value is an error; else its value is `UNKNOWN`.
 
     Raises:

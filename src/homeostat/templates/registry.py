@@ -145,7 +145,7 @@ def _patterns(entries: Entries) -> Entries:
 def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
     """Yield the place and the target of each entry that matches a type and a resource name.
 
-    `patterns` are the entries whose keys end with `*`, kept separately to avoid a search through hundreds of entries.
+    `patterns` are the entries whose keys end with `*`, stored separately to avoid a search through hundreds of entries.
     """
     for key, content in _about(entries, name):
         if isinstance(content.get(type_name), str):

@@ -81,7 +81,6 @@ class Reader:
         """Return the tree of a call: its value, or the node itself.
 
         Args:
-            node: The call.
             computed: Whether its arguments contain other function calls.
 
         Raises:

@@ -86,7 +86,6 @@ def evaluated(
     """Evaluate an expression.
 
     Args:
-        expression: The expression.
         data: Plain data, `$.data` in the expression.
         left: Steps left for all queries of the template.
         took: Called with the steps taken by the evaluation, even if it fails.
@@ -130,7 +129,7 @@ class _Budget:
         self._left = left
         self._work = 0
         self._known: dict[int, tuple[Any, _Measure]] = {}
-        """Identity of a value -> the value and its measure; the value is kept so that its identity is not reused."""
+        """Identity of a value -> the value and its measure; the value is stored to prevent reuse of its identity."""
 
     @property
     def taken(self) -> int:

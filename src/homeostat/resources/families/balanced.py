@@ -76,7 +76,6 @@ def check_balancers(properties: Props, graph: Graph, path: tuple[str | int, ...]
     Args:
         properties: Raw properties of the group.
         graph: All resources of the template.
-        path: Path of the properties.
 
     Raises:
         Rejected: A name is no load balancer of the template, or its type does not support groups.

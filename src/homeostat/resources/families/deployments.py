@@ -42,7 +42,6 @@ class Deploying:
 
     Attributes:
         action: The action, such as CREATE.
-        server: Id of the server.
         stack: `name/id` of the stack.
         resource: Name of the deployment in its template.
         transport: How the server signals the outputs.
@@ -74,7 +73,6 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
     Args:
         config: The user's config in the stored form.
         spec: The deployment's desired object.
-        deploying: The action.
 
     Raises:
         Terminal: A strict deployment uses an input without a value.
@@ -147,12 +145,11 @@ def _value(name: Any, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result that a signal gives a deployment in progress.
+    """Result of a deployment in progress, from its signal.
 
     Attributes:
         outputs: Values of the outputs by name.
         status: COMPLETE or FAILED.
-        reason: Reason of the status.
         event: Text for the event list.
     """
 
@@ -166,9 +163,7 @@ def outcome(id: str, outputs: Iterable[Mapping[str, Any]], body: Mapping[str, An
     """Evaluate the signal of a deployment.
 
     Args:
-        id: Id of the deployment.
         outputs: Outputs declared by its config; every config also has stdout, stderr and the status code.
-        body: Body of the signal.
     """
     signal = dict(body or {})
     values: Wire = {}

@@ -1,4 +1,4 @@
-"""Types of workflows: their definitions, their schedules, and things that they manage."""
+"""Types of workflows: their definitions, their schedules, and external objects managed by workflows."""
 
 from typing import Any
 

@@ -250,7 +250,7 @@ class Port(NetworkingType):
         "tags": tags(),
         "value_specs": value_specs(update=True),
         "admin_state_up": boolean("The port is switched on.", default=True, update=True),
-        # Bare metal gives ports the addresses of its own interfaces.
+        # Ironic overwrites the addresses of ports with those of its interfaces: no drift.
         "mac_address": text("MAC address.", update=True, drift=False, constraints=(MAC_ADDRESS,)),
         "allowed_address_pairs": listing(
             "Further addresses that may pass.",

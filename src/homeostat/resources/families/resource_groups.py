@@ -44,10 +44,7 @@ def section_of(provided: Props, internal: str, section: str, path: tuple[str | i
     """Return a section of the definition of a group, which is stored among its properties under an internal name.
 
     Args:
-        provided: The properties.
         internal: The internal name.
-        section: Name of the section.
-        path: Path of the properties.
 
     Raises:
         Rejected: The value is no map: a template names the internal property itself.

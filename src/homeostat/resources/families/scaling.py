@@ -136,9 +136,7 @@ def check_bounds(values: Props, names: tuple[str, str, str], path: tuple[str | i
     """Check the sizes of a group.
 
     Args:
-        values: Properties.
         names: Names of the properties for the least, the greatest and the desired size.
-        path: Path of the properties.
 
     Raises:
         Rejected: The sizes contradict one another.

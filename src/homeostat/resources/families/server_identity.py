@@ -60,9 +60,9 @@ def _networks(networks: list[Props], cards: list[Card], preserved: Collection[Pr
     named = {str(entry.get("port")) for entry in networks}
     own_cards = [card for port, card in left.items() if port not in named]
     allocated = {entry.get("allocate_network") for entry in networks}
-    if "none" in allocated:  # all were attached besides
+    if "none" in allocated:  # all cards were attached later
         return [{"port": port} for port in left] if Preserved.PORTS in preserved else networks
-    # Without entries, and for "auto", the cloud has chosen the network, and made the only card.
+    # Without entries, and for "auto", the cloud has chosen the network, and created the only card.
     entries: list[Props] = (networks if "auto" not in allocated else []) or [
         {"network": card.network_id or card.network} for card in own_cards[:1]
     ]

@@ -1,6 +1,6 @@
 """Types that wait for signals from outside: wait conditions, and the handles that receive the signals.
 
-The service itself stores the signals (`builtin.kinds`); `resources.signals` decides what they mean.
+The service itself stores the signals (`builtin.kinds`); `resources.signals` interprets them.
 """
 
 import json

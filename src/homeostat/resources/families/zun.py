@@ -1,4 +1,4 @@
-"""Types of containers that run by themselves."""
+"""Types of standalone containers."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Functions that make lists and maps."""
+"""Functions that return lists and maps."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product

@@ -1,4 +1,4 @@
-"""Functions that make text."""
+"""Functions that return text."""
 
 import hashlib
 import json
