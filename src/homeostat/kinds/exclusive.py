@@ -58,12 +58,12 @@ class Exclusive:
                 yield " ".join([self.what, *(str(entry[name]) for name in self.fields if entry.get(name))]), entry
 
 
-def _goes(what: str, *fields: str, **more: Any) -> Exclusive:
-    return Exclusive(what, Way.GOES, fields, **more)
+def _goes(label: str, *fields: str, **options: Any) -> Exclusive:
+    return Exclusive(label, Way.GOES, fields, **options)
 
 
-def _lets_go(what: str, *fields: str, **more: Any) -> Exclusive:
-    return Exclusive(what, Way.LETS_GO, fields, **more)
+def _lets_go(label: str, *fields: str, **options: Any) -> Exclusive:
+    return Exclusive(label, Way.LETS_GO, fields, **options)
 
 
 NO_NETWORK: Sequence[Object] = ({"allocate_network": "none"},)
@@ -127,31 +127,31 @@ def shared(kind: str, old: Object, new: Object) -> Shared:
     """Return the holdings that two objects of a kind cannot both have."""
     held, destroyed, way = list[str](), list[str](), None
     for exclusive in EXCLUSIVE.get(kind, ()):
-        wanted = {what for what, _ in exclusive.held(new)}
-        for what, entry in exclusive.held(old):
-            if what in wanted:
-                held.append(what)
-                destroyed += [what] if exclusive.destroys and entry.get(exclusive.destroys) else []
+        wanted = {holding for holding, _ in exclusive.held(new)}
+        for holding, entry in exclusive.held(old):
+            if holding in wanted:
+                held.append(holding)
+                destroyed += [holding] if exclusive.destroys and entry.get(exclusive.destroys) else []
                 way = exclusive.way if way is not Way.GOES else way
     return Shared(tuple(held), way, tuple(destroyed))
 
 
 def held_by(kind: str, object: Object) -> dict[str, Way]:
     """Return all holdings of an object, and how the object makes room for each."""
-    return {what: exclusive.way for exclusive in EXCLUSIVE.get(kind, ()) for what, _ in exclusive.held(object)}
+    return {holding: exclusive.way for exclusive in EXCLUSIVE.get(kind, ()) for holding, _ in exclusive.held(object)}
 
 
 def can_let_go(kind: str, object: Object) -> tuple[str, ...]:
     """Return all holdings that an object can release while it stays."""
-    return tuple(what for what, way in held_by(kind, object).items() if way is Way.LETS_GO)
+    return tuple(holding for holding, way in held_by(kind, object).items() if way is Way.LETS_GO)
 
 
 def without(kind: str, object: Object, held: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the object without the given holdings, and the names of the changed fields."""
     result, changed = dict(object), dict[str, None]()
     for exclusive in EXCLUSIVE.get(kind, ()):
-        for what, entry in exclusive.held(object):
-            if what not in held or exclusive.way is Way.GOES:
+        for holding, entry in exclusive.held(object):
+            if holding not in held or exclusive.way is Way.GOES:
                 continue
             if exclusive.entries:
                 result[exclusive.entries] = [other for other in result[exclusive.entries] if other is not entry]
@@ -171,12 +171,12 @@ def still_held(kind: str, seen: Object, held: Collection[str]) -> list[str]:
         seen: The observed object.
         held: Holdings to release.
     """
-    still = []
+    result = []
     for exclusive in EXCLUSIVE.get(kind, ()):
         texts = set(_texts(seen.get(exclusive.reported_field))) if exclusive.reported_field else set()
-        of_sort = (what for what in held if what.startswith(f"{exclusive.what} "))
-        still += [what for what in of_sort if what.rpartition(" ")[2] in texts]
-    return still
+        of_sort = (holding for holding in held if holding.startswith(f"{exclusive.what} "))
+        result += [holding for holding in of_sort if holding.rpartition(" ")[2] in texts]
+    return result
 
 
 def _texts(tree: Any) -> Iterator[str]:

@@ -109,17 +109,17 @@ class Ignoring:
     errors.
     """
 
-    def __init__(self, meant: Callable[[Exception], bool]) -> None:
-        self._meant = meant
+    def __init__(self, is_ignored: Callable[[Exception], bool]) -> None:
+        self._is_ignored = is_ignored
 
     def __enter__(self) -> "Ignoring":
         return self
 
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
-        return isinstance(error, Exception) and self._meant(error)
+        return isinstance(error, Exception) and self._is_ignored(error)
 
     def __call__(self, error: Exception) -> None:
-        if not self._meant(error):
+        if not self._is_ignored(error):
             raise error
 
 

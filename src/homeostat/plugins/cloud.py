@@ -190,7 +190,7 @@ class PluginCloud:
             if turn is not None:
                 # Read again under the turn: its last holder may have taken some of the signals.
                 left = self._things.signalled([record_id]).get(record_id, [])
-                self._take_turn(turn, lambda taken: of_kind.signal(taken, left))
+                self._take_turn(turn, partial(of_kind.signal, signals=left))
 
         self._run([partial(one, record_id) for record_id in signalled])
 
@@ -301,8 +301,8 @@ class PluginCloud:
         token, name = str(operation.arguments["token"]), str(operation.arguments["name"])
 
         def begin(thing: StoredThing) -> None:
-            others = [snapshot for snapshot in thing.seen.get("snapshots", ()) if snapshot["token"] != token]
-            thing.seen["snapshots"] = [*others, {"id": token, "token": token, "name": name, "status": "available"}]
+            snapshots = [snapshot for snapshot in thing.seen.get("snapshots", ()) if snapshot["token"] != token]
+            thing.seen["snapshots"] = [*snapshots, {"id": token, "token": token, "name": name, "status": "available"}]
 
         (answer,) = self._act(kind, {operation.handle: begin}, lambda turn: _only_kept(turn))
         return answer

@@ -111,10 +111,10 @@ class CustomConstraint(Constraint):
 
     def rule(self) -> schema.Constraint:
         def check(value: Any) -> str | None:
-            own = CUSTOM.get(self.name)
-            if own is None or not isinstance(value, str | int | float):
+            custom_class = CUSTOM.get(self.name)
+            if custom_class is None or not isinstance(value, str | int | float):
                 return None
-            instance = own()
+            instance = custom_class()
             return None if instance.validate(value, None) else instance.error(value)
 
         return schema.custom(self.name, check)

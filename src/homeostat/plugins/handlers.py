@@ -330,8 +330,8 @@ class Handlers:
         return {"live": as_stored(dict(resource.get_live_state(resource.properties) or {}))}
 
     def _reports_live(self) -> bool:
-        own = ("get_live_state", "get_live_resource_data", "parse_live_resource_data")
-        overridden = any(getattr(self._class, name) is not getattr(Resource, name) for name in own)
+        methods = ("get_live_state", "get_live_resource_data", "parse_live_resource_data")
+        overridden = any(getattr(self._class, name) is not getattr(Resource, name) for name in methods)
         return overridden or bool(self._class.entity and self._class.default_client_name)
 
     def _answers(self, resource: Resource, thing: StoredThing, *, at_rest: bool) -> dict[str, Any]:

@@ -45,10 +45,10 @@ class Plugins:
     def take(self, origin: str, module: Any) -> None:
         """Add the types and constraints of a module."""
         mapping = _first(module, "available_resource_mapping", "resource_mapping")
-        own = _first(module, "constraint_mapping")
-        if mapping is None and own is None:
+        constraint_mapping = _first(module, "constraint_mapping")
+        if mapping is None and constraint_mapping is None:
             self._leave_out(origin, "it has neither resource_mapping() nor constraint_mapping()")
-        constraints.CUSTOM.update(self._mapping_of(origin, own))
+        constraints.CUSTOM.update(self._mapping_of(origin, constraint_mapping))
         types = []
         for name, plugin_class in self._mapping_of(origin, mapping).items():
             try:

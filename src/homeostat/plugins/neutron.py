@@ -29,8 +29,8 @@ class NeutronResource(Resource):
     @staticmethod
     def validate_properties(properties: Mapping[str, Any]) -> str | None:
         """Return an error if a field of `value_specs` has the name of a property, else None."""
-        taken = {"shared", "tenant_id", *properties} & set(properties.get(SPECS) or ())
-        return f"{', '.join(sorted(taken))} not allowed in {SPECS}" if taken else None
+        conflicts = {"shared", "tenant_id", *properties} & set(properties.get(SPECS) or ())
+        return f"{', '.join(sorted(conflicts))} not allowed in {SPECS}" if conflicts else None
 
     @staticmethod
     def prepare_properties(properties: Mapping[str, Any], name: str) -> dict[str, Any]:

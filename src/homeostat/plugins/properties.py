@@ -138,26 +138,26 @@ def schemata(schemas: Mapping[str, Any]) -> dict[str, Schema]:
 def _schema(schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
-    rest = dict(schema)
-    kind, inner = rest.pop("Type", None), rest.pop("Schema", None)
-    least, most = rest.pop("MinValue", None), rest.pop("MaxValue", None)
-    shortest, longest = rest.pop("MinLength", None), rest.pop("MaxLength", None)
+    remaining = dict(schema)
+    kind, inner = remaining.pop("Type", None), remaining.pop("Schema", None)
+    least, most = remaining.pop("MinValue", None), remaining.pop("MaxValue", None)
+    shortest, longest = remaining.pop("MinLength", None), remaining.pop("MaxLength", None)
     rules: list[Constraint] = []
     if (least, most) != (None, None):
         rules.append(Range(_number(least), _number(most)))
     if (shortest, longest) != (None, None):
         rules.append(Length(_number(shortest), _number(longest)))
-    if "AllowedValues" in rest:
-        rules.append(AllowedValues(rest.pop("AllowedValues")))
-    if "AllowedPattern" in rest:
-        rules.append(AllowedPattern(rest.pop("AllowedPattern")))
-    unknown = sorted(rest.keys() - KEYS_OF_MAPS.keys())
+    if "AllowedValues" in remaining:
+        rules.append(AllowedValues(remaining.pop("AllowedValues")))
+    if "AllowedPattern" in remaining:
+        rules.append(AllowedPattern(remaining.pop("AllowedPattern")))
+    unknown = sorted(remaining.keys() - KEYS_OF_MAPS.keys())
     if unknown:
         raise ValueError(f"a schema has the unknown keys {', '.join(unknown)}")
     if inner is not None:
         inner = schemata(inner) if kind == Schema.MAP else _schema(inner)
     return Schema(
-        kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: argument for key, argument in rest.items()}
+        kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: argument for key, argument in remaining.items()}
     )
 
 

@@ -391,7 +391,7 @@ class ResourceType:
         """Return the names of set, updatable properties whose observed value certainly differs from the desired one."""
         if not self.kind:
             return ()
-        meant = self._maintained_fields(thing) if thing.maintained else ()
+        excused = self._maintained_fields(thing) if thing.maintained else ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         # A field that the cloud does not report, or whose value is left to the cloud, cannot have drifted.
@@ -399,7 +399,7 @@ class ResourceType:
             name
             for name, field_name, same in self._compared
             if field_name in seen
-            and field_name not in meant
+            and field_name not in excused
             and thing.properties.get(name) not in EMPTY
             and wanted.get(field_name) not in EMPTY
             and not same(wanted[field_name], seen[field_name])

@@ -23,12 +23,12 @@ def mentioned(tree: Any) -> set[str]:
     return set(requires()) if callable(requires) else set()
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Return whether two raw values certainly mean the same object: the same resources, or the same text."""
-    if not one or not other:
+    if not first or not second:
         return False
-    left, right = mentioned(one), mentioned(other)
-    return left == right if left or right else bool(one == other)
+    left, right = mentioned(first), mentioned(second)
+    return left == right if left or right else bool(first == second)
 
 
 def pick(tree: Mapping[str, Any], *names: str) -> Any:

@@ -248,11 +248,11 @@ def of_members(group: GroupDefinition, names: Collection[str], bounds: tuple[int
             its definition says; None for other groups.
     """
     end = max((int(name) + 1 for name in names), default=0)
-    out = [str(number) for number in range(end) if str(number) not in names]
+    unused = [str(number) for number in range(end) if str(number) not in names]
     size = max(group.count, min(len(names), size_of(group)))
     if bounds is not None and names:
         size = clamped(len(names), *bounds)
-    return replace(group, skip=tuple(dict.fromkeys([*group.skip, *out])), count=size)
+    return replace(group, skip=tuple(dict.fromkeys([*group.skip, *unused])), count=size)
 
 
 def clamped(size: int, low: int, high: int) -> int:

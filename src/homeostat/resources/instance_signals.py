@@ -127,12 +127,12 @@ def batches_of(section: Props) -> dict[str, Any]:
     `section` includes defaults.
     """
     seconds, waits = float(duration_s(pause_of(section), "PauseTime")), section["WaitOnResourceSignals"]
-    asked = {"timeout": seconds, "percent": float(section["MinSuccessfulInstancesPercent"])}
-    still = suspended(section["SuspendProcesses"] or ())
+    reports = {"timeout": seconds, "percent": float(section["MinSuccessfulInstancesPercent"])}
+    paused = suspended(section["SuspendProcesses"] or ())
     return {
         "pause_time": 0.0 if waits else seconds,
-        **({"reports": asked} if waits else {}),
-        **({"suspended": still} if still else {}),
+        **({"reports": reports} if waits else {}),
+        **({"suspended": paused} if paused else {}),
     }
 
 

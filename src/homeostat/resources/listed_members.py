@@ -21,15 +21,17 @@ DELETED = "Delete"
 """The deletion policy of a member without this section."""
 
 
-def plain(one: Mapping[str, Any]) -> dict[str, Any]:
+def plain(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition in a canonical form: only public properties, without nulls and default sections."""
-    definition: dict[str, Any] = {"type": one["type"]}
-    properties = public_properties(one.get("properties") or {})
-    definition["properties"] = {name: value for name, value in properties.items() if value is not None}
-    further = {name: one[name] for name in FURTHER_SECTIONS if one.get(name)}
+    properties = public_properties(definition.get("properties") or {})
+    required = {
+        "type": definition["type"],
+        "properties": {name: value for name, value in properties.items() if value is not None},
+    }
+    further = {name: definition[name] for name in FURTHER_SECTIONS if definition.get(name)}
     if str(further.get("deletion_policy", DELETED)).capitalize() == DELETED:
         further.pop("deletion_policy", None)
-    return definition | further
+    return required | further
 
 
 def as_listed(before: GroupDefinition, listed: Listed) -> GroupDefinition:
@@ -72,8 +74,8 @@ def _check_new(before: GroupDefinition, numbers: Sequence[int]) -> None:
 def _own(before: GroupDefinition, listed: Mapping[int, Mapping[str, Any]]) -> tuple[RangedDefinition, ...]:
     """Return the definitions of the members that differ from the group's, in the order of their numbers."""
     parts: list[tuple[Mapping[str, Any], list[int]]] = []
-    for number, one in listed.items():
-        definition = _definition(before, str(number), one)
+    for number, entry in listed.items():
+        definition = _definition(before, str(number), entry)
         if definition == before.resource_def:
             continue
         numbers = next((numbers for known, numbers in parts if known == definition), None)
@@ -108,8 +110,8 @@ def _definition(before: GroupDefinition, name: str, listed: Mapping[str, Any]) -
     return alike if listed == _shown(before, alike, name) else _with_internal(listed, present)
 
 
-def _shown(group: GroupDefinition, one: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return plain(groups.member_definition(one, name, group.index_var))
+def _shown(group: GroupDefinition, definition: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return plain(groups.member_definition(definition, name, group.index_var))
 
 
 def _with_internal(listed: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +155,7 @@ def kept_own(before: GroupDefinition | None, wanted: GroupDefinition) -> GroupDe
     if before is None or before.resource_def != wanted.resource_def or before.nodes is not None:
         return wanted
     kept = ((part.resource_def, _kept(before, wanted, part.numbers)) for part in before.own)
-    own = tuple(RangedDefinition(one, numbers) for one, numbers in kept if numbers)
+    own = tuple(RangedDefinition(definition, numbers) for definition, numbers in kept if numbers)
     return replace(wanted, own=own) if own else wanted
 
 

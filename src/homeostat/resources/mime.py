@@ -26,10 +26,10 @@ class Part:
 def multipart(parts: Sequence[Part]) -> str:
     """Return one document of these parts, in their order."""
     seed = "\0".join(text for part in parts for text in (part.filename, part.subtype, part.content))
-    whole = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
+    document = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
     for part in parts:
-        whole.attach(_message(part))
-    return whole.as_string()
+        document.attach(_message(part))
+    return document.as_string()
 
 
 def _message(part: Part) -> Message:
@@ -49,8 +49,10 @@ def split(text: str) -> list[Part] | None:
     """Return the parts of a multi-part document, nested documents flattened in place; None for any other text."""
     if not is_mime(text):
         return None
-    whole = Parser().parsestr(text)
-    return [_part(message) for message in whole.walk() if not message.is_multipart()] if whole.is_multipart() else None
+    document = Parser().parsestr(text)
+    if not document.is_multipart():
+        return None
+    return [_part(message) for message in document.walk() if not message.is_multipart()]
 
 
 def _part(message: Message) -> Part:

@@ -100,8 +100,8 @@ def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Co
         if name in provided and wanted is not None and provided[name] != wanted:
             names = f"facade {facade.name} ({wanted}) and provider ({provided[name]})"
             return f"Property {name} type mismatch between {names}"
-    strange = sorted(set(needed) - facade.properties.keys())
-    return f"Provider requires property {strange[0]} unknown in facade {facade.name}" if strange else ""
+    unknown = sorted(set(needed) - facade.properties.keys())
+    return f"Provider requires property {unknown[0]} unknown in facade {facade.name}" if unknown else ""
 
 
 class NestedStack(ResourceType):

@@ -45,8 +45,8 @@ def signed_url(base: str, path: str, method: str, access_key: str, secret: str, 
         part: See `PART`; "" for none.
     """
     parameters = {**FIXED, ACCESS_KEY: access_key, **({PART: part} if part else {})}
-    whole = {**parameters, SIGNATURE: signature(secret, method, urlsplit(base).netloc, path, parameters)}
-    query = "&".join(f"{name}={_quoted(value)}" for name, value in whole.items())
+    query_parameters = {**parameters, SIGNATURE: signature(secret, method, urlsplit(base).netloc, path, parameters)}
+    query = "&".join(f"{name}={_quoted(value)}" for name, value in query_parameters.items())
     return f"{base}{quote(path)}?{query}"
 
 
@@ -57,9 +57,9 @@ def fits(secret: str, method: str, host: str, path: str, query: Mapping[str, str
     return hmac.compare_digest(wanted.encode(), query.get(SIGNATURE, "").encode())
 
 
-def same(one: str, other: str) -> bool:
+def same(first: str, second: str) -> bool:
     """Compare two secrets in constant time; an empty secret equals nothing."""
-    return bool(one) and hmac.compare_digest(one.encode(), other.encode())
+    return bool(first) and hmac.compare_digest(first.encode(), second.encode())
 
 
 def access_key_of(url: str) -> str:

@@ -47,20 +47,20 @@ def shared_of(environment: Environment, section: str) -> Mapping[str, Any]:
     return (environment.get(SHARED) or {}).get(section) or {}
 
 
-def nested_environment(environment: Environment, registry: Registry, name: str, called: str) -> dict[str, Any]:
+def nested_environment(environment: Environment, registry: Registry, name: str, type_name: str) -> dict[str, Any]:
     """Return the environment of the nested stack that implements a resource.
 
     Args:
         environment: Environment of the stack with the resource.
         registry: Registry of `environment`.
-        called: Type of the resource in its template.
+        type_name: Type of the resource in its template.
     """
     handed_on = ("parameter_defaults", SINKS)
     nested: dict[str, Any] = {key: environment[key] for key in handed_on if environment.get(key)}
     user, shared = environment.get("resource_registry") or {}, environment.get(SHARED) or {}
     if not user and not shared:
         return nested
-    place = registry.resolve(called, name).place
+    place = registry.resolve(type_name, name).place
     is_exact = len(place) == 1 and place[0] in user
     inner = child_entries(user, name, place)
     if inner:

@@ -93,13 +93,13 @@ class Registry:
 
     def applied(self, definition: Definition) -> Definition:
         """Return the definition with the implementing type, and with the resource's hooks and restrictions."""
-        name, called = definition.name, definition.shown_type
-        made_by = self.resolve(called, name).type
-        if made_by == called and not self._single:
+        name, type_name = definition.name, definition.shown_type
+        implementation = self.resolve(type_name, name).type
+        if implementation == type_name and not self._single:
             return definition
         hooks, restricted = self.setting(name, "hooks"), self.setting(name, "restricted_actions")
-        template_type = called if made_by != called else ""
-        return replace(definition, type=made_by, template_type=template_type, hooks=hooks, restricted=restricted)
+        template_type = type_name if implementation != type_name else ""
+        return replace(definition, type=implementation, template_type=template_type, hooks=hooks, restricted=restricted)
 
     def setting(self, name: str, key: str) -> tuple[str, ...]:
         """Return all values of `hooks` or `restricted_actions` for a resource of this name, sorted."""

@@ -130,9 +130,9 @@ class Order(KeyManagerType):
         if ordered is UNKNOWN:
             return
         allowed = ("name", "type", *PARTS_OF_ORDERS[str(ordered)])
-        strange = sorted(name for name in values if name not in allowed and _is_set(values, name))
+        refused = sorted(name for name in values if name not in allowed and _is_set(values, name))
         listed = ", ".join(allowed)
-        require(not strange, f"{', '.join(strange)} cannot be given for an order of a {ordered}; it has {listed}", path)
+        require(not refused, f"{', '.join(refused)} cannot be given for an order of a {ordered}; it has {listed}", path)
         if ordered == "certificate":
             require(is_set(values, "ca_id") or not is_set(values, "profile"), "profile needs ca_id", path)
         else:

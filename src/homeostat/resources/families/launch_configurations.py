@@ -118,8 +118,8 @@ class LaunchConfiguration(ResourceType, LikeServer):
     def settings(self, thing: Thing) -> dict[str, Any]:
         """Return the properties, with missing ones filled in from the model server."""
         values = self.complete(thing.properties)
-        taken = {name: thing.seen.properties.get(name) for name in COPIED.values() if not is_set(values, name)}
-        return {**values, **{name: value for name, value in taken.items() if value}}
+        copied = {name: thing.seen.properties.get(name) for name in COPIED.values() if not is_set(values, name)}
+        return {**values, **{name: value for name, value in copied.items() if value}}
 
     def reference(self, thing: Thing) -> Any:
         """Its physical name."""

@@ -54,8 +54,8 @@ TASK: Schema = {
 def _task(task: Props) -> dict[str, Any]:
     """Return a task as the cloud expects it, with its policies in the task itself."""
     policies = {name.replace("-", "_"): value for name, value in (task.get("policies") or {}).items()}
-    whole: dict[str, Any] = payload({**policies, **{name: task[name] for name in task if task[name] is not None}})
-    return {name: value for name, value in whole.items() if name != "policies" and value not in ({}, [])}
+    fields: dict[str, Any] = payload({**policies, **{name: task[name] for name in task if task[name] is not None}})
+    return {name: value for name, value in fields.items() if name != "policies" and value not in ({}, [])}
 
 
 class Workflow(ResourceType):

@@ -68,15 +68,15 @@ class NodeGroup(ResourceGroup):
             }
             for entry in values["beside"] or ()
         ]
-        more = {"own": own, "beside": beside}
-        return {"nodes": dict(values["nodes"]), **{name: value for name, value in more.items() if value}}
+        optional = {"own": own, "beside": beside}
+        return {"nodes": dict(values["nodes"]), **{name: value for name, value in optional.items() if value}}
 
 
 def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definition of a companion resource, without the properties that are null."""
-    one = entry["resource_def"]
-    properties = {name: value for name, value in (one["properties"] or {}).items() if value is not None}
-    return {"type": one["type"], "properties": properties}
+    definition = entry["resource_def"]
+    properties = {name: value for name, value in (definition["properties"] or {}).items() if value is not None}
+    return {"type": definition["type"], "properties": properties}
 
 
 class NodePlace(PartType):

@@ -188,14 +188,14 @@ class AutoScalingGroup(ScalingGroup):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         check_bounds(values, ("min_size", "max_size", "desired_capacity"), path)
-        one = values.get("resource")
-        if isinstance(one, Mapping):
-            check_member(one, (*path, "resource"))
+        definition = values.get("resource")
+        if isinstance(definition, Mapping):
+            check_member(definition, (*path, "resource"))
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         """Return the size between the bounds; a `desired_capacity` of 0 counts as not given, as in Heat."""
-        standing = values["min_size"] if healthy is None else healthy
-        return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
+        current = values["min_size"] if healthy is None else healthy
+        return clamped(values["desired_capacity"] or current, values["min_size"], values["max_size"])
 
     def bounds(self, values: Props) -> tuple[int, int]:
         return values["min_size"], values["max_size"]
@@ -204,10 +204,10 @@ class AutoScalingGroup(ScalingGroup):
         return float(values["cooldown"] or 0)
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
-        one = values["resource"]
-        if not isinstance(one, Mapping):
-            return one
-        member = {name: one[name] for name in MEMBER_KEYS if one.get(name) is not None}
+        definition = values["resource"]
+        if not isinstance(definition, Mapping):
+            return definition
+        member = {name: definition[name] for name in MEMBER_KEYS if definition.get(name) is not None}
         policy = member.get("deletion_policy")
         return {**member, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else member
 
@@ -237,26 +237,26 @@ MEMBER_KEYS = ("type", "properties", "metadata", "deletion_policy", "update_poli
 """Sections allowed in the definition of members, besides an empty `depends_on`."""
 
 
-def check_member(one: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+def check_member(definition: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
     """Check the definition of members; the type checks their properties and their update policy.
 
     Raises:
         Rejected: The definition has no type, forbidden sections, or a section of a wrong form.
     """
-    for key in one:
+    for key in definition:
         if key not in (*MEMBER_KEYS, "depends_on"):
             raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS)}", *path)
     require(
-        one.get("depends_on") in (None, UNKNOWN, "", []),
+        definition.get("depends_on") in (None, UNKNOWN, "", []),
         "members have nothing beside them to depend on: let the group itself depend on it",
         (*path, "depends_on"),
     )
-    kind = one.get("type")
+    kind = definition.get("type")
     require(kind is UNKNOWN or (isinstance(kind, str) and bool(kind)), "Property type not assigned", path)
-    deletion = one.get("deletion_policy")
+    deletion = definition.get("deletion_policy")
     known = deletion in (None, UNKNOWN) or (isinstance(deletion, str) and deletion.capitalize() in list(DeletionPolicy))
     require(known, f'Invalid deletion policy "{deletion}": use {", ".join(DeletionPolicy)}', (*path, "deletion_policy"))
-    update = one.get("update_policy")
+    update = definition.get("update_policy")
     require(update in (None, UNKNOWN) or isinstance(update, Mapping), "A map is needed", (*path, "update_policy"))
 
 
@@ -350,8 +350,8 @@ class InstanceGroup(ScalingGroup):
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
         """Return the properties of a member."""
-        taken = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
-        properties = {name: launch[name] for name in (*taken, "NovaSchedulerHints") if launch.get(name)}
+        copied = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
+        properties = {name: launch[name] for name in (*copied, "NovaSchedulerHints") if launch.get(name)}
         if values["AvailabilityZones"] and values["AvailabilityZones"][0]:
             properties[ZONE] = values["AvailabilityZones"][0]
         return properties
@@ -425,12 +425,12 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")
         check_bounds(values, ("MinSize", "MaxSize", "DesiredCapacity"), path)
         subnets = values.get("VPCZoneIdentifier")
-        one = not isinstance(subnets, list) or len(subnets) <= 1
-        require(one, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
+        is_single = not isinstance(subnets, list) or len(subnets) <= 1
+        require(is_single, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
-        standing = values["MinSize"] if healthy is None else healthy
-        return clamped(values["DesiredCapacity"] or standing, values["MinSize"], values["MaxSize"])
+        current = values["MinSize"] if healthy is None else healthy
+        return clamped(values["DesiredCapacity"] or current, values["MinSize"], values["MaxSize"])
 
     def bounds(self, values: Props) -> tuple[int, int]:
         return values["MinSize"], values["MaxSize"]

@@ -67,20 +67,20 @@ def _networks(networks: list[Props], cards: list[Card], preserved: Collection[Pr
         {"network": card.network_id or card.network} for card in own_cards[:1]
     ]
     result: list[Props] = []
-    told = True
+    certain = True
     for entry in entries:
         card = left.get(str(entry.get("port"))) or _card_of(entry, entries, own_cards)
         if card is not None:
             left.pop(card.port, None)
-        told = told and (card is not None or bool(entry.get("port")))
+        certain = certain and (card is not None or bool(entry.get("port")))
         if card in own_cards:
             own_cards.remove(card)
             if Preserved.ADDRESSES in preserved and card.address:
                 entry = {**entry, "fixed_ip": card.address}
         result.append(entry)
     # If the card of an entry is uncertain, any card left over may be its card, whose port is deleted with the server.
-    besides = [{"port": card.port} for card in left.values()] if told and Preserved.PORTS in preserved else []
-    return [*result, *besides]
+    attached = [{"port": card.port} for card in left.values()] if certain and Preserved.PORTS in preserved else []
+    return [*result, *attached]
 
 
 def _card_of(entry: Props, entries: list[Props], cards: list[Card]) -> Card | None:

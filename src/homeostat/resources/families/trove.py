@@ -128,9 +128,9 @@ class Instance(ResourceType):
         for index, user in maps(values, "users"):
             if databases is UNKNOWN or UNKNOWN in databases or UNKNOWN in known or user["databases"] is UNKNOWN:
                 return
-            strange = [name for name in user["databases"] if name is not UNKNOWN and name not in known]
-            message = f"{', '.join(strange)} must be one of databases"
-            require(not strange, message, (*path, "users", index, "databases"))
+            unknown = [name for name in user["databases"] if name is not UNKNOWN and name not in known]
+            message = f"{', '.join(unknown)} must be one of databases"
+            require(not unknown, message, (*path, "users", index, "databases"))
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the subnets of its networks."""

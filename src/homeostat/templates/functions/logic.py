@@ -49,15 +49,15 @@ class Equals(Function):
         return arguments[0] == arguments[1]
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(first: Any, second: Any) -> bool:
     """Return whether the known parts of two values differ."""
-    if one is UNKNOWN or other is UNKNOWN:
+    if first is UNKNOWN or second is UNKNOWN:
         return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() != other.keys() or any(_differ(item, other[key]) for key, item in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) != len(other) or any(map(_differ, one, other))
-    return bool(one != other)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() != second.keys() or any(_differ(item, second[key]) for key, item in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) != len(second) or any(map(_differ, first, second))
+    return bool(first != second)
 
 
 class Combination(Function):
