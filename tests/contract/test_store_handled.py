@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.plugins.things import LEASE_S, Made, Things, Turn
+from homeostat.plugins.things import LEASE_S, StoredThing, Things, Turn
 from homeostat.store.builtin import plugin_records, records
 from homeostat.store.database import Database
 from homeostat.store.shards import orphans
@@ -21,11 +21,11 @@ def begun(database: Database, token: str = "row-1") -> Turn:
     return turn
 
 
-def anyway(_made: Made, _now: float) -> bool:
+def anyway(_thing: StoredThing, _now: float) -> bool:
     return True
 
 
-def unchanged(_made: Made) -> None:
+def unchanged(_thing: StoredThing) -> None:
     """Take the turn only."""
 
 
@@ -37,7 +37,7 @@ def found(database: Database, *handles: str, project: str = "p") -> dict[str, An
 def test_a_token_has_one_thing(database: Database) -> None:
     turn = begun(database)
     assert Things(database, "p").begin(KIND, "row-1", SPEC) is None
-    record_id = turn.made.record_id
+    record_id = turn.thing.record_id
     assert found(database, record_id, "other").keys() == {record_id}
     assert found(database, record_id, project="q") == {}
 
@@ -47,12 +47,12 @@ def test_a_thing_is_known_by_its_own_id_unless_another_one_is(database: Database
     for turn in (first, second):
         turn.store_id("lamp-1")
         turn.must(unchanged, name=True)
-    assert (first.made.handle, second.made.handle) == ("lamp-1", second.made.record_id)
-    rows = found(database, "lamp-1", first.made.record_id, second.made.record_id, "")
+    assert (first.thing.handle, second.thing.handle) == ("lamp-1", second.thing.record_id)
+    rows = found(database, "lamp-1", first.thing.record_id, second.thing.record_id, "")
     assert {handle: row.token for handle, row in rows.items()} == {
         "lamp-1": "row-1",
-        first.made.record_id: "row-1",
-        second.made.record_id: "row-2",
+        first.thing.record_id: "row-1",
+        second.thing.record_id: "row-2",
     }
 
 
@@ -71,19 +71,19 @@ def test_many_who_want_one_handle_at_once_get_it_once(database: Database) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    assert [turn.made.link for turn in turns].count("lamp-1") == 1
+    assert [turn.thing.link for turn in turns].count("lamp-1") == 1
 
 
 def test_there_is_one_turn_at_a_time(database: Database) -> None:
     turn = begun(database)
     things = turn.things
-    assert things.take(turn.made.record_id, anyway, unchanged) is None
+    assert things.take(turn.thing.record_id, anyway, unchanged) is None
     assert turn.finish(unchanged)
-    again = things.take(turn.made.record_id, anyway, unchanged)
+    again = things.take(turn.thing.record_id, anyway, unchanged)
     assert again is not None
     assert not turn.finish(unchanged), "its turn is over"
     turn.store_id("lamp-1")
-    (row,) = found(database, again.made.record_id).values()
+    (row,) = found(database, again.thing.record_id).values()
     assert row.object["id"] == "lamp-1", "what it has made is known all the same"
     assert row.secret["held_until"] > LEASE_S
 
@@ -97,11 +97,11 @@ def test_who_begins_what_another_has_begun_meanwhile_has_no_turn(
 
 
 def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> None:
-    assert begun(database, "row-1").made.inner.physical_name == "web-lamp-row"
+    assert begun(database, "row-1").thing.inner.physical_name == "web-lamp-row"
     with database.write() as tx:
         orphans.add(database, tx, [Orphan("row-1", KIND, "p"), Orphan("rows-1", KIND, "p")], 1.0)
-    assert begun(database, "row-2").made.inner.physical_name == "web-lamp-row-2"
-    assert begun(database, "other-2").made.inner.physical_name == "web-lamp-row"
+    assert begun(database, "row-2").thing.inner.physical_name == "web-lamp-row-2"
+    assert begun(database, "other-2").thing.inner.physical_name == "web-lamp-row"
 
 
 def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> None:
@@ -111,16 +111,16 @@ def test_what_handlers_keep_is_there_for_the_next_one(database: Database) -> Non
     turn.store_data("a", None, redact=False)
     turn.store_metadata({"x": [1]})
     turn.finish(unchanged)
-    (row,) = found(database, turn.made.record_id).values()
-    made = Made.of(row)
-    assert (made.inner.data, made.inner.redacted, made.inner.metadata) == ({"b": "hidden"}, ["b"], {"x": [1]})
-    assert "hidden" not in str(made.seen)
+    (row,) = found(database, turn.thing.record_id).values()
+    thing = StoredThing.of(row)
+    assert (thing.inner.data, thing.inner.redacted, thing.inner.metadata) == ({"b": "hidden"}, ["b"], {"x": [1]})
+    assert "hidden" not in str(thing.seen)
 
 
 def test_who_is_slow_to_take_a_signal_takes_no_later_one(database: Database) -> None:
     """Another worker has taken it meanwhile, and SQLite has given its number to the next."""
     turn = begun(database)
-    record_id, things = turn.made.record_id, turn.things
+    record_id, things = turn.thing.record_id, turn.things
     signal(database, record_id, "first", 1.0)
     (first,) = things.signalled([record_id])[record_id]
     things.took(turn, first.seq, first.at, "")

@@ -1,13 +1,13 @@
-"""The kinds of things in clouds, as data: what the service sends, what a cloud reports, and what its words mean.
+"""The kinds of cloud objects, as data: the fields to send, the fields reported, and the meaning of status words.
 
-An adapter of the port (`clouds.port`) is written against these definitions, and its contract tests check it against
-them (`tests/contract/test_cloud_kinds.py`). Resource types read from them what status words mean. Pure.
+An adapter of the port (`clouds.port`) is written against these definitions, and its contract tests check the adapter
+against them (`tests/contract/test_cloud_kinds.py`). Resource types read the meaning of status words from here. Pure.
 
-- `base`: what a kind is
+- `base`: the definition of a kind
 - `compute`, `images`, `block_storage`, `shared_file_systems`, `object_storage`, `network`, `network_policies`,
   `network_services`, `load_balancing`, `dns`, `identity`, `key_manager`, `orchestration`, `clustering`, `alarming`,
   `messaging`, `workflows`, `databases`, `container_infrastructure`, `reservations`: the kinds of each service
 - `builtin`: kinds of the service itself
-- `exclusive`: what one thing at a time can hold; `effects`: what things change of others
-- `registry`: all of them by name
+- `exclusive`: holdings that two objects cannot share; `effects`: changes that objects cause in related objects
+- `registry`: all kinds by name
 """

@@ -1,4 +1,4 @@
-"""What a kind of thing is: its fields, the meaning of its status words, and its operations."""
+"""Definition of a kind of cloud object: its fields, the meaning of its status words, and its operations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ class FieldType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a thing's object.
+    """A field of a cloud object.
 
     Attributes:
-        type: Its type.
-        shape: What a list or map holds, such as `[{subnet_id, ip_address}]`, or the words that a text may be.
-        note: What else there is to know.
+        type: JSON type.
+        shape: Contents of a list or map, such as `[{subnet_id, ip_address}]`, or the words allowed in a text.
+        note: Anything else worth knowing.
     """
 
     type: FieldType
@@ -51,17 +51,17 @@ def mapping(shape: str, note: str = "") -> Field:
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """Meaning of the words that the field `status` may have, all in lower case.
+    """Meaning of the words in the field `status`, all in lower case.
 
-    Any word not listed means broken, and that a user has to decide. Things of every kind may also be `deleting`.
+    A word not listed means broken, left to the user. Objects of every kind may also be `deleting`.
 
     Attributes:
         ready: Words for the desired state.
         busy: Words for states that end by themselves.
         broken: Word -> its remedy.
-        operations: Word -> the operation that repairs the thing.
-        suspended: Words for the desired state of a suspended thing; empty where suspension does not show in `status`.
-        stored: Those of `busy` with which the cloud has stored what it makes of a request, and only carries it out.
+        operations: Word -> the operation that repairs the object.
+        suspended: Words for the desired state of a suspended object; empty if suspension does not show in `status`.
+        stored: The busy words under which the cloud has accepted and stored the request, and is only carrying it out.
     """
 
     ready: frozenset[str] = frozenset()
@@ -79,21 +79,20 @@ class Statuses:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of thing. Every thing has the field `id`; a cloud may report fields beyond those listed.
+    """A kind of cloud object. Every object has the field `id`; a cloud may report fields beyond the listed ones.
 
     Attributes:
         name: Name of the kind in the port.
-        description: What such a thing is.
+        description: One sentence about such an object.
         fixed: Fields that a creation may set, and that never change.
         mutable: Fields that a creation may set, and an update may change in place.
         reported: Fields that the cloud alone sets.
         statuses: Meaning of its status words.
-        operations: Name of an operation -> its arguments and effect, where there is more to say than its name.
-        id_field: Field of the creation that becomes the id, where it is set; "" where the cloud always chooses the id.
+        operations: Name of an operation -> its arguments and effect; "" if the name says it all.
+        id_field: Field of the creation that becomes the id, if set; "" if the cloud always chooses the id.
         creation_only: Fields that the cloud reports only in its response to the creation.
-        snapshot_field: Field that takes the id of a snapshot, so that a thing starts with its data; "" where there
-            are no snapshots.
-        parts: Kinds of its parts, at any depth: its operation `delete_with_parts` deletes them together with it.
+        snapshot_field: Field that takes the id of a snapshot to start with its data; "" if snapshots are not supported.
+        parts: Kinds of its parts, at any depth: the operation `delete_with_parts` deletes them with the object.
         notes: Rules beyond the fields.
     """
 
@@ -117,7 +116,7 @@ class Kind:
 
 
 def snapshot_kind(source: Kind) -> Kind:
-    """Return the kind of the snapshots of a kind, which are only observed, found and deleted."""
+    """Return the kind of snapshots of `source`; snapshots are only observed, found and deleted."""
     return Kind(
         name=snapshots_of(source.name),
         description=f"A snapshot of the kind {source.name}.",

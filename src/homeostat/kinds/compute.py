@@ -22,7 +22,7 @@ from homeostat.model.errors import Terminal
 from homeostat.model.observed import Remedy
 
 FENCES = ("COMPUTE", "NETWORK", "STORAGE")
-"""What `fence` can cut off: a server's guest, its ports, and its volumes."""
+"""Arguments of `fence`: cut off a server's guest, its ports, or its volumes."""
 
 
 FENCE_ANSWER = frozenset({"fenced", "not_fenced", "declared_down"})
@@ -30,23 +30,23 @@ FENCE_ANSWER = frozenset({"fenced", "not_fenced", "declared_down"})
 
 
 def fences_of(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the arguments of `fence` or `unfence` ask for, in the order of `FENCES`.
+    """Return the fences that the arguments of `fence` or `unfence` ask for, in the order of `FENCES`.
 
     Raises:
-        Terminal: They ask for something else, or for nothing.
+        Terminal: The arguments name an unknown fence, or no fence at all.
     """
     wanted = arguments.get("what", FENCES[:1])
-    known = isinstance(wanted, list | tuple) and all(each in FENCES for each in wanted)
+    known = isinstance(wanted, list | tuple) and all(fence in FENCES for fence in wanted)
     if not known or not wanted:
         raise Terminal(f"fencing cuts off some of {', '.join(FENCES)}, not {wanted!r}")
-    return tuple(each for each in FENCES if each in wanted)
+    return tuple(fence for fence in FENCES if fence in wanted)
 
 
 def unconfirmed(missing: Sequence[str], answer: Mapping[str, Any]) -> str:
-    """Return that something is not confirmed to be cut off, and why, as far as the answer to `fence` says."""
+    """Return the reason for fences that are not confirmed, with the explanations in the answer to `fence`."""
     whys: Mapping[str, str] = answer.get("not_fenced") or {}
-    said = "; ".join(dict.fromkeys(str(whys[each]) for each in missing if whys.get(each)))
-    return f"it is not confirmed that it is cut off: {', '.join(missing)}{f': {said}' if said else ''}"
+    reasons = "; ".join(dict.fromkeys(str(whys[fence]) for fence in missing if whys.get(fence)))
+    return f"it is not confirmed that it is cut off: {', '.join(missing)}{f': {reasons}' if reasons else ''}"
 
 
 SERVER = Kind(

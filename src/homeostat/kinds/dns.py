@@ -4,7 +4,7 @@ from homeostat.kinds.base import INTEGER, LIST, MAP, TEXT, Kind, Statuses
 from homeostat.model.observed import Remedy
 
 PENDING = frozenset({"pending"})
-"""The name servers do not have it yet: each answer to a creation or a change says so, and shows what is kept."""
+"""Not yet on the name servers: the status in each answer to a creation or an update, which shows the stored values."""
 STATUSES = Statuses(ready=frozenset({"active"}), busy=PENDING, broken={"error": Remedy.UPDATE}, stored=PENDING)
 
 DNS_ZONE = Kind(

@@ -1,7 +1,7 @@
-"""What things change of others, by kind: attributes that are old once another thing was made or deleted (ADR 0099).
+"""Side effects by kind: attributes of related objects that are stale after a creation, update or deletion (ADR 0099).
 
-A volume is `in-use` once it is attached, without any act on the volume. The service that makes the attachment
-looks at the volume before anything reads it.
+Creating a volume attachment turns the volume `in-use`, without any act on the volume. The service that creates the
+attachment therefore observes the volume again before anything reads its attributes.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,14 +16,14 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """That things of a kind change another thing.
+    """A change in a related object, caused by an object of some kind.
 
     Attributes:
-        kind: Kind of the other thing.
-        paths: Where the object names the other thing, as it is requested or as it is observed.
-        changes: What changes of the other thing: fields that it reports.
-        through: Kind of what the paths name where that is not the other thing, but something that this holds by the
-            table; "" where they name the thing itself.
+        kind: Kind of the related object.
+        paths: Fields that name the related object, in the request or in the observation.
+        changes: Fields of the related object that change.
+        through: Kind of an intermediate object: the paths name the intermediate object, which in turn holds the
+            related object according to `EFFECTS`; "" if the paths name the related object itself.
     """
 
     kind: str
@@ -32,22 +32,22 @@ class Effect:
     through: str = ""
 
     def named(self, object: Object) -> set[str]:
-        """Return the ids or names by which an object names others."""
-        return {str(each) for path in self.paths for each in _at(object, path) if each}
+        """Return the ids or names by which an object refers to related objects."""
+        return {str(name) for path in self.paths for name in _at(object, path) if name}
 
     def touched_by(self, fields: Collection[str]) -> bool:
-        """Return whether a change of these fields may name others than before."""
+        """Return whether a change of these fields may alter which related objects are named."""
         return any(path[0] in fields for path in self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Another thing that something changes.
+    """A related object that is changed.
 
     Attributes:
-        kind: Its kind.
-        name: Its id, or a name of it.
-        through: See `Effect`: the kind of what `name` names, which the thing holds.
+        kind: Kind of the related object.
+        name: Id or any name of the related object.
+        through: Kind of the intermediate object that `name` refers to, see `Effect`.
     """
 
     kind: str
@@ -106,41 +106,40 @@ EFFECTS: Mapping[str, tuple[Effect, ...]] = {
     "l7_rule": (_on("l7_policy", "l7policy", "rules", "status"),),
     "dns_record_set": (_on("dns_zone", "zone_id", "serial", "status"),),
 }
-"""Kind -> what its things change of others. What they change of things that no template reads is not among it."""
+"""Kind -> changes caused in related objects; changes invisible to templates are left out."""
 
 
 def changed_by(kind: str, objects: Sequence[Object], fields: Collection[str] | None = None) -> list[Named]:
-    """Return the other things that a thing changes, each once.
+    """Return the related objects that an object changes, without duplicates.
 
     Args:
-        kind: Its kind.
-        objects: What was requested of it, and what was seen of it before and after.
-        fields: Names of its fields that have changed; None where it was made or deleted.
+        objects: The object as requested, and as observed before and after.
+        fields: Changed fields; None for a creation or a deletion.
     """
-    found = dict[Named, None]()
+    named = dict[Named, None]()
     for effect in EFFECTS.get(kind, ()):
         if fields is None or effect.touched_by(fields):
-            names = sorted(set().union(*(effect.named(each) for each in objects)))
-            found |= {Named(effect.kind, name, effect.through): None for name in names}
-    return list(found)
+            names = sorted(set().union(*(effect.named(object) for object in objects)))
+            named |= {Named(effect.kind, name, effect.through): None for name in names}
+    return list(named)
 
 
 def held_things(kind: str, held: str, objects: Sequence[Object]) -> set[str]:
-    """Return the ids or names of things of the kind `held` that a thing holds by the table."""
-    effects = (each for each in EFFECTS.get(kind, ()) if each.kind == held and not each.through)
-    return set().union(*(effect.named(each) for effect in effects for each in objects))
+    """Return the ids or names of the objects of kind `held` that an object holds according to `EFFECTS`."""
+    effects = (effect for effect in EFFECTS.get(kind, ()) if effect.kind == held and not effect.through)
+    return set().union(*(effect.named(object) for effect in effects for object in objects))
 
 
 def _at(value: Any, path: Path) -> Iterator[Any]:
-    """Yield the values at a path; none where it leads nowhere."""
+    """Yield the values at a path; nothing if the path does not exist."""
     if not path:
         yield value
     elif path[0] != "*":
         if isinstance(value, Mapping) and path[0] in value:
             yield from _at(value[path[0]], path[1:])
     elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _at(each, path[1:])
+        for item in value.values():
+            yield from _at(item, path[1:])
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        for each in value:
-            yield from _at(each, path[1:])
+        for item in value:
+            yield from _at(item, path[1:])

@@ -1,6 +1,7 @@
-"""What one thing at a time can hold, by kind: two generations of a thing cannot both have it (ADR 0094).
+"""Exclusive holdings by kind: ports, addresses or names that two generations of an object cannot both have (ADR 0094).
 
-Where a thing is replaced by one that needs the same, the old one lets go of it, or goes, before the new one is made.
+If the replacement needs the same holding, the old object releases the holding, or is deleted, before the replacement
+is created.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,11 +14,11 @@ Object = Mapping[str, Any]
 
 
 class Way(Enum):
-    """How the old thing makes room.
+    """How the old object makes room.
 
     Attributes:
-        LETS_GO: It stays without what it held, and can take it back.
-        GOES: It is deleted first, since it holds that for as long as it exists. A rollback makes another one.
+        LETS_GO: Stays without the holding, and can take it back.
+        GOES: Is deleted first, as the holding lasts as long as the object. A rollback creates another object.
     """
 
     LETS_GO = "lets go of it, and takes it back if the update is rolled back"
@@ -26,18 +27,18 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """Something that one thing at a time can hold.
+    """Something that only one object at a time can hold.
 
     Attributes:
-        what: What it is, in a word.
-        way: How the old thing makes room for the new one.
-        fields: Fields of the object, or of each entry of the list `entries`, that say together what is held; the last
-            one has to be set. None where each entry is itself what is held.
-        entries: Field of the object that lists what is held; "" where the fields are the object's own.
-        emptied: Value of `entries` where it lets go of all.
-        shown: Reported field that has the value of the last of `fields` for as long as the thing holds it; "" where
-            that is over with the answer.
-        destroys: Field of an entry that has what is held deleted together with the thing; "" where nothing has.
+        what: Short name.
+        way: How the old object makes room for the new one.
+        fields: Fields of the object, or of each entry of the list `entries`, that together identify the holding; the
+            last field has to be set. Empty if each entry itself is the holding.
+        entries: Field of the object that lists holdings; "" if the fields are the object's own.
+        emptied: Value of `entries` after the release of all holdings.
+        reported_field: Reported field that contains the value of the last of `fields` until the release is complete; ""
+            if the answer to the request ends the hold.
+        destroys: Field of an entry by which the holding is deleted together with the object; "" if no field does that.
     """
 
     what: str
@@ -45,11 +46,11 @@ class Exclusive:
     fields: tuple[str, ...]
     entries: str = ""
     emptied: Sequence[Object] = ()
-    shown: str = ""
+    reported_field: str = ""
     destroys: str = ""
 
     def held(self, object: Object) -> Iterator[tuple[str, Object]]:
-        """Yield what an object holds of this, in words that tell it from anything else, each with its entry."""
+        """Yield each holding of an object as a unique text, with its entry."""
         for entry in (object.get(self.entries) or ()) if self.entries else (object,):
             if not self.fields:
                 yield f"{self.what} {entry}", {}
@@ -57,16 +58,16 @@ class Exclusive:
                 yield " ".join([self.what, *(str(entry[name]) for name in self.fields if entry.get(name))]), entry
 
 
-def _goes(what: str, *fields: str, **more: Any) -> Exclusive:
-    return Exclusive(what, Way.GOES, fields, **more)
+def _goes(label: str, *fields: str, **options: Any) -> Exclusive:
+    return Exclusive(label, Way.GOES, fields, **options)
 
 
-def _lets_go(what: str, *fields: str, **more: Any) -> Exclusive:
-    return Exclusive(what, Way.LETS_GO, fields, **more)
+def _lets_go(label: str, *fields: str, **options: Any) -> Exclusive:
+    return Exclusive(label, Way.LETS_GO, fields, **options)
 
 
 NO_NETWORK: Sequence[Object] = ({"allocate_network": "none"},)
-_INTERFACES: Mapping[str, Any] = {"entries": "networks", "emptied": NO_NETWORK, "shown": "addresses"}
+_INTERFACES: Mapping[str, Any] = {"entries": "networks", "emptied": NO_NETWORK, "reported_field": "addresses"}
 _RULE = (
     *("direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_group_id", "remote_ip_prefix"),
     "security_group_id",
@@ -79,7 +80,7 @@ EXCLUSIVE: Mapping[str, tuple[Exclusive, ...]] = {
         _goes("volume", "volume_id", entries="block_device_mapping", destroys="delete_on_termination"),
     ),
     "port": (
-        _lets_go("address", "subnet_id", "ip_address", entries="fixed_ips", shown="fixed_ips"),
+        _lets_go("address", "subnet_id", "ip_address", entries="fixed_ips", reported_field="fixed_ips"),
         _goes("MAC address", "network_id", "mac_address"),
     ),
     "floating_ip": (
@@ -100,20 +101,21 @@ EXCLUSIVE: Mapping[str, tuple[Exclusive, ...]] = {
     "dns_record_set": (_goes("name", "zone_id", "type", "name"),),
     "port_chain": (_goes("classifier", entries="flow_classifiers"),),
 }
-"""Kind -> what its things hold. Names of kinds whose things hold what others have put there are not among it: a user, a
-project or a zone is not deleted so that another one may have its name."""
+"""Kind -> its exclusive holdings. Kinds whose objects contain data of users do not hold their names: a user, a project
+or a zone is never deleted to free its name for a successor."""
 LETS_GO_IN: Mapping[str, frozenset[str]] = {"server": frozenset({"active", "paused", "stopped"})}
-"""Kind -> statuses in which its things can let go; those of other kinds can in any. In another one it goes first."""
+"""Kind -> statuses in which its objects can release holdings; in any other status the object is deleted first. Kinds
+not listed can release in every status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What two objects need that one thing at a time can hold.
+    """Exclusive holdings that two objects both need.
 
     Attributes:
-        held: What the first one can let go of.
-        way: How it makes room for the second one.
-        destroyed: What would be destroyed if it went.
+        held: Holdings of the first object, in the words of `Exclusive.held`.
+        way: How the first object makes room for the second.
+        destroyed: Holdings that the deletion of the first object would destroy.
     """
 
     held: tuple[str, ...] = ()
@@ -122,69 +124,68 @@ class Shared:
 
 
 def shared(kind: str, old: Object, new: Object) -> Shared:
-    """Return what two objects of a kind cannot both have."""
+    """Return the holdings that two objects of a kind cannot both have."""
     held, destroyed, way = list[str](), list[str](), None
-    for each in EXCLUSIVE.get(kind, ()):
-        wanted = {what for what, _ in each.held(new)}
-        for what, entry in each.held(old):
-            if what in wanted:
-                held.append(what)
-                destroyed += [what] if each.destroys and entry.get(each.destroys) else []
-                way = each.way if way is not Way.GOES else way
+    for exclusive in EXCLUSIVE.get(kind, ()):
+        wanted = {holding for holding, _ in exclusive.held(new)}
+        for holding, entry in exclusive.held(old):
+            if holding in wanted:
+                held.append(holding)
+                destroyed += [holding] if exclusive.destroys and entry.get(exclusive.destroys) else []
+                way = exclusive.way if way is not Way.GOES else way
     return Shared(tuple(held), way, tuple(destroyed))
 
 
 def held_by(kind: str, object: Object) -> dict[str, Way]:
-    """Return all that a thing with this object holds, and how it makes room for another one."""
-    return {what: each.way for each in EXCLUSIVE.get(kind, ()) for what, _ in each.held(object)}
+    """Return all holdings of an object, and how the object makes room for each."""
+    return {holding: exclusive.way for exclusive in EXCLUSIVE.get(kind, ()) for holding, _ in exclusive.held(object)}
 
 
 def can_let_go(kind: str, object: Object) -> tuple[str, ...]:
-    """Return all that a thing with this object holds and can let go of."""
-    return tuple(what for what, way in held_by(kind, object).items() if way is Way.LETS_GO)
+    """Return all holdings that an object can release while it stays."""
+    return tuple(holding for holding, way in held_by(kind, object).items() if way is Way.LETS_GO)
 
 
 def without(kind: str, object: Object, held: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return an object that has let go of this, and the names of the fields that differ."""
-    found, changed = dict(object), dict[str, None]()
-    for each in EXCLUSIVE.get(kind, ()):
-        for what, entry in each.held(object):
-            if what not in held or each.way is Way.GOES:
+    """Return the object without the given holdings, and the names of the changed fields."""
+    result, changed = dict(object), dict[str, None]()
+    for exclusive in EXCLUSIVE.get(kind, ()):
+        for holding, entry in exclusive.held(object):
+            if holding not in held or exclusive.way is Way.GOES:
                 continue
-            if each.entries:
-                found[each.entries] = [other for other in found[each.entries] if other is not entry]
-                changed[each.entries] = None
+            if exclusive.entries:
+                result[exclusive.entries] = [other for other in result[exclusive.entries] if other is not entry]
+                changed[exclusive.entries] = None
             else:
-                found |= dict.fromkeys(each.fields)
-                changed |= dict.fromkeys(each.fields)
-        if each.entries in changed:
-            found[each.entries] = found[each.entries] or [dict(other) for other in each.emptied]
-    return found, tuple(changed)
+                result |= dict.fromkeys(exclusive.fields)
+                changed |= dict.fromkeys(exclusive.fields)
+        if exclusive.entries in changed:
+            result[exclusive.entries] = result[exclusive.entries] or [dict(other) for other in exclusive.emptied]
+    return result, tuple(changed)
 
 
 def still_held(kind: str, seen: Object, held: Collection[str]) -> list[str]:
-    """Return which of this a thing is seen to hold, though it was to let go of it.
+    """Return the given holdings that are still observed although their release was requested.
 
     Args:
-        kind: Its kind.
-        seen: What is observed of it.
-        held: What it was to let go of.
+        seen: The observed object.
+        held: Holdings to release.
     """
-    found = []
-    for each in EXCLUSIVE.get(kind, ()):
-        shown = set(_texts(seen.get(each.shown))) if each.shown else set()
-        of_sort = (what for what in held if what.startswith(f"{each.what} "))
-        found += [what for what in of_sort if what.rpartition(" ")[2] in shown]
-    return found
+    result = []
+    for exclusive in EXCLUSIVE.get(kind, ()):
+        texts = set(_texts(seen.get(exclusive.reported_field))) if exclusive.reported_field else set()
+        of_sort = (holding for holding in held if holding.startswith(f"{exclusive.what} "))
+        result += [holding for holding in of_sort if holding.rpartition(" ")[2] in texts]
+    return result
 
 
 def _texts(tree: Any) -> Iterator[str]:
-    """Yield all texts in a value, keys left out."""
+    """Yield all texts in a value; keys are left out."""
     if isinstance(tree, Mapping):
-        for each in tree.values():
-            yield from _texts(each)
+        for item in tree.values():
+            yield from _texts(item)
     elif isinstance(tree, Sequence) and not isinstance(tree, str):
-        for each in tree:
-            yield from _texts(each)
+        for item in tree:
+            yield from _texts(item)
     elif isinstance(tree, str):
         yield tree

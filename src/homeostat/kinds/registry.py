@@ -50,13 +50,13 @@ _SERVICES = (
 )
 
 CLOUD_KINDS: Mapping[str, Kind] = {kind.name: kind for kinds in _SERVICES for kind in kinds}
-"""The kinds that clouds have."""
+"""Kinds of clouds."""
 BUILTIN_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*builtin.KINDS, *clustering.KINDS)}
-"""The kinds that the service itself provides."""
+"""Kinds provided by the service itself."""
 KINDS: Mapping[str, Kind] = {**CLOUD_KINDS, **BUILTIN_KINDS}
 PART_KINDS = frozenset(part for kind in CLOUD_KINDS.values() for part in kind.parts)
-"""Kinds of things that are parts of other things, and may be deleted together with them."""
+"""Kinds of objects that are parts of a larger object, and may be deleted together with it."""
 LISTED_KINDS = frozenset(
     kind.name for kind in (builtin.SOFTWARE_CONFIG, builtin.SOFTWARE_DEPLOYMENT, *clustering.KINDS)
 )
-"""The built-in kinds with URLs of their own in the API: users can list and delete such things without a stack."""
+"""The built-in kinds with separate URLs in the API: users can list and delete such objects without a stack."""

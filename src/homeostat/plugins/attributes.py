@@ -9,11 +9,10 @@ from homeostat.templates.tree import traverse
 
 
 class Schema:
-    """The schema of one attribute.
+    """Schema of an attribute.
 
     Args:
         description: The description for users.
-        support_status: The support status.
         cache_mode: With `CACHE_NONE` a value is never taken from an earlier observation.
         type: The type of the value, for documentation.
     """
@@ -41,10 +40,9 @@ class Schema:
 
 
 class Attributes(Mapping[str, Any]):
-    """Values of the attributes of one resource, each resolved when it is first read.
+    """Values of the attributes of one resource, each resolved on first use.
 
     Args:
-        name: The name of the resource.
         schema: The attributes, by name.
         resolve: Returns the value of an attribute.
     """
@@ -76,15 +74,15 @@ class Attributes(Mapping[str, Any]):
         return key in self.schema
 
     def reset_resolved_values(self) -> None:
-        """Forget the values, so that each is resolved again when it is read next."""
+        """Forget the values, so that each is resolved again on its next use."""
         self._known.clear()
 
 
 def select_from_attribute(value: Any, path: Sequence[Any]) -> Any:
-    """Return what a path of keys and indices leads to inside the value of an attribute; None if nothing is there."""
+    """Follow a path of keys and indices into the value of an attribute; None if the path does not exist."""
     return traverse(value, path)
 
 
 def schemata(schema: Mapping[str, Any]) -> dict[str, Schema]:
     """Return the schemas by name; an attribute may be given by its description alone."""
-    return {name: each if isinstance(each, Schema) else Schema(str(each)) for name, each in schema.items()}
+    return {name: entry if isinstance(entry, Schema) else Schema(str(entry)) for name, entry in schema.items()}

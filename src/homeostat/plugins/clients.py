@@ -1,6 +1,6 @@
-"""Clients of other services, as handlers use them: `self.client()`, `self.client_plugin("neutron")`.
+"""Clients of external services, as handlers use them: `self.client()`, `self.client_plugin("neutron")`.
 
-The service has none of its own. A package registers a class under the entry point group `homeostat.clients` (or
+The service itself provides none. A package registers a class under the entry point group `homeostat.clients` (or
 `heat.clients`); the class has `client()` or `_create()`, and classifies the errors of its client.
 """
 
@@ -18,18 +18,18 @@ CLIENT_OPTIONS = {"endpoint_type": "publicURL", "insecure": False}
 
 @cache
 def _classes() -> tuple[dict[str, type], tuple[PluginProblem, ...]]:
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     problems: list[PluginProblem] = []
     for group in GROUPS:
-        there = loaded(group)
-        problems += there.problems
-        for origin, each in there.things:
-            found.setdefault(origin.rpartition("(")[2].rstrip(")"), each)
-    return found, tuple(problems)
+        plugins = loaded(group)
+        problems += plugins.problems
+        for origin, client_class in plugins.things:
+            classes.setdefault(origin.rpartition("(")[2].rstrip(")"), client_class)
+    return classes, tuple(problems)
 
 
 def register(name: str, client_class: type) -> None:
-    """Register a client class for the rest of this process; it takes precedence over those of packages."""
+    """Register a client class for the rest of this process; it takes precedence over classes of packages."""
     _made_here[name] = client_class
 
 
@@ -78,7 +78,7 @@ class ClientPlugin:
 
     def _is(self, error: BaseException, *names: str) -> bool:
         classes = [getattr(module, name, None) for module in self._modules() for name in names]
-        return isinstance(error, tuple(each for each in classes if isinstance(each, type)))
+        return isinstance(error, tuple(error_class for error_class in classes if isinstance(error_class, type)))
 
     @property
     def ignore_not_found(self) -> "Ignoring":
@@ -105,27 +105,28 @@ class ClientPlugin:
 class Ignoring:
     """Ignores some errors, in both forms that plug-ins use.
 
-    `with ignoring:` suppresses them in a block; `ignoring(error)` in an `except` clause raises all others again.
+    `with ignoring:` suppresses them in a block; `ignoring(error)` in an `except` clause re-raises all unexpected
+    errors.
     """
 
-    def __init__(self, meant: Callable[[Exception], bool]) -> None:
-        self._meant = meant
+    def __init__(self, is_ignored: Callable[[Exception], bool]) -> None:
+        self._is_ignored = is_ignored
 
     def __enter__(self) -> "Ignoring":
         return self
 
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
-        return isinstance(error, Exception) and self._meant(error)
+        return isinstance(error, Exception) and self._is_ignored(error)
 
     def __call__(self, error: Exception) -> None:
-        if not self._meant(error):
+        if not self._is_ignored(error):
             raise error
 
 
 class Missing:
-    """The stand-in for a client that no package provides: using it raises EntityNotFound.
+    """The stand-in for a missing client: every use raises EntityNotFound.
 
-    So a plug-in whose client is missing can still be loaded and validated.
+    A plug-in without its client can thus still be loaded and validated.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -136,7 +137,7 @@ class Missing:
 
 
 class Clients:
-    """The clients for one context, each created when it is first used."""
+    """The clients for one context, each created on first use."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -144,11 +145,11 @@ class Clients:
 
     def client_plugin(self, name: str | None) -> Any:
         """Return the plug-in of a client; `Missing` if no package provides it."""
-        found = _made_here.get(name or "") or _classes()[0].get(name or "")
-        if name is None or found is None:
+        client_class = _made_here.get(name or "") or _classes()[0].get(name or "")
+        if name is None or client_class is None:
             return Missing(name)
         if name not in self._made:
-            self._made[name] = found(self._context)
+            self._made[name] = client_class(self._context)
         return self._made[name]
 
     def client(self, name: str | None) -> Any:

@@ -1,9 +1,9 @@
 """Types with handlers as a cloud: the verbs of the port call the methods of their classes (ADR 0021).
 
-Each thing is a record with the token of its creation, stored before `handle_create` is called. A creation that was
-interrupted is not continued: its thing is deleted, and another one is created. A call of the port waits for handlers
-`call_s` at most; they continue in their threads, and a later look reports the result. A handler that runs longer than
-`hang_s` loses its turn.
+Each resource is a record with the token of its creation, stored before `handle_create` is called. An interrupted
+creation is not continued: the result is deleted, and a new resource is created. A call of the port waits for handlers
+`call_s` at most; they continue in their threads, and a later observation reports the result. A handler that runs longer
+than `hang_s` loses its turn.
 """
 
 import logging
@@ -23,17 +23,17 @@ from homeostat.plugins.clients import Missing
 from homeostat.plugins.exception import EntityNotFound
 from homeostat.plugins.handlers import Handlers
 from homeostat.plugins.resource import Resource
-from homeostat.plugins.things import BEGUN, BURIED, DONE, LEASE_S, POLLED, Made, Things, Turn
+from homeostat.plugins.things import BEGUN, BURIED, DONE, LEASE_S, POLLED, StoredThing, Things, Turn
 from homeostat.plugins.translation import TranslationRule
 from homeostat.plugins.types import DELETING, WORKING, kind_of_class
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
-"""Time for which a look at a thing at rest stays valid while others, in progress, are looked at every second."""
+"""Time for which an observation at rest stays valid while further resources, in progress, are observed every second."""
 SNAPSHOT = "snapshot"
 FINDER = re.compile(r"(?:find|get)_(?P<kind>\w+?)(?:_id)?(?:_by_name_or_id)?")
-"""Matches the names of methods that find one kind of thing."""
+"""Matches names of methods that look up one kind of object."""
 Clouds = Callable[[str], Cloud]
 
 
@@ -81,7 +81,7 @@ class HandlerPool:
                 hung = id(turn) in self._hanging
                 self._hanging.discard(id(turn))
             if hung:
-                LOG.warning("the handler of %s that hung has ended", turn.made.handle)
+                LOG.warning("the handler of %s that hung has ended", turn.thing.handle)
 
     def _keep(self) -> None:
         while not self._stop.wait(LEASE_S / 3):
@@ -89,9 +89,9 @@ class HandlerPool:
                 try:
                     turn.things.renew(turn)
                 except Transient as error:
-                    LOG.warning("the turn of %s is not renewed: %s", turn.made.handle, error)
+                    LOG.warning("the turn of %s is not renewed: %s", turn.thing.handle, error)
                 except Exception:
-                    LOG.exception("the turn of %s is not renewed", turn.made.handle)
+                    LOG.exception("the turn of %s is not renewed", turn.thing.handle)
 
     def alive(self) -> list[Turn]:
         """Return the turns of the handlers that do not hang; log, once, each handler that hangs."""
@@ -101,7 +101,7 @@ class HandlerPool:
             new = [turn for turn, began_at in running if began_at < since and id(turn) not in self._hanging]
             self._hanging |= {id(turn) for turn in new}
         for turn in new:
-            LOG.error("a handler of %s hangs: its turn is over", turn.made.handle)
+            LOG.error("a handler of %s hangs: its turn is over", turn.thing.handle)
         return [turn for turn, began_at in running if began_at >= since and not turn.lost]
 
     def close(self) -> None:
@@ -112,13 +112,12 @@ class PluginClouds:
     """The types with handlers, for all projects.
 
     Args:
-        db: The database.
         classes: Type name -> class.
         clouds: Returns the cloud of a project, in which names are resolved.
         monotonic: A monotonic clock. None runs handlers one after the other in the calling thread, without renewing
             their turns.
         patience: The time limits.
-        threads: How many handlers run at once.
+        threads: Number of handlers that run at once.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class PluginClouds:
         return self._made.setdefault(project, PluginCloud(self, project))
 
     def close(self) -> None:
-        """Stop without waiting for running handlers: the records tell how to continue."""
+        """Stop without waiting for running handlers: the records contain all the data to continue."""
         if self.turns is not None:
             self.turns.close()
         if self.executor is not None:
@@ -163,83 +162,83 @@ class PluginCloud:
         self._project = project
         self._things = Things(all_of_them.db, project)
         self._handlers = {
-            kind_of_class(name): Handlers(each, name, project, self._resolve, self._peers)
-            for name, each in all_of_them.classes.items()
+            kind_of_class(name): Handlers(plugin_class, name, project, self._resolve, self._peers)
+            for name, plugin_class in all_of_them.classes.items()
         }
         self.kinds = frozenset(self._handlers)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        found, now = self._things.by_handle(kind, list(handles))
-        # A look calls methods of the plug-in for each thing, so those at rest do not follow the pace of the others.
-        believed_s = REFRESH_S if any(made.inner.phase != DONE for made in found.values()) else 0.0
+        things, now = self._things.by_handle(kind, list(handles))
+        # An observation calls methods of the plug-in, so at rest it is rarer than in progress.
+        believed_s = REFRESH_S if any(thing.inner.phase != DONE for thing in things.values()) else 0.0
         is_due = partial(_is_due, believed_s)
-        self._hand_over(kind, found)
-        self._run([partial(self._attend, kind, made, is_due) for made in found.values() if is_due(made, now)])
+        self._hand_over(kind, things)
+        self._run([partial(self._attend, kind, thing, is_due) for thing in things.values() if is_due(thing, now)])
         return self._looks(kind, handles)
 
-    def _hand_over(self, kind: str, found: Mapping[str, Made]) -> None:
-        """Hand signals over to things at rest; the others take theirs later."""
+    def _hand_over(self, kind: str, things: Mapping[str, StoredThing]) -> None:
+        """Pass signals to resources at rest; busy resources take theirs later."""
         of_kind = self._handlers[kind]
         if not of_kind.can("signal"):
             return
-        signalled = self._things.signalled([made.record_id for made in found.values()])
+        signalled = self._things.signalled([thing.record_id for thing in things.values()])
 
         def one(record_id: str) -> None:
-            turn = self._things.take(record_id, lambda made, _now: handlers.may_refresh(made), lambda _made: None)
+            turn = self._things.take(record_id, lambda thing, _now: handlers.may_refresh(thing), lambda _thing: None)
             if turn is not None:
-                # Read again under the turn: its last holder may have taken some of them.
+                # Read again under the turn: its last holder may have taken some of the signals.
                 left = self._things.signalled([record_id]).get(record_id, [])
-                self._take_turn(turn, lambda taken: of_kind.signal(taken, left))
+                self._take_turn(turn, partial(of_kind.signal, signals=left))
 
         self._run([partial(one, record_id) for record_id in signalled])
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        found, now = self._things.by_token(kind, list(tokens))
-        return [self._things.sought(found[token], now) if token in found else _absent("", now) for token in tokens]
+        things, now = self._things.by_token(kind, list(tokens))
+        return [self._things.sought(things[token], now) if token in things else _absent("", now) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Return the handles of things; they have no other names."""
-        found, _ = self._things.by_handle(kind, list(names))
-        return [found[name].handle if name in found else None for name in names]
+        """Return the handles of resources; there are no names besides handles."""
+        things, _ = self._things.by_handle(kind, list(names))
+        return [things[name].handle if name in things else None for name in names]
 
     def _looks(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        found, now = self._things.by_handle(kind, list(handles))
-        return [found[handle].look(now) if handle in found else _absent(handle, now) for handle in handles]
+        things, now = self._things.by_handle(kind, list(handles))
+        return [things[handle].look(now) if handle in things else _absent(handle, now) for handle in handles]
 
-    def _attend(self, kind: str, made: Made, is_due: Callable[[Made, float], bool]) -> None:
-        """Continue what is due: a poll, a deletion that was interrupted, or a look at a thing at rest."""
+    def _attend(self, kind: str, thing: StoredThing, is_due: Callable[[StoredThing, float], bool]) -> None:
+        """Continue whatever is due: a poll, an interrupted deletion, or an observation at rest."""
 
-        def change(each: Made) -> None:
-            # The turn was free although a handler had been called: the thread that called it has died, or hangs. A
-            # deletion may be called again; for all others the planner decides.
-            if each.inner.phase == BEGUN and each.inner.action != "DELETE":
-                handlers.interrupted(each)
-            elif each.inner.phase == DONE:
-                each.inner.looked_at = now
+        def change(current: StoredThing) -> None:
+            # The turn was free although a handler had been called: the calling thread has died, or hangs. Repeating a
+            # deletion is safe; the planner decides about every other action.
+            if current.inner.phase == BEGUN and current.inner.action != "DELETE":
+                handlers.interrupted(current)
+            elif current.inner.phase == DONE:
+                current.inner.looked_at = now
 
         now = self._things.now()
-        turn = self._things.take(made.record_id, is_due, change)
+        turn = self._things.take(thing.record_id, is_due, change)
         if turn is None:
             return
-        inner, of_kind = turn.made.inner, self._handlers[kind]
+        inner, of_kind = turn.thing.inner, self._handlers[kind]
         if inner.phase == POLLED:
             self._take_turn(turn, of_kind.poll)
         elif inner.phase == BEGUN:
             self._take_turn(turn, of_kind.delete)
-        elif handlers.may_refresh(turn.made):
+        elif handlers.may_refresh(turn.thing):
             self._take_turn(turn, of_kind.refresh)
         else:
-            turn.finish(lambda _made: None)
+            turn.finish(lambda _thing: None)
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self._run([partial(self._create, kind, intent) for intent in intents])
-        found, now = self._things.by_token(kind, [intent.token for intent in intents])
+        things, now = self._things.by_token(kind, [intent.token for intent in intents])
         busy = Transient("all threads for handlers of plug-ins are taken", 2.0)
-        return [found[intent.token].look(now) if intent.token in found else busy for intent in intents]
+        return [things[intent.token].look(now) if intent.token in things else busy for intent in intents]
 
     def _create(self, kind: str, intent: Creation) -> None:
         turn = self._things.begin(kind, intent.token, intent.spec)
@@ -247,10 +246,10 @@ class PluginCloud:
             self._take_turn(turn, self._handlers[kind].create)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        def wanted(change: Change) -> Callable[[Made], None]:
-            def begin(made: Made) -> None:
-                handlers.want(made, dict(change.spec["properties"]))
-                handlers.begin(made, "UPDATE", WORKING)
+        def wanted(change: Change) -> Callable[[StoredThing], None]:
+            def begin(thing: StoredThing) -> None:
+                handlers.want(thing, dict(change.spec["properties"]))
+                handlers.begin(thing, "UPDATE", WORKING)
 
             return begin
 
@@ -261,22 +260,22 @@ class PluginCloud:
         of_kind = self._handlers[kind]
         before: dict[str, tuple[str, str]] = {}
 
-        def begin(made: Made) -> None:
-            before[made.record_id] = (made.inner.action, "COMPLETE" if made.inner.phase == DONE else "IN_PROGRESS")
-            # A deletion that is polled already is not begun again, which would lose its progress.
-            if not (made.inner.action == "DELETE" and made.inner.phase == POLLED):
-                handlers.begin(made, "DELETE", DELETING)
+        def begin(thing: StoredThing) -> None:
+            before[thing.record_id] = (thing.inner.action, "COMPLETE" if thing.inner.phase == DONE else "IN_PROGRESS")
+            # A deletion that is polled already is not started again, which would lose its progress.
+            if not (thing.inner.action == "DELETE" and thing.inner.phase == POLLED):
+                handlers.begin(thing, "DELETE", DELETING)
 
         def act(turn: Turn) -> None:
-            if turn.made.inner.phase == POLLED:
+            if turn.thing.inner.phase == POLLED:
                 of_kind.poll(turn)
             else:
-                of_kind.delete(turn, before[turn.made.record_id])
+                of_kind.delete(turn, before[turn.thing.record_id])
 
         return self._act(kind, dict.fromkeys(handles, begin), act)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        return [self._operate(kind, each) for each in operations]
+        return [self._operate(kind, operation) for operation in operations]
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         of_kind = self._handlers[kind]
@@ -285,8 +284,8 @@ class PluginCloud:
         if not of_kind.can(operation.verb):
             return Rejected("NotSupported", f"{operation.verb} of {kind.partition(':')[2]} is not supported.")
 
-        def begin(made: Made) -> None:
-            handlers.begin(made, operation.verb.upper(), WORKING)
+        def begin(thing: StoredThing) -> None:
+            handlers.begin(thing, operation.verb.upper(), WORKING)
 
         (answer,) = self._act(
             kind, {operation.handle: begin}, lambda turn: of_kind.operate(turn, operation.verb, operation.arguments)
@@ -294,44 +293,43 @@ class PluginCloud:
         return answer
 
     def _promise_snapshot(self, kind: str, operation: Operation) -> Answer:
-        """Report a snapshot as available that the deletion will make.
+        """Report a snapshot as available that the deletion will create.
 
-        `handle_snapshot_delete` makes the snapshot and deletes the thing in one call, so before it there is nothing to
-        wait for.
+        `handle_snapshot_delete` creates the snapshot and deletes the resource in one call, so there is nothing to wait
+        for before the deletion.
         """
         token, name = str(operation.arguments["token"]), str(operation.arguments["name"])
 
-        def begin(made: Made) -> None:
-            others = [each for each in made.seen.get("snapshots", ()) if each["token"] != token]
-            made.seen["snapshots"] = [*others, {"id": token, "token": token, "name": name, "status": "available"}]
+        def begin(thing: StoredThing) -> None:
+            snapshots = [snapshot for snapshot in thing.seen.get("snapshots", ()) if snapshot["token"] != token]
+            thing.seen["snapshots"] = [*snapshots, {"id": token, "token": token, "name": name, "status": "available"}]
 
         (answer,) = self._act(kind, {operation.handle: begin}, lambda turn: _only_kept(turn))
         return answer
 
     def _act(
-        self, kind: str, begins: Mapping[str, Callable[[Made], None]], act: Callable[[Turn], None]
+        self, kind: str, begins: Mapping[str, Callable[[StoredThing], None]], act: Callable[[Turn], None]
     ) -> list[Answer]:
-        """Run an action on things, and return what is seen of them afterwards.
+        """Run an action, and return the observations afterwards.
 
         Args:
-            kind: The kind.
-            begins: Handle -> the change with which the action begins.
+            begins: Handle -> the first change of the action.
             act: Runs the handler.
         """
-        found, _ = self._things.by_handle(kind, list(begins))
+        things, _ = self._things.by_handle(kind, list(begins))
         begun: set[str] = set()
 
-        def one(handle: str, made: Made) -> None:
-            turn = self._things.take(made.record_id, lambda _made, _now: True, begins[handle])
+        def one(handle: str, thing: StoredThing) -> None:
+            turn = self._things.take(thing.record_id, lambda _thing, _now: True, begins[handle])
             if turn is not None:
                 begun.add(handle)
                 self._take_turn(turn, act)
 
-        self._run([partial(one, handle, made) for handle, made in found.items()])
+        self._run([partial(one, handle, thing) for handle, thing in things.items()])
         looks = self._looks(kind, list(begins))
         busy = Transient("a handler of it is at work", 1.0)
-        waiting = {handle for handle, made in found.items() if handle not in begun and made.status != BURIED}
-        # A thing that was named by its record's id, before it had an id of its own, goes on under that.
+        waiting = {handle for handle, thing in things.items() if handle not in begun and thing.status != BURIED}
+        # A resource named by the id of its record keeps this handle, even if it has got a physical id meanwhile.
         return [
             busy if handle in waiting else replace(look, handle=handle)
             for handle, look in zip(begins, looks, strict=True)
@@ -348,7 +346,7 @@ class PluginCloud:
     def _run(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run jobs in parallel, and wait for them as long as a call may take.
 
-        Jobs that have not begun by then are cancelled; those that run continue on their own.
+        Late jobs are cancelled if still queued; running jobs continue unattended.
 
         Raises:
             Transient: The database does not answer.
@@ -377,16 +375,16 @@ class PluginCloud:
         kind = rule.entity or (named["kind"] if named is not None else "")
         if not kind or self._all.clouds is None:
             raise EntityNotFound(entity="Client that has", name=finder)
-        (found,) = self._all.clouds(self._project).resolve(kind, [str(value)])
-        if found is None:
+        (id,) = self._all.clouds(self._project).resolve(kind, [str(value)])
+        if id is None:
             raise EntityNotFound(entity=kind, name=value)
-        return found
+        return id
 
     def _peers(self, stack_id: str) -> dict[str, Resource]:
-        """Return the resources of a stack whose types have handlers, by name, as they are stored."""
+        """Return the resources of a stack whose types have handlers, by name, as stored."""
         return {
-            owner.name: self._handlers[made.kind].stored(made, owner)
-            for owner, made in self._things.in_stack(stack_id, self.kinds)
+            owner.name: self._handlers[thing.kind].stored(thing, owner)
+            for owner, thing in self._things.in_stack(stack_id, self.kinds)
         }
 
     # -- the rest ----------------------------------------------------------------------------------------------------
@@ -399,18 +397,17 @@ class PluginCloud:
         """Do nothing: the threads belong to `PluginClouds`."""
 
 
-def _is_due(believed_s: float, made: Made, now: float) -> bool:
-    """Return whether there is anything to do about a thing.
+def _is_due(believed_s: float, thing: StoredThing, now: float) -> bool:
+    """Return whether anything is due.
 
     Args:
-        believed_s: How long a look at a thing at rest stays valid.
-        made: The thing.
+        believed_s: How long an observation at rest stays valid.
         now: The agreed time.
     """
-    inner = made.inner
+    inner = thing.inner
     if inner.held_until > now or inner.due_at > now:
         return False
-    return inner.phase != DONE or (handlers.may_refresh(made) and inner.looked_at + believed_s <= now)
+    return inner.phase != DONE or (handlers.may_refresh(thing) and inner.looked_at + believed_s <= now)
 
 
 def _absent(handle: str, now: float) -> Observation:
@@ -418,8 +415,8 @@ def _absent(handle: str, now: float) -> Observation:
 
 
 def _only_kept(turn: Turn) -> None:
-    """Give the turn back: the change that it began with was all there was to do."""
-    turn.finish(lambda _made: None)
+    """Give the turn back: the change at its beginning was everything."""
+    turn.finish(lambda _thing: None)
 
 
 def _report(future: Future[None]) -> None:

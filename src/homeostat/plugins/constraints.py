@@ -1,7 +1,7 @@
 """Constraints on the values of properties, as plug-ins write them, converted to `resources.schema.Constraint`.
 
 A custom constraint is referred to by name. Its class comes from the `constraint_mapping()` of a plug-in; a name that no
-plug-in provides is that of a constraint of the service.
+plug-in provides refers to a constraint of the service.
 """
 
 import re
@@ -111,11 +111,11 @@ class CustomConstraint(Constraint):
 
     def rule(self) -> schema.Constraint:
         def check(value: Any) -> str | None:
-            own = CUSTOM.get(self.name)
-            if own is None or not isinstance(value, str | int | float):
+            custom_class = CUSTOM.get(self.name)
+            if custom_class is None or not isinstance(value, str | int | float):
                 return None
-            each = own()
-            return None if each.validate(value, None) else each.error(value)
+            instance = custom_class()
+            return None if instance.validate(value, None) else instance.error(value)
 
         return schema.custom(self.name, check)
 
@@ -123,8 +123,8 @@ class CustomConstraint(Constraint):
 class BaseCustomConstraint:
     """Base class of a plug-in's own constraints.
 
-    A subclass overrides `validate_with_client(clients, value)`, which raises one of `expected_exceptions` for a value
-    that does not fit, or `validate`.
+    A subclass overrides `validate`, or `validate_with_client(clients, value)`, which raises one of
+    `expected_exceptions` for a wrong value.
     """
 
     expected_exceptions: tuple[type[Exception], ...] = (ValueError,)

@@ -1,8 +1,8 @@
 """Errors that handlers raise, with the names and arguments of Heat's.
 
-`UpdateReplace` replaces the thing, `PollDelay` delays the next poll, `ResourceInError` during a creation deletes the
-thing and creates it anew, `PhysicalResourceExists` during a deletion repeats it, `EntityNotFound` and `NotFound` during
-a look mean that the thing is missing. Every other error fails the resource, with its text as the reason.
+`UpdateReplace` replaces the resource, `PollDelay` delays the next poll, `ResourceInError` during a creation deletes
+and recreates, `PhysicalResourceExists` repeats a deletion, `EntityNotFound` and `NotFound` during an observation mean
+missing. Every other error fails the resource, with its text as the reason.
 """
 
 from typing import Any
@@ -109,7 +109,6 @@ class StackValidationFailed(HeatException):
     Args:
         error: The class of the error, or the error itself if no message is given.
         path: The place, as names and indices.
-        message: The message.
         resource: Ignored.
         **kwargs: Further values, as for the base class.
     """
@@ -245,14 +244,14 @@ class ResourceFailure(HeatException):
 
 
 class UpdateReplace(Exception):
-    """The change cannot be made in place: a new thing is created, then the old one is deleted."""
+    """The change cannot be made in place: a replacement is created, then the old object is deleted."""
 
     def __init__(self, resource_name: str = "Unknown") -> None:
         super().__init__(f"The Resource {resource_name} requires replacement.")
 
 
 class UpdateInProgress(Exception):
-    """The thing is being updated by another request: the action is retried later."""
+    """Another request is updating the object: the action is retried later."""
 
     def __init__(self, resource_name: str = "Unknown") -> None:
         super().__init__(f"The resource {resource_name} is already being updated.")

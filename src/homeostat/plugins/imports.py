@@ -1,7 +1,7 @@
 """Aliases under which plug-ins can import modules by Heat's names: `from heat.engine import properties`.
 
-They exist only on request, by `--heat-imports` or a call of `install`, and never where Heat is installed: modules of
-both would be mixed.
+The aliases exist only on request, by `--heat-imports` or a call of `install`, and never if Heat is installed: modules
+of both would be mixed.
 """
 
 import logging
@@ -51,7 +51,7 @@ ALIASES = {
 
 def install() -> bool:
     """Install the aliases in this process; return False, and do nothing, if Heat is installed."""
-    # A package without a file is one that an earlier call has made.
+    # A package without a file was created by an earlier call.
     if "heat" in sys.modules:
         return getattr(sys.modules["heat"], "__file__", None) is None
     if find_spec("heat") is not None:
@@ -65,7 +65,7 @@ def install() -> bool:
 
 def uninstall() -> None:
     """Remove the aliases."""
-    for name in [each for each in sys.modules if each == "heat" or each.startswith("heat.")]:
+    for name in [module for module in sys.modules if module == "heat" or module.startswith("heat.")]:
         del sys.modules[name]
 
 

@@ -36,7 +36,7 @@ class Plugins:
 
     Attributes:
         offers: Their types.
-        problems: What was left out, and why.
+        problems: Plug-ins and types left out, with reasons.
     """
 
     offers: list[Offer] = field(default_factory=list)
@@ -45,32 +45,32 @@ class Plugins:
     def take(self, origin: str, module: Any) -> None:
         """Add the types and constraints of a module."""
         mapping = _first(module, "available_resource_mapping", "resource_mapping")
-        own = _first(module, "constraint_mapping")
-        if mapping is None and own is None:
+        constraint_mapping = _first(module, "constraint_mapping")
+        if mapping is None and constraint_mapping is None:
             self._leave_out(origin, "it has neither resource_mapping() nor constraint_mapping()")
-        constraints.CUSTOM.update(self._mapping_of(origin, own))
-        made = []
-        for name, each in self._mapping_of(origin, mapping).items():
+        constraints.CUSTOM.update(self._mapping_of(origin, constraint_mapping))
+        types = []
+        for name, plugin_class in self._mapping_of(origin, mapping).items():
             try:
-                made.append(plugin_type(name, each))
+                types.append(plugin_type(name, plugin_class))
             except Exception as error:
                 LOG.exception("the type %s of %s cannot be made", name, origin)
                 self.problems.append(PluginProblem(origin, f"{name} cannot be made: {error!r}"))
-        self.offers.append(Offer(origin, made))
+        self.offers.append(Offer(origin, types))
 
     def _mapping_of(self, origin: str, mapping: Any) -> Mapping[str, Any]:
         if mapping is None:
             return {}
         try:
-            found = mapping()
+            entries = mapping()
         except (Exception, SystemExit) as error:  # a plug-in must not end the service
             LOG.exception("%s of %s failed", mapping.__name__, origin)
             self.problems.append(PluginProblem(origin, f"{mapping.__name__}() failed: {error!r}"))
             return {}
-        if not isinstance(found, Mapping):
-            self._leave_out(origin, f"{mapping.__name__}() gives {found!r}, not a map of names to classes")
+        if not isinstance(entries, Mapping):
+            self._leave_out(origin, f"{mapping.__name__}() gives {entries!r}, not a map of names to classes")
             return {}
-        return found
+        return entries
 
     def _leave_out(self, origin: str, reason: str) -> None:
         LOG.error("left out of %s: %s", origin, reason)
@@ -79,7 +79,7 @@ class Plugins:
     def read(self, directory: Path) -> None:
         """Load every module of a directory, in the order of names.
 
-        If a package defines no types itself, the modules within it are loaded.
+        If a package defines no types itself, its inner modules are loaded.
         """
         if not directory.is_dir():
             self._leave_out(str(directory), "there is no such directory")
@@ -94,9 +94,9 @@ class Plugins:
             if not inner:
                 self.take(str(path), module)
             for name, file in inner:
-                found = self._load(file, partial(importlib.import_module, name))
-                if found is not None and _is_plugin(found):
-                    self.take(str(file), found)
+                part = self._load(file, partial(importlib.import_module, name))
+                if part is not None and _is_plugin(part):
+                    self.take(str(file), part)
 
     def _load(self, path: Path, load: Callable[[], ModuleType]) -> ModuleType | None:
         try:
@@ -108,7 +108,7 @@ class Plugins:
 
 
 def _first(module: Any, *names: str) -> Any:
-    return next((each for name in names if (each := getattr(module, name, None)) is not None), None)
+    return next((function for name in names if (function := getattr(module, name, None)) is not None), None)
 
 
 def _is_plugin(module: ModuleType) -> bool:
@@ -117,31 +117,31 @@ def _is_plugin(module: ModuleType) -> bool:
 
 def _modules_within(package: ModuleType) -> list[tuple[str, Path]]:
     """Return the names and files of the modules within a package and its packages, except tests."""
-    pending = [(package.__name__, Path(each)) for each in getattr(package, "__path__", ())]
-    found = []
+    pending = [(package.__name__, Path(folder)) for folder in getattr(package, "__path__", ())]
+    modules = []
     while pending:
         name, folder = pending.pop()
         for path in sorted(folder.glob("*.py")):
             if path.stem not in NO_PLUGINS:
-                found.append((f"{name}.{path.stem}", path))
+                modules.append((f"{name}.{path.stem}", path))
         pending += [
-            (f"{name}.{each.name}", each)
-            for each in sorted(folder.iterdir())
-            if each.name not in NO_PLUGINS and (each / "__init__.py").is_file()
+            (f"{name}.{inner.name}", inner)
+            for inner in sorted(folder.iterdir())
+            if inner.name not in NO_PLUGINS and (inner / "__init__.py").is_file()
         ]
-    return found
+    return modules
 
 
 def find(directories: Iterable[Path] = ()) -> Plugins:
     """Find the plug-ins of installed packages (entry point group `homeostat.plugins`), and of directories."""
-    found = Plugins()
+    plugins = Plugins()
     packages = loaded(GROUP)
-    found.problems += [*packages.problems, *clients.problems()]
+    plugins.problems += [*packages.problems, *clients.problems()]
     for origin, module in packages.things:
-        found.take(origin, module)
+        plugins.take(origin, module)
     for directory in directories:
-        found.read(directory)
-    return found
+        plugins.read(directory)
+    return plugins
 
 
 def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> Plugins:
@@ -153,14 +153,14 @@ def install(directories: Iterable[Path] = (), *, heat_imports: bool = False) -> 
     """
     if heat_imports:
         imports.install()
-    found = find(directories)
-    registry.add(found.offers, found.problems)
-    return found
+    plugins = find(directories)
+    registry.add(plugins.offers, plugins.problems)
+    return plugins
 
 
 def classes() -> dict[str, type[Resource]]:
     """Return the classes with handlers of all registered types, by type name."""
-    return {name: each.plugin_class for name, each in registry.types().items() if isinstance(each, PluginType)}
+    return {name: kind.plugin_class for name, kind in registry.types().items() if isinstance(kind, PluginType)}
 
 
 def _imported(path: Path) -> ModuleType:

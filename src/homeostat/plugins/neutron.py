@@ -1,4 +1,4 @@
-"""The base class of types whose things are in Neutron; their client is the one registered as `neutron`."""
+"""The base class of types of Neutron objects; their client must be registered as `neutron`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,12 +7,12 @@ from homeostat.plugins.exception import PhysicalResourceExists, ResourceInError,
 from homeostat.plugins.resource import Resource
 
 SPECS = "value_specs"
-"""The property whose fields are sent to Neutron beside the others."""
+"""The property whose fields are sent to Neutron together with the properties."""
 READY, AT_WORK, BROKEN = ("ACTIVE", "DOWN"), ("BUILD",), ("ERROR", "DEGRADED")
 
 
 class NeutronResource(Resource):
-    """Base class of types whose things are in Neutron.
+    """Base class of types of Neutron objects.
 
     Attributes:
         entity: The entity's name in calls and responses (`show_port`, `{"port": …}`).
@@ -28,9 +28,9 @@ class NeutronResource(Resource):
 
     @staticmethod
     def validate_properties(properties: Mapping[str, Any]) -> str | None:
-        """Return an error if a field of `value_specs` has the name of a property; None if none has."""
-        taken = {"shared", "tenant_id", *properties} & set(properties.get(SPECS) or ())
-        return f"{', '.join(sorted(taken))} not allowed in {SPECS}" if taken else None
+        """Return an error if a field of `value_specs` has the name of a property, else None."""
+        conflicts = {"shared", "tenant_id", *properties} & set(properties.get(SPECS) or ())
+        return f"{', '.join(sorted(conflicts))} not allowed in {SPECS}" if conflicts else None
 
     @staticmethod
     def prepare_properties(properties: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class NeutronResource(Resource):
 
         Args:
             props: The request body, which is changed.
-            before_value_specs: Fields that were sent before; they are left out unless their value has changed.
+            before_value_specs: Fields sent before; they are left out unless their value has changed.
         """
         before = before_value_specs or {}
         for key, value in (props.pop(SPECS, None) or {}).items():
@@ -68,11 +68,11 @@ class NeutronResource(Resource):
 
     @staticmethod
     def is_built(attributes: Mapping[str, Any]) -> bool:
-        """Return whether a thing is ready, by its status.
+        """Return whether an object is ready, by its status.
 
         Raises:
-            ResourceInError: The thing is broken.
-            ResourceUnknownStatus: The status is not known.
+            ResourceInError: The object is broken.
+            ResourceUnknownStatus: The status is unknown.
         """
         status = attributes["status"]
         if status in BROKEN:
@@ -91,8 +91,8 @@ class NeutronResource(Resource):
         return answer[self.res_info_key or self.entity]
 
     def _resolve_attribute(self, name: str) -> Any:
-        shown = self._show_resource() if self.resource_id is not None else None
-        return None if shown is None else shown[name]
+        entity = self._show_resource() if self.resource_id is not None else None
+        return None if entity is None else entity[name]
 
     def handle_delete(self) -> Any:
         if self.resource_id is None or not self.entity:
@@ -103,10 +103,10 @@ class NeutronResource(Resource):
         return None
 
     def check_delete_complete(self, check: Any) -> bool:
-        """Return True once the thing is gone.
+        """Return True after the object has disappeared.
 
         Raises:
-            PhysicalResourceExists: It still exists; the deletion is repeated later.
+            PhysicalResourceExists: The object still exists; the deletion is repeated later.
         """
         if check and not self._not_found_in_call(self._show_resource):
             raise PhysicalResourceExists(name=self.physical_resource_name_or_FnGetRefId())

@@ -11,19 +11,18 @@ from homeostat.resources.schema import Property, ValueType
 
 
 class Schema:
-    """The schema of one property.
+    """Schema of a property.
 
     Args:
-        data_type: One of `TYPES`.
+        data_type: A member of `TYPES`.
         description: The description for users.
-        default: The default; None for none.
+        default: The default, or None.
         schema: For a Map, name -> Schema; for a List, the Schema of its items.
-        required: Whether a template must set it.
+        required: Whether a template must set a value.
         constraints: The constraints on its value.
         implemented: If False, every value is refused.
-        update_allowed: Whether it can change in place; otherwise the thing is replaced.
+        update_allowed: Whether the property can change in place; otherwise the resource is replaced.
         immutable: Whether a change is refused.
-        support_status: The support status.
         allow_conversion: Whether a String accepts maps and lists, and receives them as JSON.
     """
 
@@ -70,7 +69,7 @@ class Schema:
     def native(self) -> Property:
         """Return the schema in the form of resource types."""
         kind = ValueType(self.type.lower())
-        rules = tuple(each.constraint() for each in self.constraints)
+        rules = tuple(constraint.constraint() for constraint in self.constraints)
         return Property(
             kind,
             self.description or "",
@@ -79,7 +78,7 @@ class Schema:
             self.update_allowed,
             self.immutable,
             rules if self.implemented else (*rules, NOT_IMPLEMENTED),
-            {name: each.native() for name, each in self.schema.items()} if self._is_map else None,
+            {name: inner.native() for name, inner in self.schema.items()} if self._is_map else None,
             self.schema.native() if kind is ValueType.LIST and self.schema is not None else None,
             not self.implemented or self.support_status.status == HIDDEN,
         )
@@ -89,15 +88,15 @@ class Schema:
         return self.type == self.MAP and self.schema is not None
 
     def convert(self, value: Any) -> Any:
-        """Convert maps and lists to JSON texts where the schema allows that."""
+        """Convert maps and lists to JSON texts if the schema allows the conversion."""
         if self.type == self.STRING and self.allow_conversion and isinstance(value, dict | list):
             return json.dumps(value)
         if self._is_map and isinstance(value, Mapping):
             return {
-                name: self.schema[name].convert(each) if name in self.schema else each for name, each in value.items()
+                name: self.schema[name].convert(item) if name in self.schema else item for name, item in value.items()
             }
         if self.type == self.LIST and self.schema is not None and isinstance(value, list):
-            return [self.schema.convert(each) for each in value]
+            return [self.schema.convert(item) for item in value]
         return value
 
 
@@ -105,14 +104,14 @@ NOT_IMPLEMENTED = native.Constraint({}, lambda _value: "Property is not implemen
 
 
 _NATIVE: dict[int, tuple[Mapping[str, Schema], dict[str, Property]]] = {}
-"""Converted schemas, by the id of the map, which is kept as well so that no other object gets its id."""
+"""Converted schemas by the id of the map; the map is stored as well, so that no other object gets its id."""
 
 
 def native_schema(schema: Mapping[str, Schema]) -> dict[str, Property]:
     """Return a schema in the form of resource types; the same object for the same map."""
     known = _NATIVE.get(id(schema))
     if known is None:
-        known = _NATIVE[id(schema)] = (schema, {name: each.native() for name, each in schema.items()})
+        known = _NATIVE[id(schema)] = (schema, {name: entry.native() for name, entry in schema.items()})
     return known[1]
 
 
@@ -133,31 +132,33 @@ def schemata(schemas: Mapping[str, Any]) -> dict[str, Schema]:
     Raises:
         ValueError: A schema contradicts itself, or a map has unknown keys.
     """
-    return {name: _schema(each) for name, each in schemas.items()}
+    return {name: _schema(entry) for name, entry in schemas.items()}
 
 
 def _schema(schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
-    rest = dict(schema)
-    kind, inner = rest.pop("Type", None), rest.pop("Schema", None)
-    least, most = rest.pop("MinValue", None), rest.pop("MaxValue", None)
-    shortest, longest = rest.pop("MinLength", None), rest.pop("MaxLength", None)
+    remaining = dict(schema)
+    kind, inner = remaining.pop("Type", None), remaining.pop("Schema", None)
+    least, most = remaining.pop("MinValue", None), remaining.pop("MaxValue", None)
+    shortest, longest = remaining.pop("MinLength", None), remaining.pop("MaxLength", None)
     rules: list[Constraint] = []
     if (least, most) != (None, None):
         rules.append(Range(_number(least), _number(most)))
     if (shortest, longest) != (None, None):
         rules.append(Length(_number(shortest), _number(longest)))
-    if "AllowedValues" in rest:
-        rules.append(AllowedValues(rest.pop("AllowedValues")))
-    if "AllowedPattern" in rest:
-        rules.append(AllowedPattern(rest.pop("AllowedPattern")))
-    unknown = sorted(rest.keys() - KEYS_OF_MAPS.keys())
+    if "AllowedValues" in remaining:
+        rules.append(AllowedValues(remaining.pop("AllowedValues")))
+    if "AllowedPattern" in remaining:
+        rules.append(AllowedPattern(remaining.pop("AllowedPattern")))
+    unknown = sorted(remaining.keys() - KEYS_OF_MAPS.keys())
     if unknown:
         raise ValueError(f"a schema has the unknown keys {', '.join(unknown)}")
     if inner is not None:
         inner = schemata(inner) if kind == Schema.MAP else _schema(inner)
-    return Schema(kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: each for key, each in rest.items()})
+    return Schema(
+        kind, schema=inner, constraints=rules, **{KEYS_OF_MAPS[key]: argument for key, argument in remaining.items()}
+    )
 
 
 def _number(value: Any) -> Any:
@@ -165,7 +166,7 @@ def _number(value: Any) -> Any:
 
 
 class Described:
-    """One property as its schema describes it; `path` is its name, for errors."""
+    """A property as described by its schema; `path` is its name, for errors."""
 
     def __init__(self, schema: Schema, name: str) -> None:
         self.schema, self.name, self.path = schema, name, name
@@ -196,18 +197,18 @@ class Described:
 
 
 class Properties(Mapping[str, Any]):
-    """Values of properties by name: a property that was not set has its default or None.
+    """Values of properties by name: a property without a value has its default or None.
 
     Only names of the schema can be read.
 
     Attributes:
-        data: The values that were set.
-        props: Each property as its schema describes it, by name.
+        data: The values set in the template.
+        props: Each property as described by its schema, by name.
     """
 
     def __init__(self, schema: Mapping[str, Schema], data: Mapping[str, Any], *_: Any, **__: Any) -> None:
         self.schema = schema
-        self.props = {name: Described(each, name) for name, each in schema.items()}
+        self.props = {name: Described(prop, name) for name, prop in schema.items()}
         self.data = dict(data)
         self._values = native.with_defaults(native_schema(schema), self.data)
 
@@ -226,8 +227,8 @@ class Properties(Mapping[str, Any]):
         return name in self._values
 
     def get_user_value(self, name: str) -> Any:
-        """Return the value that the template sets; None if it sets none."""
-        self[name]  # raises KeyError for a name that the schema does not have
+        """Return the value set in the template; None if not set."""
+        self[name]  # raises KeyError for a name unknown to the schema
         return self.data.get(name)
 
     def validate(self, *_: Any, **__: Any) -> None:

@@ -1,7 +1,7 @@
 """The base class of types with handlers, and the objects that an instance can use.
 
-An instance lives for one call of the service. What it must know later it stores with `resource_id_set`, `data_set` or
-`metadata_set`, or in the value that a handler returns, which must be plain data. Each of these is stored at once.
+An instance lives for one call of the service. Data for later calls is stored with `resource_id_set`, `data_set` or
+`metadata_set`, or in the return value of a handler, which must be plain data. Each of these is stored at once.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class ResourceStore(Protocol):
 
 
 class NoStore:
-    """Storage of instances that only decide: a method that decides must not store anything."""
+    """Store of instances that only make decisions: storing anything is an error."""
 
     def store_id(self, physical_id: str | None) -> None:
         raise NotSupported(feature="Changing a resource while its type is only asked something")
@@ -79,11 +79,9 @@ class Context:
 class Stack:
     """The stack of a resource, as a mapping of its resources whose types have handlers, by name.
 
-    Those resources are as they are stored; they can be read, but not changed.
+    These resources have their stored state; they can be read, but not changed.
 
     Attributes:
-        name: The name of the stack.
-        id: The id of the stack.
         context: The project and the user.
         peers: Returns the resources.
     """
@@ -94,8 +92,8 @@ class Stack:
     peers: Callable[[], Mapping[str, "Resource"]] = dict
 
     def resource_by_refid(self, refid: Any) -> "Resource | None":
-        """Return the resource with this reference id, as `get_resource` returns it; None if there is none."""
-        return next((each for each in self.peers().values() if str(each.get_reference_id()) == str(refid)), None)
+        """Return the resource with this reference id, as returned by `get_resource`; None if there is none."""
+        return next((peer for peer in self.peers().values() if str(peer.get_reference_id()) == str(refid)), None)
 
     def __getitem__(self, name: str) -> "Resource":
         """Return a resource by name; raise KeyError if there is none."""
@@ -241,7 +239,7 @@ class Resource:
     def _resolve_any_attribute(self, name: str) -> Any:
         return self._show_resource() if name == self.SHOW else self._resolve_attribute(name)
 
-    # -- what it knows -----------------------------------------------------------------------------------------------
+    # -- identity and context ----------------------------------------------------------------------------------------
 
     @property
     def state(self) -> tuple[str, str]:
@@ -254,10 +252,10 @@ class Resource:
         return self.type() == resource_type
 
     def physical_resource_name(self) -> str:
-        """Return the unique name of the thing.
+        """Return the unique physical name of the resource.
 
-        It is the same at every call and known before the thing is created, so a thing that was created under it can be
-        found after a crash.
+        The name is the same at every call and known before the creation, so an object with this name can be found after
+        a crash.
         """
         name, limit = self._physical_name or self.name, self.physical_resource_name_limit
         return name if limit is None else self.reduce_physical_resource_name(name, limit)
@@ -282,7 +280,7 @@ class Resource:
     def client_plugin(self, name: str | None = None) -> Any:
         return self._clients.client_plugin(name or self.default_client_name)
 
-    # -- what it keeps -----------------------------------------------------------------------------------------------
+    # -- stored data -------------------------------------------------------------------------------------------------
 
     def resource_id_set(self, inst: Any) -> None:
         """Store the physical id at once, so that no crash loses it."""
@@ -294,7 +292,7 @@ class Resource:
         return dict(self._data)
 
     def data_set(self, key: str, value: Any, redact: bool = False) -> None:
-        """Store a text under a name; with `redact` it is treated as secret."""
+        """Store a text under a name; with `redact` the text is treated as secret."""
         text = str(value)
         self._keeper.store_data(key, text, redact=redact)
         self._data[key] = text
@@ -316,17 +314,17 @@ class Resource:
         self._metadata = wanted
 
     def state_set(self, action: str, status: str, reason: str = "state changed") -> None:
-        """Set the state for this call only: the stored state follows from what handlers return."""
+        """Set the state for this call only: the stored state follows from the return values of handlers."""
         self.action, self.status, self.status_reason = action, status, reason
 
-    # -- what it does ------------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------------
 
     def handle_update(self, json_snippet: Definition, tmpl_diff: TemplateDiff, prop_diff: Mapping[str, Any]) -> Any:
         if prop_diff:
             raise UpdateReplace(self.name)
 
     def handle_delete(self) -> Any:
-        """Delete the thing by the client, if the type names an entity of it."""
+        """Delete the object by the client, if the type names an entity of the client."""
         manager = self._manager() if self.resource_id is not None else None
         if manager is not None:
             with self.client_plugin().ignore_not_found:
@@ -341,7 +339,7 @@ class Resource:
         self.resource_id_set(adopted.get("resource_id"))
 
     def validate(self) -> Any:
-        """Check rules that span several properties; those that are not known yet are None.
+        """Check rules that span several properties; unknown properties are None.
 
         Raises:
             StackValidationFailed: The properties do not fit together.
@@ -357,24 +355,25 @@ class Resource:
             Error: The message names each attribute whose `current` value is not among the `expected` ones.
         """
         wrong = [
-            f"'{each['attr']}': expected '{each['expected']}', got '{each['current']}'"
-            for each in checks
-            if each["current"] not in (each["expected"] if isinstance(each["expected"], list) else [each["expected"]])
+            f"'{check['attr']}': expected '{check['expected']}', got '{check['current']}'"
+            for check in checks
+            if check["current"]
+            not in (check["expected"] if isinstance(check["expected"], list) else [check["expected"]])
         ]
         if wrong:
             raise Error("; ".join(wrong))
 
-    # -- what it answers ---------------------------------------------------------------------------------------------
+    # -- attributes --------------------------------------------------------------------------------------------------
 
     def _resolve_attribute(self, name: str) -> Any:
-        """Return the value of an attribute; None if it cannot be known."""
+        """Return the value of an attribute; None if unknown."""
 
     def _show_resource(self) -> Any:
         manager = self._manager() if self.resource_id is not None else None
         if manager is None:
             return None
-        found = manager.get(self.resource_id)
-        return found.to_dict() if hasattr(found, "to_dict") else dict(found)
+        answer = manager.get(self.resource_id)
+        return answer.to_dict() if hasattr(answer, "to_dict") else dict(answer)
 
     def get_attribute(self, key: str, *path: Any) -> Any:
         return attributes_module.select_from_attribute(self._resolve_any_attribute(key), path)
@@ -385,7 +384,7 @@ class Resource:
     FnGetRefId = get_reference_id
     FnGetAtt = get_attribute
 
-    # -- what it decides, without acting -----------------------------------------------------------------------------
+    # -- decisions, without acting -----------------------------------------------------------------------------------
 
     def needs_replace(self, after_props: Properties) -> bool:
         return False
@@ -399,15 +398,15 @@ class Resource:
         return False
 
     def translation_rules(self, props: Properties) -> Sequence[TranslationRule] | None:
-        """Return the rules that convert the values of a template to those that handlers read."""
+        """Return the rules that convert the values of a template to the values for handlers."""
 
-    # -- what is looked at -------------------------------------------------------------------------------------------
+    # -- live state --------------------------------------------------------------------------------------------------
 
     def get_live_resource_data(self) -> Any:
-        """Return what the other service reports about the thing.
+        """Return the external service's report on the object.
 
         Raises:
-            EntityNotFound: The thing is missing.
+            EntityNotFound: The object is missing.
         """
         try:
             return self._show_resource()
@@ -418,9 +417,9 @@ class Resource:
 
     def parse_live_resource_data(self, resource_properties: Properties, resource_data: Any) -> dict[str, Any]:
         """Return the live values of the properties that can change in place."""
-        there = resource_data if isinstance(resource_data, Mapping) else {}
+        live = resource_data if isinstance(resource_data, Mapping) else {}
         return {
-            name: there[name] for name, each in self.properties_schema.items() if each.update_allowed and name in there
+            name: live[name] for name, prop in self.properties_schema.items() if prop.update_allowed and name in live
         }
 
     def get_live_state(self, resource_properties: Properties) -> dict[str, Any]:

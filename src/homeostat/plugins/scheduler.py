@@ -1,7 +1,7 @@
 """Tasks: generators that yield while they wait, as some plug-ins of Heat use them.
 
-New handlers should use `check_…_complete` instead, which is called again and again. A task runs in the thread of the
-handler that steps it.
+New handlers should use `check_…_complete` instead, which is called repeatedly. The steps of a task run in the thread of
+the handler.
 """
 
 import time
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Timeout(BaseException):
-    """Raised inside a task whose time is over; a BaseException, so that no `except Exception` in it swallows this."""
+    """Raised inside a task after its time limit; a BaseException, since tasks often catch `Exception`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the task took longer than {seconds} s")
@@ -21,9 +21,7 @@ class TaskRunner:
     """Runs a task step by step.
 
     Args:
-        task: A function; if it returns a generator, that is stepped through.
-        *args: Its arguments.
-        **kwargs: Its keyword arguments.
+        task: A function; if it returns a generator, the generator is stepped through.
     """
 
     def __init__(self, task: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -48,9 +46,9 @@ class TaskRunner:
             raise ValueError(f"the task {self.name} was started before")
         self._begun = True
         self._limit = (time.monotonic() + timeout, timeout) if timeout is not None else None
-        found = self._call()
-        if isinstance(found, Generator):
-            self._steps = found
+        result = self._call()
+        if isinstance(result, Generator):
+            self._steps = result
             self.step()
         else:
             self._ended = True
@@ -59,7 +57,7 @@ class TaskRunner:
         """Take another step, and return whether the task has ended.
 
         Raises:
-            Timeout: The time of the task is over. Errors of the task itself are raised as well.
+            Timeout: The time limit of the task is exceeded. Errors of the task itself are raised as well.
         """
         if self._steps is not None and not self._ended:
             try:
@@ -123,10 +121,10 @@ def wrappertask(task: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(task)
     def outer(*args: Any, **kwargs: Any) -> Generator[Any, Any, None]:
-        for each in task(*args, **kwargs):
-            if isinstance(each, Generator):
-                yield from each
+        for step in task(*args, **kwargs):
+            if isinstance(step, Generator):
+                yield from step
             else:
-                yield each
+                yield step
 
     return outer

@@ -1,7 +1,7 @@
-"""Base classes of types that need what plug-ins do not have here.
+"""Base classes of types that need features not available to plug-ins here.
 
-They can be imported and derived from, so that the other types of a module can be loaded; types derived from these are
-left out, with the reason in `needs`.
+Modules can import and subclass them, so that their remaining types can be loaded; the subclasses are left out, with
+the reason in `needs`.
 """
 
 from homeostat.plugins.resource import Resource

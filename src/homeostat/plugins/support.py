@@ -13,11 +13,10 @@ class SupportStatus:
     """The support status of one type, property or attribute.
 
     Args:
-        status: One of `SUPPORT_STATUSES`; anything else becomes UNKNOWN.
-        message: The hint for users, such as what to use instead.
-        version: The version since which the status holds.
-        previous_status: The status before.
-        substitute_class: The type that replaces a deprecated one.
+        status: A member of `SUPPORT_STATUSES`; unknown words become UNKNOWN.
+        message: Hint for users, such as a recommended replacement.
+        version: First version with the status.
+        substitute_class: The replacement of a deprecated type.
     """
 
     def __init__(

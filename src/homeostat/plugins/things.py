@@ -1,8 +1,8 @@
-"""The records of things whose types have handlers, and the right to run those handlers.
+"""The records of resources whose types have handlers, and the right to run these handlers.
 
-The handlers of one thing run one at a time, across all processes: the right to run them is a *turn*, a number in the
+The handlers of a resource run one at a time, across all processes: the right to run them is a *turn*, a number in the
 record with a lease (a fencing token, like the epoch of a shard). A thread that has lost its turn stores nothing more,
-except the physical id of what it has created: that is kept in any case, so that it can be deleted.
+except the physical id of an object just created: the id is always stored, for a later deletion.
 """
 
 import logging
@@ -28,44 +28,42 @@ from homeostat.store.shards.orphans import Orphan
 
 LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
-"""Length of the lease of a turn: the turn of a thread that has died ends after that."""
+"""Length of the lease of a turn: a turn ends this long after its thread has died."""
 GONE, BURIED = "gone", "buried"
-"""Status words beside those of `types`.
+"""Status words besides the words of `types`.
 
-A `gone` thing is missing although the service has not deleted it. A `buried` thing was deleted and may still be
-created: its creation was interrupted, and the thread that had begun it may only be frozen.
+A `gone` object is missing although the service has not deleted it. A `buried` one was deleted and may still be
+created: its creation was interrupted, and the creating thread may only be frozen.
 """
 SIGNAL = "SIGNAL"
 """The action of events that report signals."""
 SWEEP = RetryPolicy(first_s=5.0, longest_s=120.0)
-"""Deletions of a buried thing."""
+"""Intervals between deletions of a buried resource."""
 BEGUN, POLLED, DONE = "begun", "polled", "done"
 """Phases of an action: its handler was called and has not returned; it is polled for completion; it has ended."""
 
 
 @dataclass(slots=True)
 class Inner:
-    """The part of a record that handlers and the service keep for themselves. Times are seconds since the epoch.
+    """The part of a record that only handlers and the service see. Times are seconds since the epoch.
 
     Attributes:
-        name: The name of the resource.
-        physical_name: The physical name of the resource.
-        properties: The properties that the thing has.
-        wanted: The properties that the newest update wants, until it comes to its end; None if there is none.
+        physical_name: Physical name of the resource.
+        properties: Present properties.
+        wanted: Properties of the newest update, until its success; None without an update.
         action: The action in progress, or the last one.
-        phase: The phase of the action.
-        progress: What the handler of the action returned, for its polls.
-        turn: The number of the newest turn.
-        held_until: The end of that turn's lease; 0.0 if it was given back.
-        due_at: The thing is not polled before this time.
-        tries: Acts in a row that failed for reasons that time mends.
-        looked_at: When the thing was last looked at.
-        data: Texts that handlers keep, by name.
-        redacted: The names of those texts that are secret.
-        metadata: The metadata that a handler has set; None if none has.
-        late: An id was stored by a handler that had lost its turn.
+        progress: Return value of the action's handler, for polls.
+        turn: Number of the newest turn.
+        held_until: End of the lease of the newest turn; 0.0 after its return.
+        due_at: No poll before this time.
+        tries: Number of consecutive transient failures.
+        looked_at: Time of the last observation.
+        data: Texts stored by handlers, by name.
+        redacted: Names of the secret texts in `data`.
+        metadata: Metadata set by a handler; None if unset.
+        late: An id was stored by a handler after the loss of its turn.
         interrupted: The creation was interrupted before an id was known.
-        buried_until: When it is certain that a buried thing is not created any more; 0.0 if it is not buried.
+        buried_until: End of the time in which a buried resource may still be created; 0.0 unless buried.
     """
 
     name: str = ""
@@ -89,13 +87,13 @@ class Inner:
 
 
 @dataclass(slots=True)
-class Made:
-    """One thing, as its record.
+class StoredThing:
+    """A resource, as stored in its record.
 
     Attributes:
-        seen: What `observe` returns: status, action, id, fault, reference, attributes, live, snapshots, and in `unsure`
-            the names of properties that updates may have changed which did not come to their end.
-        inner: What only the service and the handlers see.
+        seen: Result of `observe`: status, action, id, fault, reference, attributes, live, snapshots, and in `unsure`
+            the names of properties that unfinished updates may have changed.
+        inner: Internal data of the service and the handlers.
     """
 
     record_id: str
@@ -106,7 +104,7 @@ class Made:
     inner: Inner
 
     @classmethod
-    def of(cls, row: RecordRow) -> "Made":
+    def of(cls, row: RecordRow) -> "StoredThing":
         return cls(row.id, row.kind, row.token, row.link, dict(row.object), Inner(**(row.secret or {})))
 
     @property
@@ -126,7 +124,7 @@ class Made:
             self.seen.pop("fault", None)
 
     def begin(self, action: str, status: str) -> None:
-        """Begin an action, whose handler is about to be called."""
+        """Begin an action, before its handler is called."""
         self.inner.action, self.inner.phase, self.inner.progress = action, BEGUN, None
         self.inner.due_at = 0.0
         self.seen["action"] = action
@@ -140,20 +138,19 @@ class Made:
 
 @dataclass(slots=True)
 class Turn:
-    """The right to run handlers of a thing; instances of its class store their data through it.
+    """The right to run handlers of a resource; instances of its class store their data through the turn.
 
     Attributes:
         things: The records of the project.
-        made: The thing as it was when it was last changed under this turn.
-        number: The number of the turn.
-        owner: The resource that the thing belongs to; None if there is no row.
+        thing: The resource after the last change under this turn.
+        owner: Owner of the record; None if there is no row.
         lost: Another thread has the turn by now.
-        unsaved: A physical id that could not be stored yet; the next change stores it.
-        orphan: The physical id of a thing that was created after its record was deleted.
+        unsaved: A physical id not stored yet; the next change stores it.
+        orphan: Physical id of an object that was created after the deletion of its record.
     """
 
     things: "Things"
-    made: Made
+    thing: StoredThing
     number: int
     owner: Owner | None = None
     lost: bool = False
@@ -161,41 +158,41 @@ class Turn:
     orphan: str | None = None
 
     def store_id(self, physical_id: str | None) -> None:
-        """Store the physical id, also after the turn was lost, unless a newer id is known then."""
+        """Store the physical id, even after the loss of the turn, unless a newer id is known by then."""
 
-        def keep(made: Made) -> None:
-            if self.lost and (physical_id is None or made.seen.get("id") not in (None, physical_id)):
+        def keep(thing: StoredThing) -> None:
+            if self.lost and (physical_id is None or thing.seen.get("id") not in (None, physical_id)):
                 return
-            made.seen["id"] = physical_id
-            # The thread that deletes the thing did not know this id, so its deletion must not count as complete.
-            made.inner.late = made.inner.late or self.lost
-            if made.status == BURIED:  # delete it now, not at the next sweep
-                made.inner.due_at = 0.0
+            thing.seen["id"] = physical_id
+            # The thread that deletes the object did not know this id, so its deletion must not count as complete.
+            thing.inner.late = thing.inner.late or self.lost
+            if thing.status == BURIED:  # delete it now, not at the next sweep
+                thing.inner.due_at = 0.0
 
-        # Kept in memory until it is stored: if the database does not answer now, the next change stores it.
+        # Kept in memory until stored: if the database does not answer now, the next change stores the id.
         self.unsaved = physical_id
         if not self.things.change(self, keep, at_any_time=True):
             self.orphan = physical_id
         self.unsaved = None
 
     def store_data(self, key: str, value: str | None, *, redact: bool) -> None:
-        def keep(made: Made) -> None:
-            made.inner.data.pop(key, None)
-            made.inner.redacted = [name for name in made.inner.redacted if name != key]
+        def keep(thing: StoredThing) -> None:
+            thing.inner.data.pop(key, None)
+            thing.inner.redacted = [name for name in thing.inner.redacted if name != key]
             if value is not None:
-                made.inner.data[key] = value
-                made.inner.redacted += [key] if redact else []
+                thing.inner.data[key] = value
+                thing.inner.redacted += [key] if redact else []
 
         self.must(keep)
 
     def store_metadata(self, metadata: Any) -> None:
-        def keep(made: Made) -> None:
-            made.inner.metadata = as_stored(metadata)
+        def keep(thing: StoredThing) -> None:
+            thing.inner.metadata = as_stored(metadata)
 
         self.must(keep)
 
-    def must(self, mutate: Callable[[Made], None], *, name: bool = False) -> None:
-        """Change the thing, which requires the turn.
+    def must(self, mutate: Callable[[StoredThing], None], *, name: bool = False) -> None:
+        """Change the resource, which requires the turn.
 
         Args:
             mutate: Makes the change.
@@ -205,10 +202,10 @@ class Turn:
             Superseded: Another thread has the turn by now.
         """
         if not self.things.change(self, mutate, name=name):
-            raise Superseded(f"another worker acts on {self.made.handle} by now")
+            raise Superseded(f"another worker acts on {self.thing.handle} by now")
 
-    def finish(self, mutate: Callable[[Made], None]) -> bool:
-        """Make a last change and give the turn back; return False if it was lost before."""
+    def finish(self, mutate: Callable[[StoredThing], None]) -> bool:
+        """Make a last change and give the turn back; return False if the turn was lost before."""
         return self.things.change(self, mutate, give_back=True)
 
 
@@ -221,34 +218,34 @@ class Things:
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
-    def by_handle(self, kind: str, handles: list[str]) -> tuple[dict[str, Made], float]:
-        """Return the things that exist, by handle, and the agreed time."""
+    def by_handle(self, kind: str, handles: list[str]) -> tuple[dict[str, StoredThing], float]:
+        """Return the existing resources, by handle, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_handle(tx, kind, self.project, handles)
             now = self.db.now_of(tx)
-        return {handle: Made.of(row) for handle, row in rows.items()}, now
+        return {handle: StoredThing.of(row) for handle, row in rows.items()}, now
 
-    def by_token(self, kind: str, tokens: list[str]) -> tuple[dict[str, Made], float]:
-        """Return the things that exist, by token, and the agreed time."""
+    def by_token(self, kind: str, tokens: list[str]) -> tuple[dict[str, StoredThing], float]:
+        """Return the existing resources, by token, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_token(tx, kind, tokens)
             now = self.db.now_of(tx)
-        return {token: Made.of(row) for token, row in rows.items()}, now
+        return {token: StoredThing.of(row) for token, row in rows.items()}, now
 
-    def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, Made]]:
-        """Return the things of these kinds that belong to resources of a stack, each with its resource."""
+    def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, StoredThing]]:
+        """Return the records of these kinds in a stack, each with its owner."""
         with self.db.read() as tx:
-            found = [Made.of(row) for row in plugin_records.in_stack(tx, stack_id, kinds)]
-            owners = records.owners(tx, [records.key_of(made.token) for made in found])
-        return [(owners[key], made) for made in found if (key := records.key_of(made.token)) in owners]
+            things = [StoredThing.of(row) for row in plugin_records.in_stack(tx, stack_id, kinds)]
+            owners = records.owners(tx, [records.key_of(thing.token) for thing in things])
+        return [(owners[key], thing) for thing in things if (key := records.key_of(thing.token)) in owners]
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
     def begin(self, kind: str, token: str, spec: Mapping[str, Any]) -> Turn | None:
-        """Store the record of a new thing, before its handler is called, and take the first turn.
+        """Store the record of a new resource, before its handler is called, and take the first turn.
 
         Returns:
-            The turn; None if there is a thing with this token already.
+            The turn; None if a record with this token exists already.
         """
         with self.db.write() as tx:
             if plugin_records.by_token(tx, kind, [token]):
@@ -256,8 +253,8 @@ class Things:
             now = self.db.now_of(tx)
             key, _, attempt = token.rpartition("-")
             owner = records.owners(tx, [key]).get(key)
-            # Handlers look for their things by name. If an earlier attempt was given up and may still appear, this one
-            # needs another name, or the two would be confused.
+            # Handlers look up their objects by name. If the object of an abandoned attempt may still appear, this
+            # attempt needs a different name, or the two would be confused.
             name = str(spec["physical_name"])
             inner = Inner(
                 owner.name if owner is not None else name,
@@ -265,83 +262,86 @@ class Things:
                 dict(spec["properties"]),
                 held_until=now + LEASE_S,
             )
-            made = Made(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {token}")), kind, token, "", {"id": None}, inner)
-            made.begin("CREATE", WORKING)
-            # Another thread may have begun the same creation since the look above: one of the two has the turn.
-            added = plugin_records.add(
-                self.db, tx, made.record_id, kind, self.project, token, made.seen, asdict(inner), now
+            thing = StoredThing(
+                str(uuid.uuid5(uuid.NAMESPACE_OID, f"{kind} {token}")), kind, token, "", {"id": None}, inner
             )
-        return Turn(self, made, inner.turn, owner) if added else None
+            thing.begin("CREATE", WORKING)
+            # Another thread may have begun the same creation since the check above: only one of them gets the turn.
+            added = plugin_records.add(
+                self.db, tx, thing.record_id, kind, self.project, token, thing.seen, asdict(inner), now
+            )
+        return Turn(self, thing, inner.turn, owner) if added else None
 
-    def take(self, record_id: str, may: Callable[[Made, float], bool], change: Callable[[Made], None]) -> Turn | None:
+    def take(
+        self, record_id: str, may: Callable[[StoredThing, float], bool], change: Callable[[StoredThing], None]
+    ) -> Turn | None:
         """Take the turn, and make a change.
 
         Returns:
-            The turn; None if the thing does not exist, another thread has the turn, or `may(thing, now)` is False.
+            The turn; None if the record does not exist, another thread has the turn, or `may(thing, now)` is False.
         """
         with self.db.write() as tx:
             row = plugin_records.locked(self.db, tx, record_id)
             now = self.db.now_of(tx)
             if row is None:
                 return None
-            made = Made.of(row)
-            if made.inner.held_until > now or not may(made, now):
+            thing = StoredThing.of(row)
+            if thing.inner.held_until > now or not may(thing, now):
                 return None
-            made.inner.turn += 1
-            made.inner.held_until = now + LEASE_S
-            change(made)
-            plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
-            key = records.key_of(made.token)
+            thing.inner.turn += 1
+            thing.inner.held_until = now + LEASE_S
+            change(thing)
+            plugin_records.save(tx, thing.record_id, thing.seen, asdict(thing.inner), now)
+            key = records.key_of(thing.token)
             owner = records.owners(tx, [key]).get(key)
-        return Turn(self, made, made.inner.turn, owner)
+        return Turn(self, thing, thing.inner.turn, owner)
 
     def change(
         self,
         turn: Turn,
-        mutate: Callable[[Made], None],
+        mutate: Callable[[StoredThing], None],
         *,
         give_back: bool = False,
         at_any_time: bool = False,
         name: bool = False,
     ) -> bool:
-        """Change the thing under a turn, and renew the lease of the turn or give it back.
+        """Make a change under a turn, and renew the lease of the turn or give it back.
 
         Args:
-            turn: The turn.
             mutate: Makes the change.
             give_back: Give the turn back.
             at_any_time: Make the change even if the turn was lost.
-            name: Make the physical id the handle, unless another thing has that handle.
+            name: Make the physical id the handle, unless another record has this handle.
 
         Returns:
             False if nothing was changed, since the turn was lost or the record was deleted.
         """
         with self.db.write() as tx:
-            row = plugin_records.locked(self.db, tx, turn.made.record_id)
+            row = plugin_records.locked(self.db, tx, turn.thing.record_id)
             if row is None:
                 turn.lost = True
                 return False
             now = self.db.now_of(tx)
-            made = Made.of(row)
-            if made.inner.turn != turn.number:
+            thing = StoredThing.of(row)
+            if thing.inner.turn != turn.number:
                 turn.lost = True
                 if at_any_time:
-                    mutate(made)
-                    plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+                    mutate(thing)
+                    plugin_records.save(tx, thing.record_id, thing.seen, asdict(thing.inner), now)
                 return at_any_time
             if turn.unsaved is not None:
-                made.seen["id"] = turn.unsaved
-            mutate(made)
-            physical_id = str(made.seen.get("id") or "")
+                thing.seen["id"] = turn.unsaved
+            mutate(thing)
+            physical_id = str(thing.seen.get("id") or "")
             if (
                 name
                 and physical_id
-                and plugin_records.claim_handle(self.db, tx, made.record_id, made.kind, physical_id)
+                and plugin_records.claim_handle(self.db, tx, thing.record_id, thing.kind, physical_id)
             ):
-                made.link = physical_id
-            made.inner.held_until = 0.0 if give_back else now + LEASE_S
-            plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
-        turn.made = made
+                thing.link = physical_id
+            thing.inner.held_until = 0.0 if give_back else now + LEASE_S
+            plugin_records.save(tx, thing.record_id, thing.seen, asdict(thing.inner), now)
+        turn.thing = thing
         return True
 
     def now(self) -> float:
@@ -350,38 +350,37 @@ class Things:
             return self.db.now_of(tx)
 
     def renew(self, turn: Turn) -> None:
-        self.change(turn, lambda _made: None)
+        self.change(turn, lambda _thing: None)
 
-    def sought(self, made: Made, now: float) -> Observation:
-        """Return the answer of `find` for a thing.
+    def sought(self, thing: StoredThing, now: float) -> Observation:
+        """Return the answer of `find`.
 
-        A buried thing is reported as present whenever it is time to delete it once more: the sweep for orphans then
-        does so.
+        A buried resource is reported as present whenever its next deletion is due: the sweep for orphans then deletes
+        it.
         """
-        if made.status != BURIED:
-            return made.look(now)
-        if made.inner.buried_until <= now:
+        if thing.status != BURIED:
+            return thing.look(now)
+        if thing.inner.buried_until <= now:
             with self.db.write() as tx:
-                plugin_records.remove(tx, made.record_id)
-        elif made.inner.due_at <= now:
-            return Observation(Presence.PRESENT, made.handle, dict(made.seen), now)
-        return made.look(now)
+                plugin_records.remove(tx, thing.record_id)
+        elif thing.inner.due_at <= now:
+            return Observation(Presence.PRESENT, thing.handle, dict(thing.seen), now)
+        return thing.look(now)
 
     # -- signals -----------------------------------------------------------------------------------------------------
 
     def signalled(self, record_ids: list[str]) -> dict[str, list[Any]]:
-        """Return the signals that these things have not taken yet, as (seq, object, at), by record."""
+        """Return the pending signals, as (seq, object, at), by record."""
         with self.db.read() as tx:
             return plugin_records.signals(tx, record_ids)
 
     def took(self, turn: Turn, seq: int, at: float, reason: str) -> None:
-        """Delete a signal that was taken.
+        """Delete a signal after its delivery.
 
         Args:
-            turn: The turn.
-            seq: The number of the signal.
-            at: When it arrived.
-            reason: The reason of the event that reports it; "" for no event.
+            seq: Number of the signal.
+            at: Time of its arrival.
+            reason: Reason of the event about the signal; "" for no event.
         """
         with self.db.write() as tx:
             plugin_records.forget_signal(tx, seq, at)
@@ -400,44 +399,44 @@ class Things:
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def remove(self, turn: Turn) -> bool:
-        """Delete the record of a deleted thing.
+        """Delete the record of a deleted resource.
 
         Returns:
             False if the deletion is not complete, since an id was stored late, or the turn was lost.
         """
         with self.db.write() as tx:
-            row = plugin_records.locked(self.db, tx, turn.made.record_id)
+            row = plugin_records.locked(self.db, tx, turn.thing.record_id)
             now = self.db.now_of(tx)
             if row is None:
                 return True
-            made = Made.of(row)
-            if made.inner.turn != turn.number:
+            thing = StoredThing.of(row)
+            if thing.inner.turn != turn.number:
                 turn.lost = True
                 return False
-            # A frozen handler has stored the id of what it created while this thread was deleting: delete that, too.
-            if made.inner.late:
-                made.inner.late, made.inner.held_until = False, 0.0
-                made.begin("DELETE", made.status)
-                plugin_records.save(tx, made.record_id, made.seen, asdict(made.inner), now)
+            # A frozen handler has stored the id of a new object while this thread was deleting: delete that one, too.
+            if thing.inner.late:
+                thing.inner.late, thing.inner.held_until = False, 0.0
+                thing.begin("DELETE", thing.status)
+                plugin_records.save(tx, thing.record_id, thing.seen, asdict(thing.inner), now)
                 return False
-            if made.inner.interrupted:
-                self._bury(tx, made, now)
+            if thing.inner.interrupted:
+                self._bury(tx, thing, now)
             else:
-                plugin_records.remove(tx, made.record_id)
+                plugin_records.remove(tx, thing.record_id)
         return True
 
-    def _bury(self, tx: Connection, made: Made, now: float) -> None:
-        """Keep the record of a deleted thing whose creation may still happen, and have it deleted again and again.
+    def _bury(self, tx: Connection, thing: StoredThing, now: float) -> None:
+        """Keep the record of a deleted resource whose creation may still happen, for repeated deletions.
 
-        Its token is looked for like those of orphans in other clouds.
+        Its token is looked up like the tokens of orphans in real clouds.
         """
-        inner = made.inner
+        inner = thing.inner
         if not inner.buried_until:
             inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0
-            orphans.add(self.db, tx, [Orphan(made.token, made.kind, self.project)], now)
+            orphans.add(self.db, tx, [Orphan(thing.token, thing.kind, self.project)], now)
         inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
         inner.due_at = now + SWEEP.delay_s(inner.tries + 1)
         inner.tries += 1
-        made.seen["id"] = None
-        made.set_status(BURIED, "it was deleted")
-        plugin_records.save(tx, made.record_id, made.seen, asdict(inner), now)
+        thing.seen["id"] = None
+        thing.set_status(BURIED, "it was deleted")
+        plugin_records.save(tx, thing.record_id, thing.seen, asdict(inner), now)

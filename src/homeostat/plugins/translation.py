@@ -1,7 +1,7 @@
-"""Translation rules, which convert the values of a template to those that handlers read, such as names to ids.
+"""Translation rules, which convert the values of a template to the values for handlers, such as names to ids.
 
 The order for one path is ADD, REPLACE, RESOLVE, DELETE. All rules but RESOLVE are applied before values are compared,
-so that using another name for a property is no change. RESOLVE needs the cloud: names become ids right before a handler
+so that switching to a new property name is no change. RESOLVE needs the cloud: names become ids right before a handler
 is called.
 """
 
@@ -16,19 +16,19 @@ Finder = Callable[["TranslationRule", Any], Any]
 
 
 class TranslationRule:
-    """One rule.
+    """A rule.
 
     Args:
         properties: The properties of the resource.
-        rule: One of `RULE_KEYS`.
-        translation_path: The names that lead to the value.
-        value: The new value. Of value, value_name and value_path at most one is given.
-        value_name: The name, beside the translated one, of the property that has the new value.
-        value_path: The names that lead, from the top, to the new value.
-        client_plugin: The client that RESOLVE asks; None for the project's cloud.
-        finder: The method of the client that RESOLVE calls.
-        entity: The kind of object that RESOLVE looks for.
-        custom_value_path: The names that lead on, inside the value, to what is resolved.
+        rule: A member of `RULE_KEYS`.
+        translation_path: Path to the value.
+        value: The new value. At most one of value, value_name and value_path is given.
+        value_name: Name of a sibling property with the new value.
+        value_path: Path, from the top, to the new value.
+        client_plugin: The client for RESOLVE; None for the project's cloud.
+        finder: Method of the client for RESOLVE.
+        entity: Kind of object for RESOLVE.
+        custom_value_path: Further path, inside the value, to the name for RESOLVE.
     """
 
     RULE_KEYS = (ADD, REPLACE, DELETE, RESOLVE) = ("Add", "Replace", "Delete", "Resolve")
@@ -63,7 +63,7 @@ class TranslationRule:
             raise ValueError(f"there is no rule {self.rule!r}: use one of {', '.join(self.RULE_KEYS)}")
         if not self.translation_path:
             raise ValueError("a rule needs a path")
-        if sum(each is not None for each in (self.value, self.value_name, self.value_path)) > 1:
+        if sum(option is not None for option in (self.value, self.value_name, self.value_path)) > 1:
             raise ValueError("value, value_name and value_path exclude one another")
         if self.rule == self.ADD and not isinstance(self.value, list):
             raise ValueError("ADD needs a list as its value")
@@ -82,7 +82,7 @@ def translated(rules: Sequence[TranslationRule], values: Mapping[str, Any]) -> d
         StackValidationFailed: The old and the new name of a property are both set, or a value has the wrong type.
     """
     result = _copy(values)
-    for rule in sorted(rules, key=lambda each: each.order):
+    for rule in sorted(rules, key=lambda rule: rule.order):
         if rule.rule != rule.RESOLVE:
             for holder in list(_holders(result, rule.translation_path[:-1])):
                 _apply(rule, holder, result)
@@ -101,7 +101,7 @@ def resolved(rules: Sequence[TranslationRule], values: Mapping[str, Any], find: 
 
 
 def _holders(tree: Any, path: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the maps that a path leads to, through every item of the lists on the way."""
+    """Yield the maps at a path, through every item of the lists on the way."""
     if isinstance(tree, list):
         for item in tree:
             yield from _holders(item, path)
@@ -131,8 +131,8 @@ def _replace(rule: TranslationRule, holder: dict[str, Any], top: dict[str, Any],
         return
     source, old = holder, rule.value_name or ""
     if rule.value_path:
-        found = next(_holders(top, rule.value_path[:-1]), None)
-        source, old = found if found is not None else {}, rule.value_path[-1]
+        top_holder = next(_holders(top, rule.value_path[:-1]), None)
+        source, old = top_holder if top_holder is not None else {}, rule.value_path[-1]
     value = source.get(old)
     if value is None:
         return
@@ -145,12 +145,12 @@ def _replace(rule: TranslationRule, holder: dict[str, Any], top: dict[str, Any],
 def _resolve(rule: TranslationRule, holder: dict[str, Any], name: str, find: Finder) -> None:
     value = holder.get(name)
     if isinstance(value, list):
-        holder[name] = [find(rule, each) if each is not None else None for each in value]
+        holder[name] = [find(rule, item) if item is not None else None for item in value]
     elif value is not None and value != "":
         holder[name] = find(rule, value)
 
 
 def _copy(tree: Any) -> Any:
     if isinstance(tree, Mapping):
-        return {name: _copy(each) for name, each in tree.items()}
-    return [_copy(each) for each in tree] if isinstance(tree, list) else tree
+        return {name: _copy(item) for name, item in tree.items()}
+    return [_copy(item) for item in tree] if isinstance(tree, list) else tree

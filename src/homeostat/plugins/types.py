@@ -22,11 +22,11 @@ from homeostat.resources.schema import UNKNOWN
 LOG = logging.getLogger(__name__)
 COMPLETE, WORKING, DELETING = "complete", "working", "deleting"
 FAILED, SPOILT, REPLACE, AGAIN = "failed", "spoilt", "replace", "again"
-"""Status words of things with handlers.
+"""Status words of resources with handlers.
 
-`complete`: as desired; `working`: a handler runs or is polled; `deleting`: likewise, to delete it; `failed`: the user
-has to mend it; `spoilt`: it has to be deleted and created anew; `replace`: its handler asked for a replacement;
-`again`: the update has to be repeated.
+`complete`: as desired; `working`: a handler runs or is polled; `deleting`: likewise, for a deletion; `failed`: the user
+has to fix the resource; `spoilt`: delete and recreate; `replace`: the handler asked for a replacement; `again`: repeat
+the update.
 """
 REMEDIES = {FAILED: Remedy.MANUAL, SPOILT: Remedy.RECREATE, REPLACE: Remedy.REPLACE, AGAIN: Remedy.UPDATE}
 
@@ -41,7 +41,7 @@ def kind_of_class(type_name: str) -> str:
 
 
 class PluginType(ResourceType):
-    """Base class of the resource types that are made from classes with handlers; `plugin_class` is that class."""
+    """Base class of the resource types for classes with handlers; `plugin_class` is the class."""
 
     name = ""
     plugin_class: ClassVar[type[Resource]] = Resource
@@ -51,13 +51,13 @@ class PluginType(ResourceType):
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         schema = self.plugin_class.properties_schema
         return super().check(
-            {name: schema[name].convert(each) if name in schema else each for name, each in provided.items()}, path
+            {name: schema[name].convert(value) if name in schema else value for name, value in provided.items()}, path
         )
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Let the class validate the values.
 
-        Errors that have another reason, such as a service that does not answer, are left to its handlers.
+        Errors for unrelated reasons, such as a service that does not answer, are left to its handlers.
         """
         try:
             problem = self._detached(_known(values)).validate()
@@ -107,15 +107,15 @@ class PluginType(ResourceType):
         return self._plugin_replacement_reason(before, after, changed)
 
     def _plugin_replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        each = self._detached(before)
+        resource = self._detached(before)
         schema = self.plugin_class.properties_schema
         old, new = Properties(schema, before), Properties(schema, after)
         diff = TemplateDiff(Properties=bool(changed))
         try:
             wanted = (
-                each.needs_replace_with_prop_diff(set(changed), new, old)
-                or each.needs_replace_with_tmpl_diff(diff)
-                or each.needs_replace(new)
+                resource.needs_replace_with_prop_diff(set(changed), new, old)
+                or resource.needs_replace_with_tmpl_diff(diff)
+                or resource.needs_replace(new)
             )
         except exception.UpdateReplace:
             wanted = True
@@ -124,14 +124,14 @@ class PluginType(ResourceType):
         return f"{self.name} wants to be replaced for {', '.join(sorted(changed))}" if wanted else ""
 
     def _detached(self, values: Mapping[str, Any]) -> Resource:
-        """Return an instance without a thing, which can decide but not store anything."""
+        """Return an instance without a cloud object, which can make decisions but not store anything."""
         return self.plugin_class(self.name, Definition(self.name, self.name, values), Stack())
 
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """Return the use of `handle_suspend` and so on, if the class has it."""
+        """Return the method that calls `handle_suspend` and so on, if the class has it."""
         verb = action.lower()
         has = callable(getattr(self.plugin_class, f"handle_{verb}", None))
-        return MaintenanceMethod(verb, shown="action", done=(action,)) if has else None
+        return MaintenanceMethod(verb, observed_field="action", done=(action,)) if has else None
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class PluginType(ResourceType):
         return READY
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return the names of properties whose live value differs from the one that is set."""
+        """Return the names of properties whose live value differs from the desired one."""
         live = thing.seen.properties.get("live") or {}
         return tuple(
             name
@@ -201,33 +201,33 @@ def _unreadable(thing: Thing, name: str, fault: str) -> Rejected:
 
 
 def _faults(thing: Thing) -> dict[str, str]:
-    """Return why attributes that never had a value cannot be read."""
+    """Return the errors of unreadable attributes that never had a value."""
     seen = thing.seen.properties
     values = seen.get("attributes") or {}
     return {name: fault for name, fault in (seen.get("attribute_faults") or {}).items() if name not in values}
 
 
 def _known(values: Props) -> dict[str, Any]:
-    """Return the values without those that are not known yet."""
+    """Return the values without unknown ones."""
     return {name: _bare(value) for name, value in values.items() if value is not UNKNOWN}
 
 
 def _bare(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _bare(each) for name, each in value.items()}
+        return {name: _bare(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_bare(each) for each in value]
+        return [_bare(item) for item in value]
     return None if value is UNKNOWN else value
 
 
 def takes_signals(type_name: str) -> bool:
     """Return whether a type has a handler for signals."""
-    each = registry.types().get(type_name)
-    return isinstance(each, PluginType) and callable(getattr(each.plugin_class, "handle_signal", None))
+    kind = registry.types().get(type_name)
+    return isinstance(kind, PluginType) and callable(getattr(kind.plugin_class, "handle_signal", None))
 
 
 def plugin_type(name: str, plugin_class: type[Resource]) -> type[PluginType]:
-    """Make the resource type of a class with handlers.
+    """Create the resource type of a class with handlers.
 
     Raises:
         TypeError: The class cannot be a resource type.
@@ -237,10 +237,12 @@ def plugin_type(name: str, plugin_class: type[Resource]) -> type[PluginType]:
         raise TypeError(f"{plugin_class!r} is no subclass of Resource")
     if plugin_class.needs:
         raise TypeError(f"it is a {plugin_class.needs}, which plug-ins cannot be here")
-    if any(isinstance(each, Mapping) for each in plugin_class.properties_schema.values()):
+    if any(isinstance(entry, Mapping) for entry in plugin_class.properties_schema.values()):
         plugin_class.properties_schema = property_schemata(plugin_class.properties_schema)
     properties = native_schema(plugin_class.properties_schema)
-    attributes = {each: schema.attribute() for each, schema in schemata(plugin_class.attributes_schema).items()}
+    attributes = {
+        attribute: schema.attribute() for attribute, schema in schemata(plugin_class.attributes_schema).items()
+    }
     return type(
         plugin_class.__name__,
         (PluginType,),

@@ -1,7 +1,7 @@
 """JSON paths by which `GET /clusters/{id}/attrs/{path}` reads an attribute of every node, at bounded cost. Pure.
 
-A path goes down from the node: names, places in lists, slices, `*` and one `..`. So it visits no part of a node twice,
-and the cost is at most that of walking the node once for each step. What else the language has is refused.
+A path goes down from the node: names, places in lists, slices, `*` and one `..`. So no part of a node is visited
+twice, and each step costs at most one walk over the node. All other features of the language are refused.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ LENGTH_MAX = 512
 STEPS_MAX = 32
 """Most steps of a path."""
 DETAILS = "details"
-"""Key of the details of a node, which a cloud has to be asked for."""
+"""Key of the details of a node, which have to be read from a cloud."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class AttributePath:
     """A checked path.
 
     Attributes:
-        needs_details: Whether the details of a node have to be there: whether the text names them.
+        needs_details: Whether the text names the details of a node, so that they have to be read.
     """
 
     text: str
@@ -36,13 +36,13 @@ class AttributePath:
     _expression: jsonpath.JSONPath
 
     def first(self, node: Mapping[str, Any]) -> tuple[bool, Any]:
-        """Return whether anything of a node matches, and the first that does."""
-        found = self._expression.find(node)
-        return (True, found[0].value) if found else (False, None)
+        """Return whether anything in a node matches, and the first match."""
+        matches = self._expression.find(node)
+        return (True, matches[0].value) if matches else (False, None)
 
 
 def attribute_path(text: str) -> AttributePath:
-    """Return the path that a text is.
+    """Parse and check a path.
 
     Raises:
         Rejected: BadRequest.

@@ -1,7 +1,7 @@
 """Base of resource types: schemas, and pure translation between properties and the objects of a cloud.
 
 To add a type, write a subclass of `ResourceType` in the file of its family, and list it in that file's `TYPES`. Types
-do no I/O: the convergence loop calls the cloud; a type only says what to request and what a response means.
+do no I/O: the convergence loop calls the cloud; a type builds requests and interprets responses.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One resource with its last observation: the input of a type's methods that judge it or give its attributes.
+    """A resource with its last observation: the input of methods that judge it or return its attributes.
 
     Attributes:
         key: Id of the row, 12 lower-case letters and digits.
@@ -41,10 +41,10 @@ class Thing:
         physical_name: Name in the cloud.
         properties: Resolved properties as last applied, with defaults.
         seen: The last observation.
-        handle: The cloud's id; "" while it is not known.
-        acted_at: When the last act on it was carried out, in seconds since the epoch.
+        handle: The cloud's id; "" while unknown.
+        acted_at: Time of the last act, in seconds since the epoch.
         action: CREATE, UPDATE, …
-        maintained: SUSPEND and LOCK, where it is suspended or locked with its stack.
+        maintained: SUSPEND and LOCK, if suspended or locked with its stack.
         kept: See `model.marks.Marks`.
         accepted: See `model.marks.Marks`.
     """
@@ -65,12 +65,12 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class AdoptionTag:
-    """What an adoption writes in a cloud: the tag of a thing that is no resource, or not this one.
+    """Tag that an adoption writes on a companion object in the cloud, to name the adopted object.
 
     Attributes:
-        kind: Kind of the thing that gets the tag.
-        handle: Its id.
-        of: Id of the adopted thing, which the tag names.
+        kind: Kind of the tagged object.
+        handle: Id of the tagged object.
+        of: Id of the adopted object, which the tag names.
     """
 
     kind: str
@@ -80,67 +80,62 @@ class AdoptionTag:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceMethod:
-    """Way to suspend, resume, lock or unlock a thing, and to observe that it is done.
+    """How to suspend, resume, lock or unlock a resource, and to observe the result.
 
     Attributes:
-        operation: Operation of the cloud port; "" for an update that sets `fields` of the thing's object.
-        fields: Fields that the update sets.
-        shown: Observed field that tells whether it is done.
-        done: Values of that field that mean done.
-        gradual: Whether it takes time; `status` then tells when it is over.
+        operation: Operation of the cloud port; "" for an update of `fields`.
+        fields: Fields to update, with their values.
+        observed_field: Observed field with the result.
+        done: Values of the observed field that mean done.
+        gradual: Whether the action takes time; its end then shows in `status`.
     """
 
     operation: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    shown: str = "status"
+    observed_field: str = "status"
     done: tuple[Any, ...] = ()
     gradual: bool = True
 
     def is_done(self, seen: Props) -> bool:
-        return seen.get(self.shown) in self.done
+        return seen.get(self.observed_field) in self.done
 
 
 def switched(name: str, *, suspended: Any, running: Any) -> dict[str, MaintenanceMethod]:
-    """Return methods that suspend and resume a thing by setting a field of its object."""
+    """Return methods that suspend and resume an object by setting a field."""
     return {
-        "SUSPEND": MaintenanceMethod(fields={name: suspended}, shown=name, done=(suspended,), gradual=False),
-        "RESUME": MaintenanceMethod(fields={name: running}, shown=name, done=(running,), gradual=False),
+        "SUSPEND": MaintenanceMethod(fields={name: suspended}, observed_field=name, done=(suspended,), gradual=False),
+        "RESUME": MaintenanceMethod(fields={name: running}, observed_field=name, done=(running,), gradual=False),
     }
 
 
 def passed_on(*actions: str) -> dict[str, MaintenanceMethod]:
     """Return methods for actions that are operations of the cloud; the field `action` reports the last one."""
-    return {action: MaintenanceMethod(action.lower(), shown="action", done=(action,)) for action in actions}
+    return {action: MaintenanceMethod(action.lower(), observed_field="action", done=(action,)) for action in actions}
 
 
 class ResourceType:
-    """Base of all resource types. Subclasses set the class attributes and override what differs.
+    """Base of all resource types. Subclasses set the class attributes and override methods.
 
     Attributes:
         name: Name in templates.
-        renamed_to: Present name of the type, where `name` is a former one; a resource can change from one name to the
-            other, and back, without a change of its thing. Else "".
-        kind: Kind of the cloud port; "" for types that exist in the service alone, whose object is the result of
-            `build_object`.
-        properties: Schema of the properties.
+        renamed_to: Present name of the type if `name` is a former one, else "". A resource can change between both
+            names without a change in the cloud.
+        kind: Kind of the cloud port; "" for types without a cloud object, whose object is the result of `build_object`.
         attributes: Attributes by name; `show` is added to all types.
-        update_policy: Schema of that section.
-        secretive: Whether its things are secrets or come with secrets: passwords, keys, signed URLs.
+        update_policy: Schema of the section `update_policy`.
+        secretive: Whether its objects are or contain secrets: passwords, keys, signed URLs.
         secret_reference: Whether its reference is a secret.
-        creation_only_fields: Fields that the cloud returns only in its response to the creation; by default those of
-            its kind.
-        heals_itself: Whether its parts are converged by themselves, so that it is never replaced because an action of
-            its own failed.
+        creation_only_fields: Fields that the cloud returns only in its response to the creation; default: of its kind.
+        heals_itself: Whether its parts are converged by themselves: a failed action then never causes a replacement.
         can_snapshot: Whether the deletion policy Snapshot is possible.
-        renewed: Whether each update of the stack replaces it.
-        open_schema: Whether it accepts any property and attribute.
-        open_attributes: Whether it has attributes besides the declared ones.
-        support: Support status.
-        statuses: Meaning of the status words of its things; by default that of its kind.
-        maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions leave the thing alone.
-        renamed: Property -> field of the cloud's object, where the two names differ.
+        renewed: Whether each update of the stack replaces the resource.
+        open_schema: Whether any property and attribute is accepted.
+        open_attributes: Whether there are attributes besides the declared ones.
+        statuses: Meaning of status words; default: of its kind.
+        maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions have no effect.
+        renamed: Property -> field of the cloud's object, if the two names differ.
         name_limit: Longest physical name, in characters.
-        deprecated_properties: Deprecated property -> the one that replaces it.
+        deprecated_properties: Deprecated property -> its replacement.
     """
 
     name: ClassVar[str]
@@ -180,7 +175,7 @@ class ResourceType:
             if prop.update and prop.drift
         )
         cls._observable = tuple((name, cls.renamed.get(name, name)) for name in cls._canonical)
-        # A null becomes an empty text; and templates write "" where they want none, which services would refuse.
+        # A null becomes an empty text; and templates write "" to leave a property out, which services would refuse.
         texts = {name: prop for name, prop in cls.properties.items() if prop.kind is ValueType.STRING}
         cls._left_out = frozenset(
             name
@@ -197,11 +192,10 @@ class ResourceType:
     # -- before anything exists ------------------------------------------------------------------------------
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        """Check the given properties, convert them to the types of the schema, and return those that are given.
+        """Check the given properties, convert them to the types of the schema, and return them without defaults.
 
         Args:
             provided: Properties as resolved so far; values may be `schema.UNKNOWN`.
-            path: Path for errors.
 
         Raises:
             Rejected: A property is wrong; the error has its path.
@@ -239,7 +233,6 @@ class ResourceType:
         Args:
             properties: This resource's own raw property tree, as in the graph (see `resources.graph`).
             graph: All resources of the template.
-            path: Path for errors.
         """
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
@@ -258,7 +251,7 @@ class ResourceType:
 
         Args:
             values: Properties, with defaults.
-            physical_name: Name of the thing where the properties give none.
+            physical_name: Name of the object if the properties have none.
         """
         spec = {
             self.renamed.get(name, name): value
@@ -274,7 +267,7 @@ class ResourceType:
         return (self.renamed.get(name, name),)
 
     def means_none(self, name: str, value: Any) -> bool:
-        """Return whether a value of a property is an empty text that stands for none."""
+        """Return whether a value of a property is an empty text that means null."""
         return value == "" and name in self._left_out
 
     def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
@@ -288,7 +281,7 @@ class ResourceType:
         return {}
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
-        """Return why this change needs a replacement, "" where it can be made in place.
+        """Return why this change needs a replacement; "" if it can be made in place.
 
         Args:
             before: Properties as last applied, with defaults.
@@ -299,30 +292,30 @@ class ResourceType:
         return f"{', '.join(fixed)} cannot change in place" if fixed else ""
 
     def always_updates(self, values: Props) -> bool:
-        """Return whether each update of the stack updates it in place, even if nothing of it differs."""
+        """Return whether each update of the stack updates the resource in place, even without any difference."""
         return False
 
     def snapshot_property(self, values: Props) -> str:
-        """Return the property that takes the id of a snapshot to make a thing with its data, "" where there is none.
+        """Return the property that takes the id of a snapshot to restore its data; "" if snapshots are not supported.
 
         `values` are the properties, with defaults.
         """
         return ""
 
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
-        """Return why the observed thing cannot be changed in place to `after` (with defaults), "" where it can."""
+        """Return why the observed object cannot be changed in place to `after` (with defaults); "" if it can."""
         return ""
 
     def identity(
         self, values: Props, seen: Props, preserved: Collection[Preserved], managed: Collection[str]
     ) -> dict[str, Any]:
-        """Return properties that keep the identity of a thing, for another one that is made in its place.
+        """Return the properties that carry the identity of a resource over to its replacement.
 
         Args:
-            values: Its properties, with defaults.
-            seen: Its fields as last seen.
-            preserved: What is to be kept.
-            managed: Ids of volumes that the stack attaches by resources of their own.
+            values: Properties of the old resource, with defaults.
+            seen: Fields of the old resource as last seen.
+            preserved: Aspects of the identity to keep.
+            managed: Ids of volumes that the stack attaches by separate resources.
         """
         return {}
 
@@ -331,28 +324,28 @@ class ResourceType:
         return handle
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """Return the handle of an adopted thing that another service knew by `id`; `values` are with defaults."""
+        """Return the handle of an adopted resource that the former service knew by `id`; `values` include defaults."""
         return id
 
     def adoption(self, data: Props) -> dict[str, Any] | None:
-        """Return the arguments of the cloud's operation `adopt`; None where a look is enough.
+        """Return the arguments of the cloud's operation `adopt`; None if an observation is enough.
 
-        `data` is what the other service has stored of the thing (`resource_data`).
+        `data` is the `resource_data` that the former service has stored.
         """
         return None
 
     def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:
-        """Return what the cloud's operation `adopt` writes for a thing that is there; see `adoption`."""
+        """Return the tags that the cloud's operation `adopt` writes for an existing object; see `adoption`."""
         return []
 
     def once_tagged(self, seen: Props, of: Sequence[str]) -> Props:
-        """Return what a look shows of a thing once it has the tags of these adopted things."""
+        """Return the observation of an object after it got the tags of these adopted objects."""
         return seen
 
     # -- looking ---------------------------------------------------------------------------------------------
 
     def judge(self, thing: Thing, now: float) -> Verdict:
-        """Compare the observed state with the desired state. Call only if the thing was observed since the last act."""
+        """Compare the observed state with the desired state. Call only after an observation since the last act."""
         if thing.seen.presence is Presence.ABSENT:
             return Verdict(Condition.ABSENT, thing.seen.reason or "it is gone", Remedy.RECREATE)
         if thing.seen.presence is Presence.UNKNOWN:
@@ -360,11 +353,11 @@ class ResourceType:
         return self.fitness(thing, now)
 
     def lost_fields(self, thing: Thing) -> tuple[str, ...]:
-        """Return the `creation_only_fields` that were lost with a response; without them the thing is useless."""
+        """Return the `creation_only_fields` that were lost with a response; without them the object is useless."""
         return tuple(name for name in self.creation_only_fields if name not in thing.seen.properties)
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """Judge a thing that is present: read its status first, then compare the properties that are set."""
+        """Judge an existing object: read its status first, then compare the properties that are set."""
         unsettled = settling(thing, self.statuses)
         if unsettled is not None:
             return unsettled
@@ -374,18 +367,18 @@ class ResourceType:
         return READY
 
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """Return how an action of its stack is carried out on it; None if the thing is left alone."""
+        """Return how an action of the stack is carried out on the resource; None if there is nothing to do."""
         return self.maintenance_methods.get(action)
 
     def changed_outside(self, thing: Thing) -> tuple[str, ...]:
-        """Return the names of properties that differ, without those that the cloud has as it made them of ours."""
-        found = self.drift(thing)
+        """Return the names of drifted properties, without values that the cloud itself normalized from ours."""
+        drifted = self.drift(thing)
         accepted = thing.accepted
-        if not found or not accepted:
-            return found
+        if not drifted or not accepted:
+            return drifted
         return tuple(
             name
-            for name in found
+            for name in drifted
             if name not in accepted or accepted[name] != fingerprint(*self.sent_and_seen(thing, name))
         )
 
@@ -398,7 +391,7 @@ class ResourceType:
         """Return the names of set, updatable properties whose observed value certainly differs from the desired one."""
         if not self.kind:
             return ()
-        meant = self._maintained_fields(thing) if thing.maintained else ()
+        excused = self._maintained_fields(thing) if thing.maintained else ()
         wanted = self.spec(thing.properties, thing.physical_name)
         seen = thing.seen.properties
         # A field that the cloud does not report, or whose value is left to the cloud, cannot have drifted.
@@ -406,7 +399,7 @@ class ResourceType:
             name
             for name, field_name, same in self._compared
             if field_name in seen
-            and field_name not in meant
+            and field_name not in excused
             and thing.properties.get(name) not in EMPTY
             and wanted.get(field_name) not in EMPTY
             and not same(wanted[field_name], seen[field_name])
@@ -414,8 +407,8 @@ class ResourceType:
 
     def _maintained_fields(self, thing: Thing) -> set[str]:
         """Return the fields that differ on purpose while the stack is suspended or locked."""
-        found = (self.maintenance_method(thing, action) for action in thing.maintained)
-        return {name for each in found if each is not None for name in each.fields}
+        methods = (self.maintenance_method(thing, action) for action in thing.maintained)
+        return {name for method in methods if method is not None for name in method.fields}
 
     def observed_properties(self, thing: Thing) -> dict[str, Any]:
         """Return the observed values of the properties that are set, for `resource_properties_observed` (CV1)."""
@@ -434,14 +427,14 @@ class ResourceType:
         return thing.handle or thing.name
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Return the value of `get_attr: [resource, name]` before any further path; None where it cannot be known."""
+        """Return the value of `get_attr: [resource, name]` before any further path; None if unknown."""
         if name == "show":
             return self.show(thing)
         declared = self.attributes.get(name)
         return thing.seen.properties.get(declared.field or name if declared is not None else name)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Return the value of `get_attr: [resource, name, path…]`. Raise Absent where the path leads nowhere."""
+        """Return the value of `get_attr: [resource, name, path…]`. Raise Absent if the path does not exist."""
         return part_of(self.show(thing) if name == "show" else self.attribute(thing, name), path, thing.name, name)
 
     def all_attributes(self, thing: Thing) -> dict[str, Any]:
@@ -449,7 +442,7 @@ class ResourceType:
         return {name: self.attribute(thing, name) for name in self.attributes if name != "show"}
 
     def readable_attributes(self, thing: Thing) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return the value of each attribute that can be read, and for each other one the error, with its place."""
+        """Return the value of each readable attribute, and for each unreadable attribute the error with its place."""
         return self.all_attributes(thing), {}
 
     def show(self, thing: Thing) -> Any:
@@ -472,11 +465,11 @@ def payload(tree: Any, **names: str) -> Any:
 
 
 DELETING = "deleting"
-"""Status of a thing of any kind that the cloud is deleting."""
+"""Status of an object of any kind that the cloud is deleting."""
 
 
 def settling(thing: Thing, statuses: Statuses) -> Verdict | None:
-    """Judge a thing by its `status`: a verdict for busy, broken and unknown words, None if it is ready or has none."""
+    """Judge a resource by its `status`: a verdict for busy, broken and unknown words, None if it is ready."""
     status = thing.seen.properties.get("status")
     if status is None:
         return None

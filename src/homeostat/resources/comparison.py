@@ -40,7 +40,7 @@ _ALL_PORTS = ("1", "65535")
 
 
 def equal(wanted: Any, seen: Any) -> bool:
-    """Compare values after conversion, and of maps only the wanted keys; an observed null means "not reported"."""
+    """Compare values after conversion, and in maps only the wanted keys; an observed null means "not reported"."""
     if seen is None or wanted is None:
         return True
     if isinstance(wanted, Mapping | list) and isinstance(seen, str):
@@ -68,7 +68,7 @@ def _scalar(value: Any) -> str | float:
 
 
 def _address(text: str) -> str:
-    """Return an IPv6 or MAC address, or a range, as clouds write it: there are several ways to."""
+    """Return an IPv6 or MAC address, or a range, in the canonical form: clouds and users write them in several ways."""
     if _MAC.fullmatch(text):
         return text.lower()
     try:
@@ -88,12 +88,12 @@ def distinct(wanted: Sequence[Any], seen: Any) -> bool:
 
 
 def includes(wanted: Sequence[Any], seen: Any) -> bool:
-    """Return whether every wanted item is there; others may be too (a cloud or its adapter adds its own tags)."""
+    """Return whether every wanted item is present; more items may be (a cloud or its adapter adds its own tags)."""
     return seen is None or all(any(equal(item, other) for other in seen) for item in wanted)
 
 
 def ranges(wanted: Sequence[str], seen: Any) -> bool:
-    """Compare ranges of addresses in any order; an address within a range that it names stands for the range."""
+    """Compare ranges of addresses in any order; an address with a prefix length stands for its range."""
     return seen is None or (isinstance(seen, list) and _paired(wanted, seen, _same_range))
 
 
@@ -102,7 +102,7 @@ def _same_range(wanted: Any, seen: Any) -> bool:
 
 
 def json_text(wanted: str, seen: Any) -> bool:
-    """Compare texts of JSON by what they say."""
+    """Compare JSON texts by their content."""
     try:
         return equal(json.loads(wanted), json.loads(seen))
     except (TypeError, ValueError):
@@ -115,7 +115,7 @@ def at_least(wanted: Any, seen: Any) -> bool:
 
 
 def reference(wanted: Any, seen: Any) -> bool:
-    """Return whether something is linked, and, where both values are ids, whether it is the wanted one.
+    """Return whether something is linked, and, if both values are ids, whether the link is the wanted one.
 
     A wanted name agrees with any observed id, since this package cannot look it up.
     """
@@ -129,18 +129,18 @@ def reference(wanted: Any, seen: Any) -> bool:
 def references(wanted: Sequence[Any], seen: Any) -> bool:
     """Compare sets of links, each as `reference` does: a name agrees with any id that is not itself wanted."""
     items = list(dict.fromkeys(map(str, wanted)))
-    named = [each for each in items if not _UUID.fullmatch(each)]
-    ids = [each for each in items if each not in named]
+    named = [item for item in items if not _UUID.fullmatch(item)]
+    ids = [item for item in items if item not in named]
     return isinstance(seen, list) and _paired([*ids, *named], list(dict.fromkeys(seen)), reference)
 
 
 def references_in_order(wanted: Sequence[Any], seen: Any) -> bool:
-    """Compare lists of links whose order says something, each link as `reference` does."""
+    """Compare lists of links whose order matters, each link as `reference` does."""
     return isinstance(seen, list) and len(seen) == len(wanted) and all(map(reference, wanted, seen))
 
 
 def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
-    """Compare external gateways of a router: their network, and `enable_snat` where it is wanted."""
+    """Compare external gateways of a router: their network, and `enable_snat` if wanted."""
     if not seen or not reference(wanted.get("network_id"), seen.get("network_id")):
         return False
     return equal(wanted.get("enable_snat"), seen.get("enable_snat"))
@@ -149,12 +149,12 @@ def gateway(wanted: Mapping[str, Any], seen: Any) -> bool:
 def fixed_ips(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
     """Return whether a port has addresses on the wanted subnets; the addresses may differ, clouds may change them."""
     subnets = [item["subnet_id"] for item in wanted if item.get("subnet_id")]
-    there = [item.get("subnet_id") for item in seen or []]
-    return seen is None or all(any(reference(subnet, other) for other in there) for subnet in subnets)
+    observed = [item.get("subnet_id") for item in seen or []]
+    return seen is None or all(any(reference(subnet, other) for other in observed) for subnet in subnets)
 
 
 def grants(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """Return whether every wanted role is given, where it shall be; others may be too."""
+    """Return whether every wanted role is granted; additional grants agree."""
     return seen is None or all(any(_same_grant(item, other) for other in seen) for item in wanted)
 
 
@@ -183,52 +183,52 @@ def rules(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
 def rule_changes(
     wanted: Sequence[Mapping[str, Any]], seen: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return the wanted rules that are missing, and those that are there but not wanted.
+    """Return the missing wanted rules, and the present rules that are not wanted.
 
-    A rule that is wanted twice may be there once: clouds refuse a second one.
+    A rule wanted twice may be present once: clouds refuse duplicates.
     """
     governed = {"ingress", *(rule.get("direction") for rule in wanted)}
     left = [rule for rule in seen if rule.get("direction", "ingress") in governed]
     missing: list[Mapping[str, Any]] = []
     for index, rule in enumerate(wanted):
-        found = next((other for other in left if _same_rule(_clean(rule), _clean(other))), None)
-        if found is not None:
-            left.remove(found)
+        match = next((other for other in left if _same_rule(_clean(rule), _clean(other))), None)
+        if match is not None:
+            left.remove(match)
         elif _clean(rule) not in map(_clean, wanted[:index]):
             missing.append(rule)
     return missing, left
 
 
 def _clean(rule: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a rule means, whichever of the ways to write it is used: services have their own."""
+    """Return the canonical form of a rule: services write the same rule in different ways."""
     names = ("direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix")
-    found = {name: str(rule[name]).lower() for name in names if rule.get(name) not in (None, "")}
-    found = {"direction": "ingress", "ethertype": "ipv4", **found}
-    _clean_protocol(found)
-    prefix = found.pop("remote_ip_prefix", "")
+    fields = {name: str(rule[name]).lower() for name in names if rule.get(name) not in (None, "")}
+    fields = {"direction": "ingress", "ethertype": "ipv4", **fields}
+    _clean_protocol(fields)
+    prefix = fields.pop("remote_ip_prefix", "")
     if prefix and (network := _network(prefix)) not in _ANYWHERE:
-        found["remote_ip_prefix"] = network
+        fields["remote_ip_prefix"] = network
     if rule.get("remote_group_id") is not None:
-        found["remote_group_id"] = str(rule["remote_group_id"])
-    return found
+        fields["remote_group_id"] = str(rule["remote_group_id"])
+    return fields
 
 
-def _clean_protocol(found: dict[str, str]) -> None:
-    protocol = found.pop("protocol", "any")
+def _clean_protocol(fields: dict[str, str]) -> None:
+    protocol = fields.pop("protocol", "any")
     if protocol in _ANY_PROTOCOL:
         return
     number = _NUMBERS.get(protocol, protocol)
     # Services take the protocol of the other version as this one's.
-    number = _ICMP_OF_6 if number == _ICMP and found["ethertype"] == "ipv6" else number
-    found["protocol"] = number
-    ports = (found.get("port_range_min"), found.get("port_range_max"))
+    number = _ICMP_OF_6 if number == _ICMP and fields["ethertype"] == "ipv6" else number
+    fields["protocol"] = number
+    ports = (fields.get("port_range_min"), fields.get("port_range_max"))
     if "-1" in ports or (number in _WITH_PORTS and ports == _ALL_PORTS):
-        found.pop("port_range_min", None)
-        found.pop("port_range_max", None)
+        fields.pop("port_range_min", None)
+        fields.pop("port_range_max", None)
 
 
 def _network(prefix: str) -> str:
-    """Return a range, or an address, as clouds have it: with the length of its prefix, and as the range it lies in."""
+    """Return a range, or an address, in the canonical form: with a prefix length, and without host bits."""
     try:
         return str(ipaddress.ip_network(prefix, strict=False))
     except ValueError:
@@ -261,21 +261,22 @@ def _plain_id(value: Any) -> str:
 
 
 def fingerprint(wanted: Any, seen: Any) -> str:
-    """Return what tells a wanted and an observed value from others.
+    """Return a hash of a wanted and an observed value.
 
-    Of maps only the wanted keys count, and no order: parts that are made anew have other ids, and lists no order.
+    Only the wanted keys of maps count, and no order of lists: parts that are created again have new ids, and clouds
+    report lists in any order.
     """
     text = json.dumps([wanted, reduced(wanted, seen)], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def reduced(wanted: Any, seen: Any) -> Any:
-    """Return what is seen of the wanted keys of maps, lists in an order of their own."""
+    """Return the observed value, reduced to the wanted keys of maps, with sorted lists."""
     if isinstance(seen, Mapping) and isinstance(wanted, Mapping):
         return {name: reduced(wanted[name], value) for name, value in seen.items() if name in wanted}
     if isinstance(seen, list):
-        maps = [each for each in wanted if isinstance(each, Mapping)] if isinstance(wanted, list) else []
-        of_each: dict[str, Any] = {name: value for each in maps for name, value in each.items()}
-        items = [reduced(of_each, each) if of_each else each for each in seen]
-        return sorted(items, key=lambda each: json.dumps(each, sort_keys=True, default=str))
+        maps = [item for item in wanted if isinstance(item, Mapping)] if isinstance(wanted, list) else []
+        of_each: dict[str, Any] = {name: value for item in maps for name, value in item.items()}
+        items = [reduced(of_each, item) if of_each else item for item in seen]
+        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True, default=str))
     return seen

@@ -1,6 +1,6 @@
-"""Types that stand for several things of a cloud: a nested stack whose template is generated from the properties.
+"""Types that stand for several cloud objects: a nested stack whose template is generated from the properties.
 
-So each of these things is recovered after a crash, replaced and healed like any other.
+Each of these objects is thus recovered after a crash, replaced and healed like any other.
 """
 
 from typing import Any, ClassVar

@@ -16,11 +16,11 @@ _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)", re.IGNORECASE)
 
 
 RULES: dict[str, Callable[[Any], str | None]] = {}
-"""Name of a constraint -> its check, which returns what is wrong with a value, or None."""
+"""Name of a constraint -> its check, which returns an error message for a wrong value, else None."""
 
 
 def _named(name: str, what: str, fits: Callable[[str], bool], *, empty: bool = False) -> Constraint:
-    """Return a constraint; `empty` says whether it allows an empty text, which means none."""
+    """Return a constraint; `empty` allows an empty text, which means no value."""
 
     def check(value: Any) -> str | None:
         return (
@@ -104,7 +104,7 @@ def _is_cron_part(part: str, low: int, high: int, words: tuple[str, ...]) -> boo
     if bounds in ("*", "?"):
         return True
     numbers = [words.index(end.lower()) + low if end.lower() in words else _natural(end) for end in bounds.split("-")]
-    return len(numbers) <= 2 and all(low <= each <= high for each in numbers)
+    return len(numbers) <= 2 and all(low <= number <= high for number in numbers)
 
 
 def _natural(text: str) -> int:

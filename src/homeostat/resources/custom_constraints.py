@@ -1,6 +1,6 @@
-"""Custom constraints: properties and parameters that name things of a cloud, found here and checked by the caller.
+"""Custom constraints: properties and parameters that name cloud objects, collected here and checked by the caller.
 
-The name of a constraint consists of the service and the kind of thing in it (`glance.image`).
+The name of a constraint consists of the service and the kind of object in it (`glance.image`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ CUSTOM = "custom_constraint"
 
 @dataclass(frozen=True, slots=True)
 class NamedKind:
-    """Kind of things that a constraint allows.
+    """Kind of objects that a constraint allows.
 
     Attributes:
         kind: Kind of the cloud port.
-        word: Name of such a thing in error messages, as in Heat.
+        word: Name of such an object in error messages, as in Heat.
         network: Whether the message has the form of Heat's network constraints.
     """
 
@@ -29,7 +29,7 @@ class NamedKind:
     network: bool = False
 
     def missing(self, name: str) -> str:
-        """Return the error message for a name that no thing has."""
+        """Return the error message for a name without an object."""
         if self.network:
             return f"Unable to find {self.word} with name or id '{name}'"
         return f"The {self.word} ({name}) could not be found."
@@ -103,7 +103,7 @@ KINDS: Mapping[str, NamedKind] = {
     "trove.flavor": NamedKind("flavor", "Flavor"),
     "zaqar.queue": NamedKind("queue", "Queue"),
 }
-"""Constraint -> the kind of things that it allows."""
+"""Constraint -> the kind of objects allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,10 @@ class Mention:
     """A value with a named constraint.
 
     Attributes:
-        constraint: Name of the constraint.
-        value: Name or id of a thing.
+        value: Name or id of an object.
         path: Path of the value in the template; () for a parameter.
         parameter: Name of the parameter that has the value; "" for a property.
-        instead: Error message that the author of the template gave; "" for none.
+        instead: Error message from the template, to be used instead; or "".
     """
 
     constraint: str
@@ -136,9 +135,7 @@ def mentions(schema: Schema, values: Mapping[str, Any], path: Path) -> Iterator[
     """Yield all values with named constraints that are known and not empty.
 
     Args:
-        schema: Schema of the properties.
         values: Converted properties, without defaults.
-        path: Path of the properties.
     """
     for name, value in values.items():
         if name in schema:

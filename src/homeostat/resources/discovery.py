@@ -1,7 +1,7 @@
 """Plug-ins: discovery by entry points, and registration of their resource types.
 
-A plug-in that cannot be loaded, or whose type has a name that is taken, is left out, logged, and listed as a
-`PluginProblem`; the service runs without it.
+A plug-in that fails to load, or whose type name is taken, is left out, logged, and listed as a `PluginProblem`; the
+service runs without it.
 """
 
 import logging
@@ -23,8 +23,8 @@ class PluginProblem:
     """A plug-in that is left out, wholly or in part.
 
     Attributes:
-        origin: The plug-in, for people.
-        reason: Why it is left out, for the operator.
+        origin: Display name of the plug-in.
+        reason: Reason, for the operator.
     """
 
     origin: str
@@ -36,7 +36,7 @@ class Offer:
     """Resource types from one source.
 
     Attributes:
-        origin: The source, for people.
+        origin: Display name of the source.
         types: Subclasses of `ResourceType`; not checked yet.
     """
 
@@ -62,8 +62,8 @@ class TypeRegister:
     """All resource types by name, with their origins.
 
     Attributes:
-        types: Type name -> the one instance of its class.
-        origins: Type name -> where the type comes from.
+        types: Type name -> the only instance of its class.
+        origins: Type name -> display name of its source.
         problems: Plug-ins that were left out.
     """
 
@@ -74,58 +74,62 @@ class TypeRegister:
     def take(self, offer: Offer) -> None:
         """Add the types of an offer.
 
-        A name belongs to the first offer that has it, so installing a package never changes what a type means.
+        A name belongs to the first offer that has it, so installing a package never changes the meaning of a type.
         """
         try:
             offered = list(offer.types)
         except TypeError:
             self._leave_out(offer.origin, f"it gives {offer.types!r}, not a list of resource types")
             return
-        for each in offered:
-            self._take_one(offer.origin, each)
+        for type_class in offered:
+            self._take_one(offer.origin, type_class)
 
-    def _take_one(self, origin: str, each: Any) -> None:
-        if not (isinstance(each, type) and issubclass(each, ResourceType) and isinstance(_name_of(each), str)):
-            self._leave_out(origin, f"{each!r} is no subclass of ResourceType with a name")
+    def _take_one(self, origin: str, type_class: Any) -> None:
+        if not (
+            isinstance(type_class, type)
+            and issubclass(type_class, ResourceType)
+            and isinstance(_name_of(type_class), str)
+        ):
+            self._leave_out(origin, f"{type_class!r} is no subclass of ResourceType with a name")
             return
-        if each.name in self.types:
-            self._leave_out(origin, f"{each.name} is taken: {self.origins[each.name]} has it already")
+        if type_class.name in self.types:
+            self._leave_out(origin, f"{type_class.name} is taken: {self.origins[type_class.name]} has it already")
             return
         try:
-            made = each()
+            instance = type_class()
         except Exception as error:
-            LOG.exception("the resource type %s of %s cannot be made", each.name, origin)
-            self.problems.append(PluginProblem(origin, f"{each.name} cannot be made: {error!r}"))
+            LOG.exception("the resource type %s of %s cannot be made", type_class.name, origin)
+            self.problems.append(PluginProblem(origin, f"{type_class.name} cannot be made: {error!r}"))
             return
-        self.types[each.name] = made
-        self.origins[each.name] = origin
+        self.types[type_class.name] = instance
+        self.origins[type_class.name] = origin
 
     def _leave_out(self, origin: str, reason: str) -> None:
         LOG.error("left out of %s: %s", origin, reason)
         self.problems.append(PluginProblem(origin, reason))
 
 
-def _name_of(each: type[ResourceType]) -> Any:
-    return getattr(each, "name", None)
+def _name_of(type_class: type[ResourceType]) -> Any:
+    return getattr(type_class, "name", None)
 
 
 def loaded(group: str) -> Found:
     """Load the entry points of a group, in the order of package and entry point names."""
-    found = Found()
+    result = Found()
     for point in sorted(_entry_points(tuple(sys.path)).select(group=group), key=_order):
         try:
-            found.things.append((origin_of(point), point.load()))
+            result.things.append((origin_of(point), point.load()))
         # A plug-in must not stop the service, also not by calling sys.exit() while it is imported.
         except (Exception, SystemExit) as error:
             LOG.exception("the plug-in %s cannot be loaded", origin_of(point))
-            found.problems.append(PluginProblem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
-    return found
+            result.problems.append(PluginProblem(origin_of(point), f"{point.value} cannot be loaded: {error!r}"))
+    return result
 
 
 @lru_cache(maxsize=1)
 def _entry_points(_path: tuple[str, ...]) -> EntryPoints:
-    """Return those of all packages in the path. Their metadata are read once: a process asks for several groups."""
-    return cast(EntryPoints, entry_points())  # until Python 3.12 it has another type, which selects alike
+    """Return the entry points of all packages in the path. Cached, as a process looks up several groups."""
+    return cast(EntryPoints, entry_points())  # a dict-like type until Python 3.12, with the same `select`
 
 
 def _order(point: EntryPoint) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Queries on the graph of a template's raw properties: which resources a value refers to, which share a network.
 
-A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` stands for a value
-that depends on the resources whose names that method returns (the function nodes of `templates`).
+A graph is name -> (type name, raw property tree). In a tree, any object with a method `requires()` (the function nodes
+of `templates`) stands for a value that depends on the resources named by the method.
 """
 
 from collections import defaultdict
@@ -23,16 +23,16 @@ def mentioned(tree: Any) -> set[str]:
     return set(requires()) if callable(requires) else set()
 
 
-def same(one: Any, other: Any) -> bool:
-    """Return whether two raw values certainly mean the same thing: the same resources, or the same text."""
-    if not one or not other:
+def same(first: Any, second: Any) -> bool:
+    """Return whether two raw values certainly mean the same object: the same resources, or the same text."""
+    if not first or not second:
         return False
-    left, right = mentioned(one), mentioned(other)
-    return left == right if left or right else bool(one == other)
+    left, right = mentioned(first), mentioned(second)
+    return left == right if left or right else bool(first == second)
 
 
 def pick(tree: Mapping[str, Any], *names: str) -> Any:
-    """Return the value of the first of `names` that is set: a property, or the deprecated name of it."""
+    """Return the value of the first of `names` that is set: a property, or its deprecated name."""
     return next((tree[name] for name in names if tree.get(name) is not None), None)
 
 
@@ -61,7 +61,7 @@ def _meaning(value: Any) -> Hashable:
 def of_type(graph: Graph, *types: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return name and property tree of every resource of these types."""
     indexed = index(graph)
-    return (each for type_name in types for each in indexed.by_type.get(type_name, ()))
+    return (entry for type_name in types for entry in indexed.by_type.get(type_name, ()))
 
 
 def entries(value: Any) -> list[Mapping[str, Any]]:

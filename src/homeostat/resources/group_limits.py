@@ -1,4 +1,4 @@
-"""How many members of a group may be away at a time, as templates say it: an entry of the update policy of groups."""
+"""Limit on the members of a group that may be absent at a time: an entry of the update policy of groups."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ AMOUNT = re.compile(r"[1-9][0-9]{0,8}|(?![0.]+%)(?:100(?:\.0{1,6})?|[1-9]?[0-9](
 
 
 def limit_entry() -> dict[str, Property]:
-    """Return the entries of the update policy about members that are away, or leave."""
+    """Return the entries of the update policy about absent and leaving members."""
     described = (
         "Members that may be away at a time, for whatever reason: a number such as 2, or a share such as 10%. "
         "Without rolling updates of their own, as many members change at a time."
@@ -38,7 +38,7 @@ def check_limit(value: Any, path: tuple[str | int, ...]) -> None:
     """Check the limit of an update policy.
 
     Raises:
-        Rejected: It is neither a number nor a share.
+        Rejected: The limit is neither a number nor a share.
     """
     if value is not None and not (isinstance(value, str) and AMOUNT.fullmatch(value)):
         message = f"{value!r} is no number of members: give one such as 2, or a share such as 10%"

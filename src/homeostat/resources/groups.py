@@ -1,4 +1,4 @@
-"""Members of a group of alike resources: their names, their definitions, and the names that are not used any more.
+"""Members of a group of identical resources: their names, their definitions, and retired names.
 
 The class of a group is `model.group.GroupDefinition`. Members are named by numbers, a companion resource of member 3 is
 named `3-<name>`. Every function works on ranges of numbers: a group may have very many members.
@@ -14,17 +14,17 @@ from homeostat.model.group import Companion, GroupDefinition, Range, RangedDefin
 from homeostat.model.member_names import companion_name, member_of_name
 
 Run = tuple[int, int, Mapping[str, Any]]
-"""Numbers from the first up to, not including, the second, and the definition of the members with these numbers."""
+"""A range of numbers (start, end without it), and the definition of its members."""
 
 
 FURTHER_SECTIONS = ("metadata", "deletion_policy", "update_policy", "description")
-"""Sections of the definition of members that they have as they stand."""
+"""Sections of a definition that members copy unchanged."""
 BELOW = "<"
-"""Begins an entry of a skip list that stands for all numbers below one."""
+"""Prefix of an entry in a skip list that covers all lower numbers: `<3` skips 0, 1 and 2."""
 
 
 def skipped_below(skip: Iterable[str]) -> int:
-    """Return the number below which a skip list names all."""
+    """Return the number below which a skip list covers everything."""
     return max((int(name.removeprefix(BELOW)) for name in skip if name.startswith(BELOW)), default=0)
 
 
@@ -34,12 +34,12 @@ def is_skipped(name: str, skip: Collection[str]) -> bool:
 
 
 def _single(skip: Iterable[str], low: int) -> list[int]:
-    """Return the numbers, from `low` on, that a skip list names one by one."""
+    """Return the single numbers of a skip list, at least `low`."""
     return sorted({int(name) for name in skip if name.isdigit() and int(name) >= low})
 
 
 def _folded(skip: Sequence[str]) -> list[str]:
-    """Return the same skip list, with one entry for the numbers from 0 on without a gap."""
+    """Return an equal skip list, with one entry for the gapless numbers from 0 on."""
     low = skipped_below(skip)
     for number in _single(skip, low):
         if number != low:
@@ -69,7 +69,7 @@ def names_end(count: int, skip: Collection[str]) -> int:
 
 
 def names_between(count: int, skip: Collection[str], low: int, high: int) -> list[str]:
-    """Return those of `member_names(count, skip)` whose number is at least `low` and below `high`."""
+    """Return the names of `member_names(count, skip)` whose number is at least `low` and below `high`."""
     numbers = range(max(low, skipped_below(skip)), min(high, names_end(count, skip)))
     return [name for name in map(str, numbers) if name not in skip]
 
@@ -91,7 +91,7 @@ def is_name(name: str, count: int, skip: Collection[str]) -> bool:
 
 
 def is_defined(name: str, defined: Mapping[str, Any] | Collection[str]) -> bool:
-    """Return whether a stack has a resource of this name: `defined` are their names, or `{count, skip}` of a group."""
+    """Return whether a stack has a resource of this name: `defined` are its names, or `{count, skip}` of a group."""
     return is_name(name, defined["count"], defined["skip"]) if isinstance(defined, Mapping) else name in defined
 
 
@@ -108,20 +108,20 @@ def companion_named(group: GroupDefinition, name: str) -> Companion | None:
     member = member_of_name(name)
     if member == name or not is_member(member, group):
         return None
-    return next((companion for each, companion in companions_of(group, member) if each == name), None)
+    return next((companion for own_name, companion in companions_of(group, member) if own_name == name), None)
 
 
 def count_companions(group: GroupDefinition, count: int) -> int:
     """Return how many companion resources the first `count` members have."""
     end = names_end(count, group.skip)
-    return sum(count_in(each.numbers, group.skip, end) for each in group.companions)
+    return sum(count_in(companion.numbers, group.skip, end) for companion in group.companions)
 
 
 def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str | None) -> dict[str, Any]:
-    """Return the definition of one member: {type, properties[, metadata, deletion_policy, update_policy, description]}.
+    """Return the definition of a member: {type, properties[, metadata, deletion_policy, update_policy, description]}.
 
-    In values of properties, `index_var` is replaced with the name, unless it is None. Keys and the other sections stay
-    as they are; properties that are null are left out.
+    In values of properties, `index_var` (if not None) is replaced with the name. Keys and all further sections stay
+    unchanged; null properties are left out.
     """
     properties = resource_def.get("properties") or {}
     definition = {
@@ -136,7 +136,7 @@ def member_definition(resource_def: Mapping[str, Any], name: str, index_var: str
 
 
 def is_numbered(definition: Mapping[str, Any], index_var: str | None) -> bool:
-    """Return whether the number of a member stands anywhere in its properties."""
+    """Return whether the number of a member occurs anywhere in its properties."""
     return index_var is not None and _holds(definition.get("properties"), index_var)
 
 
@@ -149,7 +149,7 @@ def _holds(value: Any, text: str) -> bool:
 
 
 def replaced(value: Any, name: str, index_var: str) -> Any:
-    """Return a value in whose texts, at any depth, `name` stands for `index_var`."""
+    """Return the value with `index_var` replaced by `name` in all texts, at any depth."""
     if isinstance(value, str):
         return value.replace(index_var, name)
     if isinstance(value, Mapping):
@@ -176,26 +176,26 @@ def skip_list(
         mode: `append` keeps the names skipped before, `update` drops them.
         references: Reference id of each member by its name.
         left: Names skipped before that are kept in any case.
-        former: Names of members by reference ids that no member has any more.
+        former: Names of former members by reference id.
     """
     known = list(previous)
     names = {**former, **{reference: name for name, reference in references.items()}}
     listed = [str(entry) for policy in removal_policies for entry in policy.get("resource_list") or []]
-    found = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
+    names_listed = [entry if entry in references or entry in known else names.get(entry) for entry in listed]
     previous = [name for name in known if mode == "append" or name in left]
-    return list(dict.fromkeys([*previous, *(name for name in found if name is not None)]))
+    return list(dict.fromkeys([*previous, *(name for name in names_listed if name is not None)]))
 
 
 def leaving_first(before: GroupDefinition | None, count: int, skip: Sequence[str], first: Collection[str]) -> list[str]:
-    """Return the names that a group which gets smaller gives up, so that those members leave first that should.
+    """Return the names to retire when a group shrinks, so that the preferred members leave first.
 
-    Without that the members with the highest numbers leave.
+    By default the members with the highest numbers leave.
 
     Args:
-        before: The group so far; None for a new one.
+        before: The group so far; None for a new group.
         count: New number of members.
         skip: Names that no member may have any more.
-        first: Names of the members that leave first; of them, those with the highest numbers.
+        first: Names of the preferred members; among these, the highest numbers leave first.
     """
     if before is None or not first:
         return []
@@ -211,13 +211,13 @@ def resized(
 ) -> GroupDefinition:
     """Return a group resized to `count` members; the names of removed members are never used again.
 
-    Some members are removed first, then the oldest ones.
+    The members of `first` are removed first, then the oldest ones.
 
     Args:
-        before: The group so far; None for a new one.
+        before: The group so far; None for a new group.
         resource_def: Definition of the members.
         count: New number of members.
-        first: Names of the members that are removed first: those that are FAILED or marked.
+        first: Names of the members that are FAILED or marked.
     """
     skip = before.skip if before is not None else ()
     members = member_names(before.count, set(skip)) if before is not None else []
@@ -226,9 +226,9 @@ def resized(
 
 
 def numbered(names: Collection[str]) -> dict[str, str]:
-    """Map names that another service gave to the members onto member names, which are numbers.
+    """Map the names that another service gave to members onto member names, which are numbers.
 
-    If all names are numbers they stay; otherwise members get the lowest numbers in the order of their names.
+    Names that are all numbers stay; otherwise members get the lowest numbers in the order of their names.
     """
     if all(name.isdecimal() for name in names):
         return {name: str(int(name)) for name in names}
@@ -239,24 +239,24 @@ def of_members(group: GroupDefinition, names: Collection[str], bounds: tuple[int
     """Return the group with adopted members of these names (numbers); the unused numbers between them are skipped.
 
     Adopted members count at once, up to the final size of the group, even if the group grows in batches: the batches
-    are for members that are still to be made.
+    are for members not yet created.
 
     Args:
-        group: The group as its definition has it.
+        group: The group according to its definition.
         names: Names of the adopted members.
-        bounds: Least and greatest size of a group that keeps the size it has between them, whatever its definition
-            says; None for one that does not.
+        bounds: Least and greatest size of a scaling group, which keeps its current size between these bounds, whatever
+            its definition says; None for other groups.
     """
     end = max((int(name) + 1 for name in names), default=0)
-    out = [str(number) for number in range(end) if str(number) not in names]
+    unused = [str(number) for number in range(end) if str(number) not in names]
     size = max(group.count, min(len(names), size_of(group)))
     if bounds is not None and names:
         size = clamped(len(names), *bounds)
-    return replace(group, skip=tuple(dict.fromkeys([*group.skip, *out])), count=size)
+    return replace(group, skip=tuple(dict.fromkeys([*group.skip, *unused])), count=size)
 
 
 def clamped(size: int, low: int, high: int) -> int:
-    """Return the size between two bounds that is nearest to a size."""
+    """Return the size between two bounds that is nearest to `size`."""
     return max(low, min(size, high))
 
 
@@ -276,15 +276,15 @@ def earlier_runs(group: GroupDefinition | Staged) -> list[Run]:
 
 
 def _runs(parts: Iterable[RangedDefinition]) -> list[Run]:
-    found = ((low, high, each.resource_def) for each in parts for low, high in each.numbers)
-    return sorted(found, key=lambda run: run[0])
+    runs = ((low, high, part.resource_def) for part in parts for low, high in part.numbers)
+    return sorted(runs, key=lambda run: run[0])
 
 
 def ranged(runs: Iterable[Run]) -> tuple[RangedDefinition, ...]:
-    """Return the same definitions by ranges, equal ones once, in the order of their first numbers."""
+    """Return the definitions by ranges, without duplicates, in the order of their first numbers."""
     parts: list[tuple[Mapping[str, Any], list[Range]]] = []
     for low, high, definition in sorted(runs, key=lambda run: run[0]):
-        numbers = next((numbers for each, numbers in parts if each == definition), None)
+        numbers = next((numbers for known, numbers in parts if known == definition), None)
         if numbers is None:
             parts.append((definition, numbers := []))
         numbers.append((low, high))
@@ -292,27 +292,29 @@ def ranged(runs: Iterable[Run]) -> tuple[RangedDefinition, ...]:
 
 
 def with_earlier(group: GroupDefinition, runs: Iterable[Run]) -> GroupDefinition:
-    """Return the group with `runs` as its earlier definitions; numbers that no member has are left out."""
+    """Return the group with `runs` as its earlier definitions; numbers without members are left out."""
     end = end_of(group)
-    return replace(group, earlier=ranged((low, min(high, end), each) for low, high, each in runs if low < end))
+    return replace(
+        group, earlier=ranged((low, min(high, end), definition) for low, high, definition in runs if low < end)
+    )
 
 
 def all_runs(group: GroupDefinition) -> list[Run]:
     """Return the definitions of all numbers of the group, in order and without gaps."""
-    found: list[Run] = []
+    runs: list[Run] = []
     at, end = 0, end_of(group)
     for low, high, definition in earlier_runs(group):
         if at < low:
-            found.append((at, low, group.resource_def))
-        found.append((low, high, definition))
+            runs.append((at, low, group.resource_def))
+        runs.append((low, high, definition))
         at = high
-    return [*found, (at, end, group.resource_def)] if at < end else found
+    return [*runs, (at, end, group.resource_def)] if at < end else runs
 
 
 def runs_with_own(group: GroupDefinition) -> list[Run]:
-    """Return the definitions of all numbers of the group like `all_runs`, with those that single members have.
+    """Return the definitions of all numbers of the group like `all_runs`, including the definitions of single members.
 
-    What a member has from before a series of batches goes before what it is to have of its own.
+    The definition of a member from before a series of batches takes precedence over its own one, which follows later.
     """
     end = end_of(group)
     own = [(low, min(high, end), definition) for low, high, definition in _runs(group.own)]
@@ -321,29 +323,29 @@ def runs_with_own(group: GroupDefinition) -> list[Run]:
 
 
 def _covered(below: Iterable[Run], above: Iterable[Run]) -> list[Run]:
-    """Return the runs below, in order, those parts of them that runs above cover with the definitions of these."""
-    found: list[Run] = []
+    """Return the runs `below`, in order, overlaid with the definitions of the runs `above`."""
+    runs: list[Run] = []
     left = iter(sorted((run for run in above if run[0] < run[1]), key=lambda run: run[0]))
     range_left = next(left, None)
     for low, high, definition in below:
         at = low
         while range_left is not None and range_left[0] < high:
             if at < range_left[0]:
-                found.append((at, range_left[0], definition))
+                runs.append((at, range_left[0], definition))
             first, last = max(at, range_left[0]), min(high, range_left[1])
             if first < last:
-                found.append((first, last, range_left[2]))
+                runs.append((first, last, range_left[2]))
             at = max(at, last)
             if range_left[1] > high:
                 break
             range_left = next(left, None)
         if at < high:
-            found.append((at, high, definition))
-    return found
+            runs.append((at, high, definition))
+    return runs
 
 
 def without(run: Run, number: int) -> list[Run]:
-    """Return what remains of a run without one number: zero to two runs."""
+    """Return the zero to two runs that remain of a run without one number."""
     low, high, definition = run
     if not low <= number < high:
         return [run]
@@ -352,18 +354,18 @@ def without(run: Run, number: int) -> list[Run]:
 
 
 def members_in(runs: Iterable[Run], skip: Collection[str], end: int | None = None) -> int:
-    """Return how many members have numbers in these runs, and below `end` if one is given."""
+    """Return how many members have numbers in these runs, and below `end` if given."""
     return count_in(((low, high) for low, high, _ in runs), skip, end)
 
 
 def count_in(numbers: Iterable[Range], skip: Collection[str], end: int | None = None) -> int:
-    """Return how many members have numbers in these ranges, and below `end` if one is given."""
-    found = 0
+    """Return how many members have numbers in these ranges, and below `end` if given."""
+    count = 0
     for low, high in numbers:
         top = high if end is None else min(high, end)
         if low < top:
-            found += top - low - numbers_below(skip, top) + numbers_below(skip, low)
-    return found
+            count += top - low - numbers_below(skip, top) + numbers_below(skip, low)
+    return count
 
 
 def definitions_between(group: GroupDefinition, low: int, high: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -377,26 +379,26 @@ def definitions_between(group: GroupDefinition, low: int, high: int) -> Iterator
 
 
 def definition_of(group: GroupDefinition, name: str) -> Mapping[str, Any]:
-    """Return the definition of the member of that name."""
+    """Return the current definition of a member."""
     number = int(name)
     return next(definition for low, high, definition in runs_with_own(group) if low <= number < high)
 
 
 def final_definition_of(group: GroupDefinition, name: str) -> Mapping[str, Any]:
-    """Return the definition that the member of that name has once all batches are done."""
+    """Return the definition of a member after the last batch."""
     number = int(name)
-    for each in group.own:
-        if any(low <= number < high for low, high in each.numbers):
-            return each.resource_def
+    for part in group.own:
+        if any(low <= number < high for low, high in part.numbers):
+            return part.resource_def
     return group.resource_def
 
 
 def skip_of(before: GroupDefinition, numbers: Sequence[int]) -> list[str]:
-    """Return the skip list of a group with members of just these numbers; names of those that leave stay out for good.
+    """Return the skip list of a group with members of exactly these numbers; names of leaving members are retired.
 
     Args:
         before: The group so far.
-        numbers: In order; none that an entry for all numbers below one stands for.
+        numbers: In order, all of them above the numbers that a `BELOW` entry covers.
     """
     staying, low, end = set(map(str, numbers)), skipped_below(before.skip), numbers[-1] + 1 if numbers else 0
     present = names_between(before.count, set(before.skip), low, end_of(before))
@@ -405,7 +407,7 @@ def skip_of(before: GroupDefinition, numbers: Sequence[int]) -> list[str]:
 
 
 def differences(before: GroupDefinition, after: GroupDefinition) -> list[tuple[int, int]]:
-    """Return the ranges of numbers (high not included) with different definitions in the two groups.
+    """Return the ranges of numbers (end excluded) with different definitions in the two groups.
 
     Skipped names are not considered.
     """
@@ -416,23 +418,23 @@ def differences(before: GroupDefinition, after: GroupDefinition) -> list[tuple[i
 
 
 def changed_runs(before: GroupDefinition, after: GroupDefinition) -> list[Run]:
-    """Return the members of a group that are to have another definition, with the one that they have, in their order.
+    """Return the members whose definition is to change, with their present definition, in their order.
 
-    Those beyond the end of the new group count, as long as they are there, by the definition of all its members.
+    Members beyond the end of the new group are included while they exist: they are compared with `after.resource_def`.
     """
     old, new = runs_with_own(before), runs_with_own(after)
     edges = sorted({edge for low, high, _ in (*old, *new) for edge in (low, high)})
     left, right = _Walk(old), _Walk(new)
-    found: list[Run] = []
+    runs: list[Run] = []
     for low, high in pairwise(edges):
         present, wanted = left.at(low), right.at(low)
         if present is None or present == (after.resource_def if wanted is None else wanted):
             continue
-        if found and found[-1][1] == low and found[-1][2] == present:
-            found[-1] = (found[-1][0], high, present)
+        if runs and runs[-1][1] == low and runs[-1][2] == present:
+            runs[-1] = (runs[-1][0], high, present)
         else:
-            found.append((low, high, present))
-    return found
+            runs.append((low, high, present))
+    return runs
 
 
 class _Walk:

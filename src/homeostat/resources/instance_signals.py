@@ -1,4 +1,4 @@
-"""Signals of instances as CloudFormation's templates ask for them: in an update policy, and in a creation policy.
+"""Signals of instances in CloudFormation templates: in the update policy and in the creation policy.
 
 The keys of `UpdatePolicy.AutoScalingRollingUpdate` about signals and processes, and the section `CreationPolicy`.
 """
@@ -27,12 +27,12 @@ from homeostat.resources.schema import (
 DURATION = re.compile(r"PT(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})S)?")
 HOUR_S = 3600
 WAIT = "PT5M"
-"""How long signals are waited for, where a template does not say."""
+"""Default time to wait for signals."""
 TIMEOUT_MAX_S = 12 * HOUR_S
 COUNT_MAX = 1_000_000
 
 ALARMS, HEALING = "alarms", "healing"
-"""What stands still during a rolling update: scaling by signal, and the healing of members."""
+"""Activities that a rolling update can suspend: scaling by signal, and the healing of members."""
 PROCESSES: Mapping[str, str] = {
     "AddToLoadBalancer": "",
     "AlarmNotification": ALARMS,
@@ -44,7 +44,7 @@ PROCESSES: Mapping[str, str] = {
     "ScheduledActions": "",
     "Terminate": "",
 }
-"""Names of processes in CloudFormation -> what stands still while they are suspended; "" for nothing."""
+"""Name of a process in CloudFormation -> the activity suspended with it; "" for none."""
 
 SIGNAL_FIELDS: Schema = {
     "WaitOnResourceSignals": boolean(
@@ -87,16 +87,15 @@ def duration_s(value: str, name: str, most_s: int = HOUR_S) -> int:
 
     Args:
         value: The duration, such as PT1M30S.
-        name: Name of the property.
-        most_s: How long it may be.
+        most_s: Longest duration allowed.
 
     Raises:
-        Rejected: It is not such a duration, or longer.
+        Rejected: The text is not such a duration, or it is too long.
     """
-    found = DURATION.fullmatch(value)
-    if found is None or not any(found.groups()):
+    match = DURATION.fullmatch(value)
+    if match is None or not any(match.groups()):
         raise invalid(f"{value[:40]!r} is no time such as PT1M30S", name, error="Property error")
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total_s = hours * HOUR_S + minutes * 60 + seconds
     if total_s > most_s:
         hour = "an hour" if most_s == HOUR_S else f"{most_s // HOUR_S} hours"
@@ -105,7 +104,7 @@ def duration_s(value: str, name: str, most_s: int = HOUR_S) -> int:
 
 
 def pause_of(section: Props) -> str:
-    """Return the time between two batches, or for the signals of one, as the section about rolling updates says."""
+    """Return the time between batches, or the time for the signals of a batch, from a section on rolling updates."""
     return str(section.get("PauseTime") or (WAIT if section.get("WaitOnResourceSignals") else "PT0S"))
 
 
@@ -113,7 +112,7 @@ def check_rolling(section: Props) -> None:
     """Check the section about rolling updates.
 
     Raises:
-        Rejected: The time is none, is too long, or leaves no time for signals; the error has the name of the property.
+        Rejected: The time is invalid, too long, or leaves no time for signals; the error has the name of the property.
     """
     if UNKNOWN in (section.get("PauseTime"), section.get("WaitOnResourceSignals")):
         return
@@ -123,31 +122,30 @@ def check_rolling(section: Props) -> None:
 
 
 def batches_of(section: Props) -> dict[str, Any]:
-    """Return what a section about rolling updates says of its pauses, in the form of `planner.policies.rolling_update`.
+    """Return the pauses of a section about rolling updates, in the form of `planner.policies.rolling_update`.
 
-    Args:
-        section: The section, with defaults.
+    `section` includes defaults.
     """
     seconds, waits = float(duration_s(pause_of(section), "PauseTime")), section["WaitOnResourceSignals"]
-    asked = {"timeout": seconds, "percent": float(section["MinSuccessfulInstancesPercent"])}
-    still = suspended(section["SuspendProcesses"] or ())
+    reports = {"timeout": seconds, "percent": float(section["MinSuccessfulInstancesPercent"])}
+    paused = suspended(section["SuspendProcesses"] or ())
     return {
         "pause_time": 0.0 if waits else seconds,
-        **({"reports": asked} if waits else {}),
-        **({"suspended": still} if still else {}),
+        **({"reports": reports} if waits else {}),
+        **({"suspended": paused} if paused else {}),
     }
 
 
 def suspended(processes: Sequence[str]) -> list[str]:
-    """Return what stands still while these processes are suspended."""
-    return sorted({PROCESSES[each] for each in processes} - {""})
+    """Return the activities suspended together with these processes."""
+    return sorted({PROCESSES[process] for process in processes} - {""})
 
 
 def check_creation(section: Props, path: tuple[str | int, ...] = ()) -> None:
     """Check the time in a creation policy, whose values were converted.
 
     Raises:
-        Rejected: It is none, or too long.
+        Rejected: The time is invalid, or too long.
     """
     signal = section.get("ResourceSignal")
     timeout = signal.get("Timeout") if isinstance(signal, Mapping) else None
@@ -162,7 +160,7 @@ def check_creation(section: Props, path: tuple[str | int, ...] = ()) -> None:
 
 
 def creation_of(section: Props | None) -> dict[str, Any] | None:
-    """Return what a creation policy asks of members: `{count, timeout, percent}`; None where it asks nothing."""
+    """Return the signals that a creation policy asks for: `{count, timeout, percent}`; None if it asks for none."""
     if not section or section.get("ResourceSignal") is None:
         return None
     complete = with_defaults(CREATION_FIELDS, section)

@@ -1,8 +1,8 @@
-"""A group as a template of its own stack lists its members: what each of them is, and who is not among them. Pure.
+"""Groups as a template that lists every member: conversion in both directions. Pure.
 
-The stack of a group is shown as a template that lists every member. A user who sends it back changed means exactly that
-list (ADR 0096): members that are not in it leave, and those that it defines otherwise than the group does have
-definitions of their own.
+The stack of a group is shown as a template that lists every member. A user who sends the template back with changes
+means exactly this list (ADR 0096): members missing from the list leave, and members listed with another definition
+than the group's get definitions of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,29 +18,31 @@ from homeostat.resources.nested import INTERNAL, public_properties
 Listed = Mapping[str, Mapping[str, Any]]
 """Names of members -> their definitions: `{type, properties}` with the sections of `FURTHER_SECTIONS`."""
 DELETED = "Delete"
-"""The deletion policy of a member that says none."""
+"""The deletion policy of a member without this section."""
 
 
-def plain(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with all that users can say of it, and nothing that means the same as if it were left out."""
-    found: dict[str, Any] = {"type": one["type"]}
-    properties = public_properties(one.get("properties") or {})
-    found["properties"] = {name: value for name, value in properties.items() if value is not None}
-    further = {name: one[name] for name in FURTHER_SECTIONS if one.get(name)}
+def plain(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition in a canonical form: only public properties, without nulls and default sections."""
+    properties = public_properties(definition.get("properties") or {})
+    required = {
+        "type": definition["type"],
+        "properties": {name: value for name, value in properties.items() if value is not None},
+    }
+    further = {name: definition[name] for name in FURTHER_SECTIONS if definition.get(name)}
     if str(further.get("deletion_policy", DELETED)).capitalize() == DELETED:
         further.pop("deletion_policy", None)
-    return found | further
+    return required | further
 
 
 def as_listed(before: GroupDefinition, listed: Listed) -> GroupDefinition:
-    """Return the group that has these members and no others, once all batches are done.
+    """Return the group with exactly these members, as it will be after the last batch.
 
     Args:
-        before: The group as its newest revision says.
+        before: The group according to its newest revision.
         listed: All its members.
 
     Raises:
-        Rejected: A member cannot have its name; the error names its place.
+        Rejected: A member cannot have its name; the error has its place.
     """
     if before.nodes is not None or before.companions:
         raise Rejected(
@@ -60,7 +62,7 @@ def _number(name: str) -> int:
 
 
 def _check_new(before: GroupDefinition, numbers: Sequence[int]) -> None:
-    """Check that new members have the numbers that the group itself could give them, or some that have left."""
+    """Check that new members have numbers that the group itself could assign, or numbers of former members."""
     new = [number for number in numbers if not groups.is_member(str(number), before)]
     low, end = groups.skipped_below(before.skip), groups.names_end(before.count + len(new), before.skip)
     for number in new:
@@ -70,34 +72,34 @@ def _check_new(before: GroupDefinition, numbers: Sequence[int]) -> None:
 
 
 def _own(before: GroupDefinition, listed: Mapping[int, Mapping[str, Any]]) -> tuple[RangedDefinition, ...]:
-    """Return the definitions of the members that have another one than the group, in the order of their numbers."""
+    """Return the definitions of the members that differ from the group's, in the order of their numbers."""
     parts: list[tuple[Mapping[str, Any], list[int]]] = []
-    for number, one in listed.items():
-        made = _definition(before, str(number), one)
-        if made == before.resource_def:
+    for number, entry in listed.items():
+        definition = _definition(before, str(number), entry)
+        if definition == before.resource_def:
             continue
-        numbers = next((numbers for each, numbers in parts if each == made), None)
+        numbers = next((numbers for known, numbers in parts if known == definition), None)
         if numbers is None:
-            parts.append((made, numbers := []))
+            parts.append((definition, numbers := []))
         numbers.append(number)
-    return tuple(RangedDefinition(made, _ranges(numbers)) for made, numbers in parts)
+    return tuple(RangedDefinition(definition, _ranges(numbers)) for definition, numbers in parts)
 
 
 def _ranges(numbers: Iterable[int]) -> tuple[Range, ...]:
     """Return the ranges of numbers, which come in order."""
-    found: list[Range] = []
+    ranges: list[Range] = []
     for number in numbers:
-        if found and found[-1][1] == number:
-            found[-1] = (found[-1][0], number + 1)
+        if ranges and ranges[-1][1] == number:
+            ranges[-1] = (ranges[-1][0], number + 1)
         else:
-            found.append((number, number + 1))
-    return tuple(found)
+            ranges.append((number, number + 1))
+    return tuple(ranges)
 
 
 def _definition(before: GroupDefinition, name: str, listed: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the definition that a member is to have in the end.
+    """Return the final definition of a listed member.
 
-    One that is listed as it is goes on to what it is to have anyway, where batches have not reached it yet.
+    A member listed with its present definition keeps its final definition, even if batches have not reached it yet.
     """
     alike = before.resource_def
     if not groups.is_member(name, before):
@@ -108,64 +110,64 @@ def _definition(before: GroupDefinition, name: str, listed: Mapping[str, Any]) -
     return alike if listed == _shown(before, alike, name) else _with_internal(listed, present)
 
 
-def _shown(group: GroupDefinition, one: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return plain(groups.member_definition(one, name, group.index_var))
+def _shown(group: GroupDefinition, definition: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return plain(groups.member_definition(definition, name, group.index_var))
 
 
 def _with_internal(listed: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with what no template can say of it, as that of a member of the same type has it."""
+    """Return the listed definition with the internal properties of the present one, if the type is the same."""
     if present["type"] != listed["type"]:
         return dict(listed)
     internal = {name: value for name, value in (present.get("properties") or {}).items() if name in INTERNAL}
     return {**listed, "properties": {**listed["properties"], **internal}}
 
 
-def unredacted(value: Any, shown: Any, known: Any) -> Any:
-    """Return a value in which everything that is as it was shown is as it is known.
+def unredacted(value: Any, redacted: Any, known: Any) -> Any:
+    """Return the value with every part that equals the redacted text replaced by the known one.
 
-    Hidden values are shown as asterisks: who sends the rest of a template back does not mean these.
+    Hidden values are shown as asterisks: a user who sends back the rest of a template does not mean the asterisks.
 
     Args:
-        value: What was sent.
-        shown: What stood there, without hidden values.
-        known: The same with them.
+        value: The value sent by the user.
+        redacted: The value as it was shown, without hidden values.
+        known: The value with hidden values.
     """
-    if value == shown:
+    if value == redacted:
         return known
-    if isinstance(value, Mapping) and isinstance(shown, Mapping) and isinstance(known, Mapping):
+    if isinstance(value, Mapping) and isinstance(redacted, Mapping) and isinstance(known, Mapping):
         return {
-            name: unredacted(item, shown[name], known[name]) if name in shown and name in known else item
+            name: unredacted(item, redacted[name], known[name]) if name in redacted and name in known else item
             for name, item in value.items()
         }
-    lists = isinstance(value, list) and isinstance(shown, list) and isinstance(known, list)
-    if lists and len(value) == len(shown) == len(known):
-        return [unredacted(*each) for each in zip(value, shown, known, strict=True)]
+    lists = isinstance(value, list) and isinstance(redacted, list) and isinstance(known, list)
+    if lists and len(value) == len(redacted) == len(known):
+        return [unredacted(*items) for items in zip(value, redacted, known, strict=True)]
     return value
 
 
 def kept_own(before: GroupDefinition | None, wanted: GroupDefinition) -> GroupDefinition:
-    """Return the group with the definitions that single members have of their own, as long as that of all stays.
+    """Return the group with the definitions of single members, provided that the common definition stays.
 
     Args:
-        before: The group as its newest revision says.
-        wanted: What it is to be by the definition of all its members.
+        before: The group according to its newest revision.
+        wanted: The new group according to its common definition.
     """
     if before is None or before.resource_def != wanted.resource_def or before.nodes is not None:
         return wanted
-    kept = ((each.resource_def, _kept(before, wanted, each.numbers)) for each in before.own)
-    own = tuple(RangedDefinition(one, numbers) for one, numbers in kept if numbers)
+    kept = ((part.resource_def, _kept(before, wanted, part.numbers)) for part in before.own)
+    own = tuple(RangedDefinition(definition, numbers) for definition, numbers in kept if numbers)
     return replace(wanted, own=own) if own else wanted
 
 
 def _kept(before: GroupDefinition, wanted: GroupDefinition, ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Return these ranges of numbers without those of members that leave, so that no later one inherits from them."""
+    """Return the ranges without numbers of leaving members, so that later members do not inherit their definitions."""
     numbers = (number for low, high in ranges for number in range(low, high))
     names = ((str(number), number) for number in numbers)
     return _ranges(n for name, n in names if groups.is_member(name, before) and groups.is_member(name, wanted))
 
 
 def own_as_earlier(group: GroupDefinition) -> GroupDefinition:
-    """Return the same group in which what single members have of their own is a definition that they had before."""
+    """Return the group with the definitions of single members turned into earlier definitions."""
     if group.nodes is not None:
         return group
     runs: list[Run] = [run for run in groups.runs_with_own(group) if run[2] != group.resource_def]

@@ -11,11 +11,11 @@ from email.parser import Parser
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a document.
+    """A part of a document.
 
     Attributes:
-        subtype: Its type without `text/`.
-        filename: "" for none.
+        subtype: Content type without `text/`.
+        filename: File name, or "".
     """
 
     content: str
@@ -26,10 +26,10 @@ class Part:
 def multipart(parts: Sequence[Part]) -> str:
     """Return one document of these parts, in their order."""
     seed = "\0".join(text for part in parts for text in (part.filename, part.subtype, part.content))
-    whole = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
+    document = MIMEMultipart(boundary=f"==============={hashlib.sha256(seed.encode()).hexdigest()[:32]}==")
     for part in parts:
-        whole.attach(_message(part))
-    return whole.as_string()
+        document.attach(_message(part))
+    return document.as_string()
 
 
 def _message(part: Part) -> Message:
@@ -46,11 +46,13 @@ def is_mime(text: str) -> bool:
 
 
 def split(text: str) -> list[Part] | None:
-    """Return the parts of a multi-part document, nested documents flattened in place; None where it is not one."""
+    """Return the parts of a multi-part document, nested documents flattened in place; None for any other text."""
     if not is_mime(text):
         return None
-    whole = Parser().parsestr(text)
-    return [_part(each) for each in whole.walk() if not each.is_multipart()] if whole.is_multipart() else None
+    document = Parser().parsestr(text)
+    if not document.is_multipart():
+        return None
+    return [_part(message) for message in document.walk() if not message.is_multipart()]
 
 
 def _part(message: Message) -> Part:
@@ -71,12 +73,12 @@ SNIFFED = {
     "#part-handler": "part-handler",
     "#include": "x-include-url",
 }
-"""First characters of a plain-text part -> the subtype that cloud-init takes it for."""
+"""First characters of a plain-text part -> the subtype that cloud-init infers."""
 
 
 def subtype_of(part: Part) -> str:
-    """Return the subtype of a part: the declared one, or for plain text the one that its first line tells."""
+    """Return the subtype of a part: the declared one, or for plain text the subtype inferred from its first line."""
     if part.subtype not in ("plain", ""):
         return part.subtype
-    found = [subtype for start, subtype in SNIFFED.items() if part.content.startswith(start)]
-    return found[0] if found else "plain"
+    subtypes = [subtype for start, subtype in SNIFFED.items() if part.content.startswith(start)]
+    return subtypes[0] if subtypes else "plain"

@@ -1,4 +1,4 @@
-"""Stand-in for a resource type that is not known any more, because its package was uninstalled while it was in use."""
+"""Stand-in for a resource type whose package was uninstalled while the type was in use."""
 
 from homeostat.model.observed import Condition, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing
@@ -21,5 +21,5 @@ class LostType(ResourceType):
 
 
 def unknown(name: str) -> str:
-    """Return the reason why nothing can be done about a resource of this type."""
+    """Return the reason why a resource of this type can be neither observed nor changed."""
     return f"its type {name} is not known any more: install the package that brings it"

@@ -17,9 +17,9 @@ from homeostat.resources.schema import ValueType, between, integer, mapping, tex
 from homeostat.templates.tree import UNKNOWN, holds, part_of, traverse
 
 STACK = "stack"
-"""Kind of resources whose thing is a nested stack."""
+"""Kind of nested stacks."""
 CONTENT = "(content)"
-"""Internal property with the fingerprint of the files that a nested stack is made from: an edited file is a change.
+"""Internal property with the fingerprint of the files of a nested stack: an edited file is a change.
 
 The parentheses keep the internal names apart from parameters, which cannot have such names."""
 POLICY = "(update policy)"
@@ -27,7 +27,7 @@ POLICY = "(update policy)"
 CREATION = "(creation policy)"
 """Internal property with the section `CreationPolicy` of a group of servers."""
 BALANCERS = "(balancers)"
-"""Internal property of a group of servers with the pools of the load balancers that it is behind, by their names."""
+"""Internal property of a group of servers with the pools of its load balancers, by their names."""
 FILES = "(files)"
 """Internal property with the files that the template of a remote stack names."""
 FACADE = "(facade)"
@@ -54,14 +54,14 @@ def parameters_of(properties: Props, declared: Mapping[str, Any]) -> dict[str, A
         properties: Properties of the resource.
         declared: Parameters section of the template.
     """
-    found = {}
+    values = {}
     for name, value in public_properties(properties).items():
         entry = declared.get(name)
         kind = (entry.get("type") or entry.get("Type")) if isinstance(entry, Mapping) else None
         if value is not None and value is not UNKNOWN:
             joined = kind in LISTS and isinstance(value, list) and not holds(value, UNKNOWN)
-            found[name] = _joined(value) if joined else value
-    return found
+            values[name] = _joined(value) if joined else value
+    return values
 
 
 def _joined(items: Sequence[Any]) -> str:
@@ -86,12 +86,12 @@ _AS_PARAMETER = {
 
 
 def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Collection[str]) -> str:
-    """Return why a template cannot implement an existing type, "" where it can.
+    """Return why a template cannot implement an existing type; "" if it can.
 
     Args:
         facade: The existing type.
         provided: Type of each parameter of the template, by name.
-        needed: Names of the parameters that must be given.
+        needed: Names of the parameters without a default.
     """
     for name, prop in facade.properties.items():
         wanted = _AS_PARAMETER.get(prop.kind)
@@ -100,8 +100,8 @@ def facade_problem(facade: ResourceType, provided: Mapping[str, str], needed: Co
         if name in provided and wanted is not None and provided[name] != wanted:
             names = f"facade {facade.name} ({wanted}) and provider ({provided[name]})"
             return f"Property {name} type mismatch between {names}"
-    strange = sorted(set(needed) - facade.properties.keys())
-    return f"Provider requires property {strange[0]} unknown in facade {facade.name}" if strange else ""
+    unknown = sorted(set(needed) - facade.properties.keys())
+    return f"Provider requires property {unknown[0]} unknown in facade {facade.name}" if unknown else ""
 
 
 class NestedStack(ResourceType):
@@ -109,7 +109,7 @@ class NestedStack(ResourceType):
 
     Attributes:
         contents: Kind of the revisions of the child stack, see `store.schema.revision`.
-        member_property: Property with the definition of each member, where all members are alike.
+        member_property: Property with the definition of each member, if all members are alike.
         internal: Internal properties, which no schema has and no template may set.
     """
 
@@ -129,7 +129,7 @@ class NestedStack(ResourceType):
         return super().complete(values) | {name: values.get(name) for name in self.internal}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the subnets of the networks that it names: ports and servers in it are connected to them."""
+        """Return the subnets of all networks named in the properties: ports and servers inside connect to them."""
         return subnets_of_mentioned(graph, properties)
 
     def replacement_reason(self, before: Props, after: Props, changed: frozenset[str]) -> str:
@@ -146,21 +146,21 @@ class NestedStack(ResourceType):
         return replace(verdict, reason=fault) if verdict.condition is Condition.BROKEN and fault else verdict
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return nothing: the child stack is converged by itself; only its presence and status count here."""
+        """Return nothing: the child stack is converged separately; only its presence and status count here."""
         return ()
 
 
 DEFINED = "defined"
-"""Property of an observation of a child stack that says which resources it has: their names, or a group."""
+"""Observed property of a child stack with the names of its resources, or a group."""
 
 
 def of_member(thing: Thing, name: str, path: Sequence[str | int]) -> Any:
-    """Return the reference of one resource of the child stack, or with a path its attribute.
+    """Return the reference of a resource of the child stack, or with a path its attribute.
 
-    None where nothing is known of the child stack.
+    None if the child stack is unknown.
 
     Raises:
-        MemberAway: It is yet to be made, or to be made anew.
+        MemberAway: The resource is yet to be created, or to be replaced.
         Absent: There is no such resource in the child stack, or nothing at the path.
         Rejected: The attribute cannot be read.
     """
@@ -174,20 +174,20 @@ def of_member(thing: Thing, name: str, path: Sequence[str | int]) -> Any:
 
 
 def away(thing: Thing, name: str) -> Absent:
-    """Return the error for what is read of a resource that the child stack does not have for now."""
+    """Return the error for reading a resource that the child stack temporarily lacks."""
     return MemberAway(f"Member '{name}' of '{thing.name}' is not there for now.", "resources", thing.name)
 
 
 def not_found(thing: Thing, name: str) -> Absent:
-    """Return the error for what is read of a resource that the child stack does not have."""
+    """Return the error for reading a resource that the child stack does not have."""
     return Absent(f"Member '{name}' not found in group resource '{thing.name}'.", "resources", thing.name)
 
 
 def attributes_of_members(members: Mapping[str, Any], names: Iterable[str], path: Sequence[str | int]) -> Iterator[Any]:
-    """Yield the attribute of each of these members that a path begins with, or the part that it leads to.
+    """Yield the value at a path for each of these members; the path begins with the name of an attribute.
 
-    That part is None for a member that does not have it: templates filter such lists, as those of chains whose members
-    are of different templates.
+    The value is None for a member without this part: templates filter such lists, for instance of chains with members
+    of different templates.
 
     Raises:
         Rejected: The attribute cannot be read, or a member does not have it.
@@ -210,7 +210,7 @@ def _attribute_of(member: Mapping[str, Any], name: str, attribute: str | int) ->
 
 
 def output_of(thing: Thing, name: str) -> Any:
-    """Return the value of an output of the template of a child stack; None where it has no such output.
+    """Return the value of an output of the template of a child stack; None if there is no such output.
 
     Raises:
         Rejected: The output has an error.
@@ -222,14 +222,14 @@ def output_of(thing: Thing, name: str) -> Any:
 
 
 def existing_output(thing: Thing, name: str, attribute: str) -> Any:
-    """Return the value of an output that the template must have, where anything is known of the child stack.
+    """Return the value of an output that the template must have, as soon as the child stack is known.
 
     Raises:
-        InvalidTemplateAttribute: It has no such output.
+        InvalidTemplateAttribute: There is no such output.
         Rejected: The output has an error.
     """
-    found = thing.seen.properties.get("outputs")
-    if found is not None and name not in found and name not in _faults(thing):
+    outputs = thing.seen.properties.get("outputs")
+    if outputs is not None and name not in outputs and name not in _faults(thing):
         raise InvalidTemplateAttribute(thing.name, attribute)
     return output_of(thing, name)
 
@@ -311,7 +311,7 @@ def _placed(thing: Thing, faults: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_output(thing: Thing, name: str, fault: str) -> str:
-    """Return what is said of an output of a child stack, in the words that clients of Heat know."""
+    """Return the error of an output of a child stack, in the words that clients of Heat know."""
     return f"Error in {thing.name} output {name}: {fault}"
 
 

@@ -1,4 +1,4 @@
-"""All resource types by name: the built-in families, those of installed packages, and those that a program adds.
+"""All resource types by name: the built-in families, types of installed packages, and types added by a program.
 
 Third parties register a list of `ResourceType` subclasses under the entry point group `homeostat.resources`. A name
 belongs to its first owner: built-in types, then packages in the order of their names, then types added by `add`.
@@ -22,8 +22,8 @@ from homeostat.templates.registry import is_template
 
 GROUP = "homeostat.resources"
 _INTERNAL: tuple[type[ResourceType], ...] = (BalancedServer, *OF_CLUSTERS)
-INTERNAL: Mapping[str, ResourceType] = {each.name: each() for each in _INTERNAL}
-"""Types of resources that the service makes of its own; no template may name them."""
+INTERNAL: Mapping[str, ResourceType] = {type_class.name: type_class() for type_class in _INTERNAL}
+"""Types of resources that the service itself creates; no template may name them."""
 _added: list[Offer] = []
 _problems: list[PluginProblem] = []
 
@@ -33,7 +33,7 @@ def register() -> TypeRegister:
     """Return the register of every type; loaded once, until `add` or `take_away` changes it."""
     packages = loaded(GROUP)
     built_in = [Offer(BUILT_IN, family.TYPES) for family in FAMILIES]
-    offers = [Offer(origin, each) for origin, each in packages.things]
+    offers = [Offer(origin, types) for origin, types in packages.things]
     return registered([*built_in, *offers, *_added], [*packages.problems, *_problems])
 
 
@@ -46,9 +46,9 @@ def add(offers: Iterable[Offer], problems: Iterable[PluginProblem] = ()) -> None
 
 def take_away(origins: Iterable[str]) -> None:
     """Undo `add` for these origins."""
-    gone = set(origins)
-    _added[:] = [each for each in _added if each.origin not in gone]
-    _problems[:] = [each for each in _problems if each.origin not in gone]
+    removed = set(origins)
+    _added[:] = [offer for offer in _added if offer.origin not in removed]
+    _problems[:] = [problem for problem in _problems if problem.origin not in removed]
     _forget()
 
 
@@ -59,29 +59,29 @@ def _forget() -> None:
 
 
 def types() -> Mapping[str, ResourceType]:
-    """Return type name -> the one instance of its class."""
+    """Return type name -> the only instance of its class."""
     return register().types
 
 
 def all_types() -> Mapping[str, ResourceType]:
-    """Return the same with the types that no template may name."""
+    """Return all types, including internal ones that no template may name."""
     return {**INTERNAL, **types()}
 
 
 def resource_type(name: str) -> ResourceType:
-    """Return the type of that name, or the template of that name as a type.
+    """Return the type of this name, or the template of this name as a type.
 
     Raises:
         Rejected: EntityNotFound.
     """
-    each = _find(name)
-    if each is None:
+    entry = _find(name)
+    if entry is None:
         raise _not_found(name)
-    return each
+    return entry
 
 
 def named_type(name: str) -> ResourceType:
-    """Return the type that a template names: not one of `INTERNAL`. Raise Rejected: EntityNotFound."""
+    """Return the type that a template names, which is none of `INTERNAL`. Raise Rejected: EntityNotFound."""
     if name in INTERNAL:
         raise _not_found(name)
     return resource_type(name)
@@ -92,7 +92,7 @@ def _not_found(name: str) -> Rejected:
 
 
 def type_of(name: str) -> ResourceType:
-    """Return the type of an existing resource; a stand-in (`LostType`) if the type is not known any more."""
+    """Return the type of an existing resource; a stand-in (`LostType`) if the type is unknown by now."""
     return _find(name) or _lost(name)
 
 
@@ -107,9 +107,9 @@ def is_known(name: str) -> bool:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of a type; "" for a type that is not known (any more), so that no cloud is called for it."""
-    each = _find(name)
-    return each.kind if each is not None else ""
+    """Return the kind of a type; "" for an unknown type, so that no cloud is called."""
+    entry = _find(name)
+    return entry.kind if entry is not None else ""
 
 
 def is_renamed(one: str, other: str) -> bool:
@@ -121,32 +121,32 @@ def is_renamed(one: str, other: str) -> bool:
 
 
 def is_outside(name: str) -> bool:
-    """Return whether things of this type are in a cloud, where observers see them."""
+    """Return whether resources of this type exist in a cloud, where observers see them."""
     return kind_of(name) not in ("", NestedStack.kind)
 
 
 @cache
 def outside_types() -> tuple[str, ...]:
-    """Return the names of these types. It imports plug-ins, as all that asks for every type does."""
+    """Return the names of all types whose resources exist in a cloud. Imports the plug-ins, as `types` does."""
     return tuple(sorted(name for name in all_types() if is_outside(name)))
 
 
 def is_thing(name: str) -> bool:
-    """Return whether things of this type are in a cloud, and not in the service's own records."""
+    """Return whether resources of this type exist in a cloud, and not in the service's own records."""
     return is_outside(name) and kind_of(name) not in BUILTIN_KINDS
 
 
 def shown_id(type_name: str, handle: str) -> str:
-    """Return the physical id of a thing as users know it; the handle where the type is not known."""
-    kind = _find(type_name)
-    return handle if kind is None else kind.shown_id(handle)
+    """Return the physical id as users know it; the handle if the type is unknown."""
+    entry = _find(type_name)
+    return handle if entry is None else entry.shown_id(handle)
 
 
 @lru_cache(maxsize=4096)
 def _find(name: str) -> ResourceType | None:
     """Look up a type, or a template as a type; cached, since it is called many times for each resource."""
-    each = types().get(name) or INTERNAL.get(name)
-    return TemplateResource(name) if each is None and is_template(name) else each
+    entry = types().get(name) or INTERNAL.get(name)
+    return TemplateResource(name) if entry is None and is_template(name) else entry
 
 
 _MATCH_S = 0.01
@@ -168,8 +168,8 @@ def listed(name_regex: str = "", status: SupportStatus | None = None, version: s
         wanted = patterns.compiled(name_regex)
         return sorted(
             name
-            for name, each in types().items()
-            if _is_listed(each.support, status, version) and patterns.bounded(wanted.match, name, seconds=_MATCH_S)
+            for name, entry in types().items()
+            if _is_listed(entry.support, status, version) and patterns.bounded(wanted.match, name, seconds=_MATCH_S)
         )
     except patterns.TooComplicated as error:
         raise Rejected("HTTPBadRequest", str(error), path=("name",)) from error
@@ -182,9 +182,9 @@ def _is_listed(support: Support, status: SupportStatus | None, version: str) -> 
 
 
 def of_kind(kinds: Iterable[str]) -> dict[str, list[str]]:
-    """Return each of these kinds -> names of the types whose things are of that kind."""
-    found: dict[str, list[str]] = {kind: [] for kind in kinds}
-    for name, each in all_types().items():
-        if each.kind in found:
-            found[each.kind].append(name)
-    return found
+    """Return each of these kinds -> the names of its types."""
+    names: dict[str, list[str]] = {kind: [] for kind in kinds}
+    for name, entry in all_types().items():
+        if entry.kind in names:
+            names[entry.kind].append(name)
+    return names

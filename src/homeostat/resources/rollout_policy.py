@@ -34,14 +34,14 @@ from homeostat.resources.schema import (
 )
 
 ROLLOUT = "rollout"
-"""Section of the update policy that says how members get new metadata, or a new definition."""
+"""Section of the update policy about giving members new metadata, or a new definition."""
 STEPS_MAX = 100
 GATES_MAX, URL_MAX = 10, 2000
 DAY_S = 86_400
 
 
 def pattern_property(name: str) -> dict[str, Property]:
-    """Return the property, under the name that fits to its type, that says how members get new metadata."""
+    """Return the property, under the name used by its type, for the order in which members get new metadata."""
     described = "How members get new metadata of the group: all at once, one by one, or in growing steps."
     return {name: text(described, default=IMMEDIATE, update=True, constraints=(one_of(*PATTERNS),))}
 
@@ -94,29 +94,28 @@ def rollout_section() -> dict[str, Property]:
 
 
 def applies_to(policy: Props) -> str:
-    """Return what a rollout gives to members, by the section `update_policy`, with defaults or without."""
+    """Return the subject of a rollout (see `AppliesTo`) from the section `update_policy`, with or without defaults."""
     return str((policy.get(ROLLOUT) or {}).get("applies_to") or AppliesTo.METADATA)
 
 
 def check_definitions(pattern: str, provided: Props, policy: Props, other: str, path: tuple[str | int, ...]) -> None:
-    """Check that nothing else says how members get a new definition where a rollout does.
+    """Check that a rollout of definitions is the only setting about how members get a new definition.
 
     Args:
-        pattern: Name of the property that says how members are reached.
+        pattern: Name of the property with the rollout pattern.
         provided: Properties of the group.
         policy: Its section `update_policy`.
-        other: What else in the template says how members are changed; "" for nothing.
-        path: Path of the properties.
+        other: Name of a conflicting setting in the template; "" for none.
 
     Raises:
-        Rejected: Members would be reached at once, or in two orders.
+        Rejected: Members would be changed all at once, or in two orders.
     """
     wanted = applies_to(policy)
     if wanted == AppliesTo.METADATA:
         return
     where = (*path, ROLLOUT, "applies_to")
     if provided.get(pattern) in (None, IMMEDIATE):
-        steps = " or ".join(each for each in PATTERNS if each != IMMEDIATE)
+        steps = " or ".join(word for word in PATTERNS if word != IMMEDIATE)
         message = f"{wanted} needs steps: set {pattern} to {steps}, which holds for the definition as well"
         raise invalid(message, *where, error="Property error")
     if other:
@@ -131,7 +130,7 @@ def refuse_definitions(policy: Props, path: tuple[str | int, ...]) -> None:
     """Refuse a rollout of definitions for a type that is changed as a whole.
 
     Raises:
-        Rejected: It applies to the definition of members.
+        Rejected: The rollout applies to the definition of members.
     """
     if applies_to(policy) != AppliesTo.METADATA:
         message = f"the members of a chain are changed one after the other: use {AppliesTo.METADATA}, or a group"
@@ -139,11 +138,11 @@ def refuse_definitions(policy: Props, path: tuple[str | int, ...]) -> None:
 
 
 def settings_of(pattern: str, provided: Props | None) -> RolloutSettings:
-    """Return how a rollout proceeds.
+    """Return the settings of a rollout.
 
     Args:
-        pattern: One of `model.rollout.PATTERNS`.
-        provided: The section, which was checked; None where there is none.
+        pattern: An item of `model.rollout.PATTERNS`.
+        provided: The section, which was checked; None if absent.
     """
     section = with_defaults(FIELDS, provided or {})
     per_step, seconds = section["max_failures_per_step"], section["progress_deadline"]
@@ -168,7 +167,7 @@ def check_alarms(policy: Mapping[str, Any], graph: Graph, path: tuple[str | int,
     """Check that the handles for alarms about a rollout are in the template.
 
     Raises:
-        Rejected: One is missing, or is something else.
+        Rejected: A handle is missing, or is another kind of resource.
     """
     for index, name in enumerate((policy.get(ROLLOUT) or {}).get("alarms") or ()):
         if name not in graph or not graph[name][0].endswith("Handle"):
@@ -180,7 +179,7 @@ def check_rollout(section: Any, path: tuple[str | int, ...]) -> None:
     """Check the steps and the URLs of a rollout.
 
     Raises:
-        Rejected: A step is neither a number nor a share, or a URL is none.
+        Rejected: A step is neither a number nor a share, or a URL is invalid.
     """
     for index, url in enumerate((section or {}).get("checks") or ()):
         if isinstance(url, str) and not url.startswith(("http://", "https://")):
@@ -193,11 +192,10 @@ def check_rollout(section: Any, path: tuple[str | int, ...]) -> None:
 
 
 def asked_urls(policy: Any, path: tuple[str | int, ...]) -> dict[str, tuple[str | int, ...]]:
-    """Return the URLs that a rollout asks, with their paths, as far as they are known: the service may not ask all.
+    """Return the known URLs that a rollout checks, with their paths, for a check whether the service may call them.
 
     Args:
         policy: The section `update_policy`, which was checked.
-        path: Its path.
     """
     section = policy.get(ROLLOUT) if isinstance(policy, Mapping) else None
     urls = section.get("checks") if isinstance(section, Mapping) else None
@@ -209,13 +207,12 @@ def check_waited_for(pattern: str, provided: Props, count: int, path: tuple[str 
     """Check that not too many wait conditions depend on a group whose members get new metadata in a rollout.
 
     Args:
-        pattern: Name of the property that says how they get them.
+        pattern: Name of the property with the rollout pattern.
         provided: Properties of the group.
-        count: How many wait conditions there are.
-        path: Path of the properties.
+        count: Number of wait conditions.
 
     Raises:
-        Rejected: They are too many.
+        Rejected: There are too many.
     """
     if provided.get(pattern) not in (None, IMMEDIATE):
         message = (

@@ -27,9 +27,9 @@ def at_most_one(values: Mapping[str, Any], path: Sequence[str | int], *names: st
     Raises:
         Rejected: Several are given; the message names them.
     """
-    found = [name for name in names if is_set(values, name)]
-    if len(found) > 1:
-        raise conflict(path, *found)
+    provided = [name for name in names if is_set(values, name)]
+    if len(provided) > 1:
+        raise conflict(path, *provided)
 
 
 def exactly_one(values: Mapping[str, Any], path: Sequence[str | int], *names: str) -> None:
@@ -51,17 +51,17 @@ def missing(path: Sequence[str | int], *names: str) -> Rejected:
 def apart_in_more_than_case(values: Mapping[str, Any], name: str, path: Sequence[str | int]) -> None:
     """Check that no two texts of a list differ in case alone.
 
-    Services whose database takes them as the same fail in ways that nobody sees: a server is built for ever.
+    Services whose database treats such texts as equal fail without any error: Nova would build the server forever.
 
     Raises:
-        Rejected: Two do; the message names them.
+        Rejected: Two texts do; the message names them.
     """
     items = values.get(name)
     known: dict[str, Any] = {}
-    for each in items if isinstance(items, list) else ():
-        other = known.setdefault(str(each).lower(), each)
+    for item in items if isinstance(items, list) else ():
+        other = known.setdefault(str(item).lower(), item)
         require(
-            other == each, f"{other} and {each} differ in case alone, which the service cannot store", (*path, name)
+            other == item, f"{other} and {item} differ in case alone, which the service cannot store", (*path, name)
         )
 
 

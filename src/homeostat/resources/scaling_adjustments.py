@@ -1,4 +1,4 @@
-"""What a signal to a scaling policy makes of the size of a group, as in Heat. Pure."""
+"""The effect of a signal to a scaling policy on the size of a group, as in Heat. Pure."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class AdjustmentType(StrEnum):
-    """What the amount of an adjustment means; the values are the words of HOT."""
+    """Meaning of the amount of an adjustment; the values are the words of HOT."""
 
     CHANGE = "change_in_capacity"
     EXACT = "exact_capacity"
@@ -27,10 +27,10 @@ class Adjustment:
 
     Attributes:
         group: Reference of the group.
-        type: What `amount` means.
-        amount: Members to add (to remove, where negative), the size, or a percentage.
-        step_min: Least change in members, where the amount is a percentage.
-        cooldown_s: Seconds after it in which the size stays; None for as long as the group says.
+        type: Meaning of `amount`.
+        amount: Number of members to add (or to remove, if negative), the new size, or a percentage.
+        step_min: Least change in members, if the amount is a percentage.
+        cooldown_s: Seconds during which the size stays fixed afterwards; None for the group's own cooldown.
         word: `type` in the word of the policy.
     """
 
@@ -53,7 +53,7 @@ def _wanted(size: int, adjustment: Adjustment) -> int:
     if adjustment.type is AdjustmentType.CHANGE:
         return size + math.trunc(adjustment.amount)
     exact = size * adjustment.amount / 100
-    # A change by less than one member is one of one member.
+    # A change by less than one member is rounded up to a member.
     change = math.trunc(exact) if abs(exact) >= 1 else math.ceil(abs(exact)) * (1 if exact > 0 else -1)
     if adjustment.step_min and abs(change) < adjustment.step_min:
         change = adjustment.step_min if adjustment.amount > 0 else -adjustment.step_min

@@ -33,16 +33,16 @@ ZERO: Mapping[ValueType, Any] = {
     ValueType.LIST: [],
     ValueType.ANY: None,
 }
-"""Value that a null stands for where a property has no default."""
+"""Stand-in for a null in a property without a default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One rule on a value.
+    """A rule on a value.
 
     Attributes:
-        wire: Its form in the schema API.
-        check: Returns what is wrong with a value, or None.
+        wire: Form in the schema API.
+        check: Returns an error message for a wrong value, else None.
     """
 
     wire: Mapping[str, Any]
@@ -69,7 +69,7 @@ def length(low: int | None = None, high: int | None = None) -> Constraint:
 
 
 def one_of(*values_allowed: Any) -> Constraint:
-    allowed = [each.value if isinstance(each, Enum) else each for each in values_allowed]
+    allowed = [value.value if isinstance(value, Enum) else value for value in values_allowed]
 
     def check(value: Any) -> str | None:
         values = value if isinstance(value, list) else [value]
@@ -88,7 +88,7 @@ def _listed(allowed: Sequence[Any]) -> str:
     if len(allowed) <= LISTED_MAX:
         return str(list(allowed))
     # Protocols, for instance, are allowed by name or by any of 256 numbers: list the names.
-    words = [each for each in allowed if not str(each).isdigit()][:LISTED_MAX]
+    words = [value for value in allowed if not str(value).isdigit()][:LISTED_MAX]
     return f"{words}, or one of {len(allowed) - len(words)} others"
 
 
@@ -102,26 +102,26 @@ def pattern(regex: str) -> Constraint:
 
 
 def custom(name: str, check: Callable[[Any], str | None] | None = None) -> Constraint:
-    """Return a named constraint; without `check`, for things of a cloud (`nova.flavor`), it accepts every value."""
+    """Return a named constraint; without `check` (for cloud objects, such as `nova.flavor`) it accepts every value."""
     return Constraint({"custom_constraint": name}, check or (lambda _value: None))
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """Schema of one property.
+    """Schema of a property.
 
     Attributes:
-        default: Default value; None for none.
-        update: Whether it can change in place.
+        default: Default value, or None.
+        update: Whether the property can change in place.
         immutable: Whether a change is refused.
         fields: Schema of the keys of a MAP; None for any keys.
         items: Schema of the items of a LIST; None for any items.
-        hidden: Whether it is accepted but not documented.
-        drift: Whether to compare it with the observed value; False for what clouds do not report in comparable form.
-        implemented: False for a property that Heat has and this service refuses.
-        any_case: Whether an allowed value may be written in any case; it is stored as the constraint writes it.
+        hidden: Whether the property is accepted but not documented.
+        drift: Whether to compare with the observed value; False if clouds report no comparable value.
+        implemented: False for a property of Heat that this service refuses.
+        any_case: Whether the case of allowed values is ignored; the case of the constraint is stored.
         same: Rule that compares a desired with an observed value.
-        blank: Whether an empty text is a value of its own; else it means none, as a null does.
+        blank: Whether an empty text is a value, and not the same as null.
     """
 
     kind: ValueType
@@ -142,23 +142,23 @@ class Property:
 
     def wire(self) -> dict[str, Any]:
         """Return the schema in the form of `GET /resource_types/{type}`."""
-        shown: dict[str, Any] = {
+        wire: dict[str, Any] = {
             "type": self.kind.value,
             "required": self.required,
             "update_allowed": self.update,
             "immutable": self.immutable,
         }
         if self.description:
-            shown["description"] = self.description
+            wire["description"] = self.description
         if self.default is not None:
-            shown["default"] = self.default
+            wire["default"] = self.default
         if self.constraints:
-            shown["constraints"] = [dict(constraint.wire) for constraint in self.constraints]
+            wire["constraints"] = [dict(constraint.wire) for constraint in self.constraints]
         if self.fields is not None:
-            shown["schema"] = {name: each.wire() for name, each in self.fields.items() if not each.hidden}
+            wire["schema"] = {name: prop.wire() for name, prop in self.fields.items() if not prop.hidden}
         elif self.items is not None:
-            shown["schema"] = {"*": self.items.wire()}
-        return shown
+            wire["schema"] = {"*": self.items.wire()}
+        return wire
 
 
 def text(description: str = "", **options: Any) -> Property:
@@ -190,18 +190,18 @@ def anything(description: str = "", **options: Any) -> Property:
 
 
 def link(description: str, constraint: str, **options: Any) -> Property:
-    """Return a property that names another thing of a cloud by name or id; `constraint` is its named constraint."""
+    """Return a property that refers to another cloud object by name or id; `constraint` is its named constraint."""
     return text(description, constraints=(custom(constraint),), same=comparison.reference, **options)
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Schema of one attribute.
+    """Schema of an attribute.
 
     Attributes:
         live: Whether an old observation must never serve it.
         secret: Whether values made from it are redacted.
-        field: Field of the cloud's object, where its name differs from that of the attribute; else "".
+        field: Field of the cloud's object if the names differ, else "".
     """
 
     description: str = ""
@@ -219,7 +219,7 @@ Schema = Mapping[str, Property]
 
 
 def coerce(schema: Schema, provided: Mapping[str, Any], path: Sequence[str | int] = ()) -> dict[str, Any]:
-    """Check `provided` against `schema`, and convert each value to its type; absent ones stay absent.
+    """Check `provided` against `schema`, and convert each value to its type; absent values stay absent.
 
     Raises:
         Rejected: StackValidationFailed (`Property error`), with the path of the value below `path`.
@@ -263,9 +263,13 @@ def coerce_value(prop: Property, value: Any, path: Sequence[str | int]) -> Any:
 
 
 def _as_allowed(prop: Property, value: str) -> str:
-    """Return the allowed value that differs from this one in case only, or the value itself if there is none."""
-    allowed = [each for constraint in prop.constraints for each in constraint.wire.get("allowed_values", ())]
-    return value if value in allowed else next((each for each in allowed if each.lower() == value.lower()), value)
+    """Return the allowed value equal but for case, or the value itself if there is none."""
+    allowed = [value for constraint in prop.constraints for value in constraint.wire.get("allowed_values", ())]
+    return (
+        value
+        if value in allowed
+        else next((candidate for candidate in allowed if candidate.lower() == value.lower()), value)
+    )
 
 
 def _constrain(prop: Property, value: Any, path: Sequence[str | int]) -> None:

@@ -1,7 +1,7 @@
 """Decision which stacks hold secrets, so that their rows are encrypted (ADR 0036).
 
-It is made for a whole tree of stacks at once. A secret spreads from a parameter or a resource to others by references,
-through functions, into nested stacks and out of them again; encrypting the whole tree avoids tracking it.
+The decision covers a whole tree of stacks. A secret spreads from parameters and resources by references, through
+functions, into nested stacks and out of them again; encrypting the whole tree avoids tracking every path.
 """
 
 import re
@@ -15,7 +15,7 @@ from homeostat.templates import Compiled
 
 _SECRET = re.compile(r"pass(word|wd|phrase)?$|secret|private_?key|credential|(^|_)token$|^psk$|^payload$", re.I)
 _AGENTS = frozenset(("user_data_format", "UserDataFormat"))
-"""Properties that give a server an agent, and with it the agent's keys."""
+"""Properties by which a server gets an agent, together with keys for the agent."""
 
 
 @lru_cache(maxsize=4096)
@@ -26,7 +26,7 @@ def is_secret(name: str) -> bool:
 
 def holds_secrets(compiled: Compiled) -> bool:
     """Return whether a template has hidden parameters, or parameters or properties whose names suggest secrets."""
-    hidden = any(each.schema.hidden or is_secret(name) for name, each in compiled.parameters.items())
+    hidden = any(parameter.schema.hidden or is_secret(name) for name, parameter in compiled.parameters.items())
     named = compiled.environment.get("encrypted_param_names")
     return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources"))
 
@@ -42,18 +42,18 @@ def _names_secrets(tree: Any) -> bool:
 
 
 def secret_attributes(type_name: str) -> frozenset[str]:
-    """Return the names of the secret attributes of a type; "" among them stands for its reference."""
+    """Return the names of the secret attributes of a type; "" stands for its reference."""
     kind = register().types.get(type_name)
     if kind is None:
         return frozenset()
-    found = {name for name, each in kind.attributes.items() if each.secret}
-    return frozenset((*found, *(("show",) if found else ()), *(("",) if kind.secret_reference else ())))
+    names = {name for name, attribute in kind.attributes.items() if attribute.secret}
+    return frozenset((*names, *(("show",) if names else ()), *(("",) if kind.secret_reference else ())))
 
 
 def makes_secrets(type_names: Iterable[str]) -> bool:
     """Return whether resources of any of these types may generate secrets.
 
-    Every type that is not built in counts: what plug-ins generate is not known.
+    Every type that is not built in counts, as the output of plug-ins is unknown.
     """
     known = register()
     return any(_makes_secrets(known.types.get(name), known.origins.get(name, "")) for name in type_names)

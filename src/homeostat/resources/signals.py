@@ -29,12 +29,12 @@ class Transport(StrEnum):
 
 
 def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, Any] | None:
-    """Convert the body of a signal to the stored form; None where there is nothing to store.
+    """Convert the body of a signal to the stored form; None if there is nothing to store.
 
     Args:
         form: Key of `FORMS`. In `aws` every key is needed, and an empty body is ignored; in `native` none is needed.
         body: The body; None or empty for none.
-        known: Number of ids that have signalled before; gives a signal without an id its id.
+        known: Number of ids that have signalled before; numbers a signal without an id.
 
     Raises:
         Rejected: The body has unknown or missing keys, or a wrong status.
@@ -59,16 +59,16 @@ def normal(form: str, body: Mapping[str, Any] | None, known: int) -> dict[str, A
 
 
 def named(form: str, body: Mapping[str, Any]) -> list[str]:
-    """Return what the body of a signal gives as its data and as its id: either may be the id of a member of a group."""
-    given = {field: body.get(name) for name, field in FORMS[form].items()}
-    return [str(given[field]) for field in ("data", "id") if given[field] not in (None, "")]
+    """Return data and id of a signal's body: either may be the id of a member of a group."""
+    fields = {field: body.get(name) for name, field in FORMS[form].items()}
+    return [str(fields[field]) for field in ("data", "id") if fields[field] not in (None, "")]
 
 
 def alarm_of(body: Mapping[str, Any] | None) -> str | None:
-    """Return what an alarm says that fires, "" for an alarm that does not, None for a body that is no alarm's.
+    """Return the message of a firing alarm, "" for an alarm that does not fire, None for any other body.
 
-    Alarms of Aodh say which state they have come to (`current`); those of Prometheus' Alertmanager whether they fire
-    (`status`), and which they are (`alerts`).
+    Alarms of Aodh report their new state (`current`); Prometheus' Alertmanager reports whether its alerts fire
+    (`status`), and their names (`alerts`).
     """
     values = body or {}
     if isinstance(values.get("current"), str):
@@ -77,8 +77,8 @@ def alarm_of(body: Mapping[str, Any] | None) -> str | None:
     if values.get("status") in ("firing", "resolved") and isinstance(values.get("alerts"), list):
         if values["status"] == "resolved":
             return ""
-        labels = [each.get("labels") for each in values["alerts"] if isinstance(each, Mapping)]
-        names = [str(each.get("alertname")) for each in labels if isinstance(each, Mapping)]
+        labels = [alert.get("labels") for alert in values["alerts"] if isinstance(alert, Mapping)]
+        names = [str(entry.get("alertname")) for entry in labels if isinstance(entry, Mapping)]
         return f"{', '.join(dict.fromkeys(names)) or 'an alert'} fires"
     return None
 
@@ -87,23 +87,23 @@ def as_metadata(form: str, signals: Sequence[Mapping[str, Any]]) -> dict[str, An
     """Return the metadata of a handle: id -> its last signal, with the keys of the form."""
     words = {field: word for word, field in FORMS[form].items()}
     names = ("status", "reason", "data")
-    return {each["id"]: {words[name]: each.get(name) for name in names} for each in signals}
+    return {signal["id"]: {words[name]: signal.get(name) for name in names} for signal in signals}
 
 
 def of_metadata(form: str, metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the signals that such metadata of a handle stands for, the inverse of `as_metadata`.
+    """Return the signals in the metadata of a handle, the inverse of `as_metadata`.
 
     Entries that are not signals are left out.
     """
     words = {word: field for word, field in FORMS[form].items() if field != "id"}
-    shown = {id: each for id, each in metadata.items() if isinstance(each, Mapping)}
-    found = [{"id": id, **{field: each.get(word) for word, field in words.items()}} for id, each in shown.items()]
-    return [each for each in found if each["status"] in (SUCCESS, FAILURE)]
+    entries = {id: entry for id, entry in metadata.items() if isinstance(entry, Mapping)}
+    signals = [{"id": id, **{field: entry.get(word) for word, field in words.items()}} for id, entry in entries.items()]
+    return [signal for signal in signals if signal["status"] in (SUCCESS, FAILURE)]
 
 
 def data_of(signals: Sequence[Mapping[str, Any]]) -> str:
     """Return id -> data of the signals as JSON."""
-    return json.dumps({each["id"]: each.get("data") for each in signals})
+    return json.dumps({signal["id"]: signal.get("data") for signal in signals})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class SignalCount:
 
     Attributes:
         count: Number of ids that signalled success.
-        reasons: Reasons of the first of them.
-        failures: Reason of the first signal of a failure.
+        reasons: Reasons of the first ids.
+        failures: Reason of the first failure.
     """
 
     count: int = 0
@@ -123,15 +123,15 @@ class SignalCount:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What is counted of the signals of a handle. Times are seconds since the epoch.
+    """Counts over the signals of a handle. Times are seconds since the epoch.
 
     Attributes:
-        signals: How many came.
-        senders: How many different ids they have.
-        size: Their bytes as JSON.
-        failed_at: When the first of a failure came; None where none did.
-        failed_after: How many ids had signalled before that one.
-        failure: Its reason, shortened.
+        signals: Number of signals.
+        senders: Number of different ids.
+        size: Total size as JSON, in bytes.
+        failed_at: Time of the first failure; None if all succeeded.
+        failed_after: Number of ids that had signalled before the first failure.
+        failure: Reason of the first failure, shortened.
     """
 
     signals: int = 0
@@ -142,7 +142,7 @@ class Tally:
     failure: str = ""
 
     def with_signal(self, signal: Mapping[str, Any], at: float, size: int, *, is_new: bool) -> "Tally":
-        """Count one more signal, in the stored form; is_new: whether it is the first one with its id."""
+        """Count another signal, in the stored form; `is_new`: no earlier signal has its id."""
         failed = self.failed_at is None and signal["status"] != SUCCESS
         return Tally(
             self.signals + 1,
@@ -155,18 +155,18 @@ class Tally:
 
 
 def shortened(reason: Any) -> str:
-    """Return what a signal says as it is shown where others are shown, too."""
+    """Return the reason of a signal, cut to `REASON_MAX` characters."""
     text = str(reason)
     return text if len(text) <= REASON_MAX else f"{text[:REASON_MAX]}…"
 
 
 def heard(tally: Tally, wanted: int, reached_at: float | None, reasons: Sequence[str]) -> dict[str, Any]:
-    """Return what a wait condition shows of the signals that came, however many and large they are.
+    """Return the summary of signals that a wait condition shows, bounded however many and large the signals are.
 
     Args:
-        tally: What is counted of them.
+        tally: Counts over the signals.
         wanted: Number of ids that the condition waits for.
-        reached_at: When the last of these came; None before.
+        reached_at: Time of the last id waited for; None before.
         reasons: Reasons of the first ids.
     """
     failure = {"failed_at": tally.failed_at, "failed_after": tally.failed_after, "failure": tally.failure}
@@ -177,33 +177,33 @@ def heard(tally: Tally, wanted: int, reached_at: float | None, reasons: Sequence
     }
 
 
-def count_heard(shown: Mapping[str, Any], wanted: int, until: float) -> SignalCount:
-    """Count the signals up to a time, or up to the one that settled the condition: a failure, or enough successes.
+def count_heard(report: Mapping[str, Any], wanted: int, until: float) -> SignalCount:
+    """Count the signals up to a time, or up to the signal that settled the condition: a failure, or enough successes.
 
     Later signals change nothing: a condition that was met stays met.
 
     Args:
-        shown: See `heard`.
+        report: See `heard`.
         wanted: Number of successes needed.
         until: Time up to which signals count.
     """
-    senders, reasons = int(shown["senders"]), shown["reasons"]
-    # Where the condition has just begun to wait for another number, what it shows follows in a moment.
-    reached_at = shown["reached_at"] if shown["wanted"] == wanted else None
-    failed_at = shown.get("failed_at")
+    senders, reasons = int(report["senders"]), report["reasons"]
+    # Right after `wanted` has changed, the stored report still belongs to the former number: ignore its time.
+    reached_at = report["reached_at"] if report["wanted"] == wanted else None
+    failed_at = report.get("failed_at")
     is_met = reached_at is not None and reached_at <= until
-    if failed_at is not None and failed_at <= until and not (is_met and wanted <= shown["failed_after"]):
-        return SignalCount(int(shown["failed_after"]), reasons, [shown["failure"]])
-    # Those that came too late are not told apart: there are fewer than enough that did not.
+    if failed_at is not None and failed_at <= until and not (is_met and wanted <= report["failed_after"]):
+        return SignalCount(int(report["failed_after"]), reasons, [report["failure"]])
+    # Signals after `until` are included in `senders`, but cannot meet the condition: `reached_at` says it is not met.
     return SignalCount(wanted if is_met else min(senders, max(wanted - 1, 0)), reasons)
 
 
 def tallied(signals: Sequence[Mapping[str, Any]], wanted: int) -> dict[str, Any]:
-    """Return what a condition shows (`heard`) of signals in the stored form, each with `at`, in order of arrival."""
+    """Return the report of a condition (`heard`) on signals in the stored form, each with `at`, in order of arrival."""
     tally, senders = Tally(), dict[str, Mapping[str, Any]]()
-    for each in signals:
-        tally = tally.with_signal(each, each["at"], 0, is_new=each["id"] not in senders)
-        senders.setdefault(each["id"], each)
+    for signal in signals:
+        tally = tally.with_signal(signal, signal["at"], 0, is_new=signal["id"] not in senders)
+        senders.setdefault(signal["id"], signal)
     first = list(senders.values())
     reached_at = first[wanted - 1]["at"] if 0 < wanted <= len(first) else None
-    return heard(tally, wanted, reached_at, [shortened(each.get("reason")) for each in first[:REASONS_SHOWN]])
+    return heard(tally, wanted, reached_at, [shortened(signal.get("reason")) for signal in first[:REASONS_SHOWN]])

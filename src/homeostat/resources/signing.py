@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 ACCESS_KEY = "AWSAccessKeyId"
 SIGNATURE = "Signature"
 PART = "Part"
-"""Parameter of this service: the part of a thing that a signal is about, so that a signal about a former part is known
-to be late."""
+"""Parameter of this service: the part of a resource that a signal refers to, to recognize late signals about a former
+part."""
 FIXED = {"SignatureMethod": "HmacSHA256", "SignatureVersion": "2"}
 SIGNED = (*FIXED, ACCESS_KEY, PART)
 
@@ -23,8 +23,6 @@ def signature(secret: str, method: str, host: str, path: str, parameters: Mappin
     """Return the signature of a request.
 
     Args:
-        secret: Secret key.
-        method: HTTP method.
         host: Host and port.
         path: Path, not percent-encoded.
         parameters: All signed parameters, not percent-encoded.
@@ -44,36 +42,33 @@ def signed_url(base: str, path: str, method: str, access_key: str, secret: str, 
     Args:
         base: Scheme and host.
         path: Path from the root, not percent-encoded.
-        method: HTTP method.
-        access_key: Access key.
-        secret: Secret key.
         part: See `PART`; "" for none.
     """
     parameters = {**FIXED, ACCESS_KEY: access_key, **({PART: part} if part else {})}
-    whole = {**parameters, SIGNATURE: signature(secret, method, urlsplit(base).netloc, path, parameters)}
-    query = "&".join(f"{name}={_quoted(value)}" for name, value in whole.items())
+    query_parameters = {**parameters, SIGNATURE: signature(secret, method, urlsplit(base).netloc, path, parameters)}
+    query = "&".join(f"{name}={_quoted(value)}" for name, value in query_parameters.items())
     return f"{base}{quote(path)}?{query}"
 
 
 def fits(secret: str, method: str, host: str, path: str, query: Mapping[str, str]) -> bool:
-    """Return whether a request is signed with this secret; `host` is the one that the URL was made for."""
+    """Return whether a request is signed with this secret; `host` must be the host in the signed URL."""
     parameters = {name: query[name] for name in SIGNED if name in query}
     wanted = signature(secret, method, host, path, parameters)
     return hmac.compare_digest(wanted.encode(), query.get(SIGNATURE, "").encode())
 
 
-def same(one: str, other: str) -> bool:
-    """Compare two secrets in constant time; an empty one equals nothing."""
-    return bool(one) and hmac.compare_digest(one.encode(), other.encode())
+def same(first: str, second: str) -> bool:
+    """Compare two secrets in constant time; an empty secret equals nothing."""
+    return bool(first) and hmac.compare_digest(first.encode(), second.encode())
 
 
 def access_key_of(url: str) -> str:
-    """Return the access key of a signed URL; "" where it has none."""
+    """Return the access key of a signed URL; "" if absent."""
     return dict(parse_qsl(urlsplit(url).query)).get(ACCESS_KEY, "")
 
 
 def id_of(access_key: str) -> str:
-    """Return the id of the record that an access key belongs to; "" for a text that is no such key."""
+    """Return the id of the record that an access key belongs to; "" for a text in another form."""
     if len(access_key) != 32 or not access_key.isalnum():
         return ""
     places = (0, 8, 12, 16, 20, 32)

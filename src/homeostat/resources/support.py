@@ -1,4 +1,4 @@
-"""Support status of resource types, and the releases of Heat since when it holds."""
+"""Support status of resource types, and the release of Heat that introduced it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class Support:
     """Support status of a type.
 
     Attributes:
-        message: What to use instead; "" for nothing.
-        version: Release of Heat since when the status holds; "" if not known.
-        previous: Status before that; None if there was none.
+        message: Advice on a replacement, or "".
+        version: Release of Heat that introduced the status; "" if unknown.
+        previous: Status before; None if there was none.
     """
 
     status: SupportStatus = SupportStatus.SUPPORTED
@@ -58,5 +58,5 @@ def hidden(version: str = "", message: str = "", previous: Support | None = None
 
 
 def unsupported(message: str = "", version: str = "") -> Support:
-    """Return the status of a type that works, without any promise that it will stay."""
+    """Return the status of a type that works, but may be removed."""
     return Support(SupportStatus.UNSUPPORTED, message, version)

@@ -1,6 +1,6 @@
 """User data of a server for its first boot, by `user_data_format`, and the location of its metadata. Pure.
 
-Images with cloud-init read a multi-part document: settings, a boot hook that makes the directory for files, a part
+Images with cloud-init read a multi-part document: settings, a boot hook that creates the directory for files, a part
 handler that writes them, the user's own data, and the metadata of the resource.
 """
 
@@ -82,7 +82,7 @@ if __name__ == "__main__":
     sys.exit(main())
 '''
 OURS = ("boothook.sh", "part-handler.py", "loguserdata.py", "settings.cfg")
-"""File names of the parts that the service adds to process the others."""
+"""File names of the parts that the service adds to process the user's parts."""
 
 
 def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server: str, credentials: str = "") -> str:
@@ -91,9 +91,8 @@ def document(form: str, data: str, metadata: Mapping[str, Any], metadata_server:
     Args:
         form: Value of `user_data_format`.
         data: The user's own data.
-        metadata: Metadata of the resource.
         metadata_server: URL of the CFN API.
-        credentials: Content of the file with a key for Heat's cfn tools; "" for none.
+        credentials: Content of the credentials file for Heat's cfn tools, or "".
     """
     if form == RAW or (form == CFNTOOLS and not data and not metadata):
         return data
@@ -120,12 +119,12 @@ def credentials(collect: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """User data as a machine without cloud-init processes it.
+    """User data as processed by a machine without cloud-init.
 
     Attributes:
-        scripts: Contents of the scripts to run one after the other.
+        scripts: Contents of the scripts, in order of execution.
         files: Content by name.
-        left: Messages for people about parts that are not supported.
+        left: Messages for the user about parts that are not supported.
     """
 
     scripts: tuple[str, ...]
@@ -134,7 +133,7 @@ class Boot:
 
 
 def boot_of(text: str) -> Boot | None:
-    """Split a multi-part document into scripts and files; None where `text` is not one."""
+    """Split a multi-part document into scripts and files; None for any other text."""
     parts = mime.split(text)
     if parts is None:
         return None
@@ -157,13 +156,13 @@ def boot_of(text: str) -> Boot | None:
 
 
 def collect_config(transport: str, here: Mapping[str, str], *, in_cloud: bool) -> dict[str, Any]:
-    """Return the section `os-collect-config` of a server's metadata, which tells its agent where to find the rest.
+    """Return the section `os-collect-config` of a server's metadata, which points its agent to the other metadata.
 
     Args:
         transport: How the agent reads the metadata.
         here: `metadata_url` (signed), `api_url`, `access_key`, `secret`, `stack_name`, `resource`, and the login of
-            the server's user where it has one.
-        in_cloud: Whether the server has the metadata service of a cloud, too.
+            the server's user, if any.
+        in_cloud: Whether the server also has the metadata service of a cloud.
     """
     name, section = _section(transport, here)
     collectors = [*(["ec2"] if in_cloud else []), name, "local"]

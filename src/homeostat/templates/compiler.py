@@ -31,15 +31,14 @@ class Compiled:
 
     Attributes:
         version: Version of the template language.
-        parameters: Pseudo parameters first, then those declared.
+        parameters: Pseudo parameters first, then the declared ones.
         parameter_groups: As written.
-        conditions: Name -> whether it holds.
+        conditions: Name -> whether the condition holds.
         definitions: Resources whose condition holds, in template order.
-        resource_order: Their names, each after those that it requires.
+        resource_order: Names of the resources, in the order of their requirements.
         outputs: All outputs, in template order.
         raw: The parsed template.
-        environment: The parsed environment.
-        provided: Values of parameters that the caller gave, not redacted.
+        provided: Values of parameters given by the caller, not redacted.
     """
 
     version: Version
@@ -72,14 +71,14 @@ def compile_template(
 
     Args:
         template: JSON or YAML text, or the parsed template.
-        identity: Of the stack, for the pseudo parameters.
-        parameters: Values that override those of `environment`.
+        identity: Identity of the stack, for the pseudo parameters.
+        parameters: Values that override the values in `environment`.
         environment: JSON or YAML text, or the parsed environment.
         files: Texts by name.
         facade: `metadata`, `deletion_policy` and `update_policy` of the resource that this template implements; None
-            for a stack of its own.
+            for a root stack.
         strict: Whether a parameter without a value is an error; else its value is `tree.UNKNOWN`.
-        allowance: Budget shared by several templates, which stays open; None for one of its own.
+        allowance: Budget shared by several templates, which stays open; None for a new budget.
 
     Raises:
         Rejected: The template is wrong. The checks run in the same order as in Heat, so clients see the same error.
@@ -92,16 +91,16 @@ def compile_template(
         parse_environment({"parameters": values})["parameters"],
         environment.get("parameter_defaults", {}),
     )
-    made = Allowance() if allowance is None else allowance
+    budget = Allowance() if allowance is None else allowance
     unknown = None if strict else UNKNOWN
-    context = Context(files={} if files is None else files, facade=facade, unknown=unknown, allowance=made)
+    context = Context(files={} if files is None else files, facade=facade, unknown=unknown, allowance=budget)
     try:
         return _compiled(version, document, environment, provided, identity, context)
     except Rejected as error:
         raise version.dialect.worded(error) from error
     finally:
         if allowance is None:
-            made.close()
+            budget.close()
 
 
 def _compiled(
@@ -141,7 +140,7 @@ def _linked(
         Rejected: The template is wrong; the message may quote hidden values.
     """
     groups = _parameter_groups(sections.get("parameter_groups"), sections["parameters"])
-    values = {name: each.value for name, each in known.items()}
+    values = {name: parameter.value for name, parameter in known.items()}
     context = replace(context, parameters=values, mappings=sections["mappings"])
     usable = condition_functions(version.key, version.date)
     conditions = Conditions(usable, sections["conditions"], context, version.dialect.place("conditions"))
@@ -176,15 +175,15 @@ def _definitions(
     """
     for name, entry in resources.items():
         check_resource(name, entry, version.dialect)
-    there = {
+    exists = {
         name: enabled(entry, conditions, ("resources", name), version.dialect) for name, entry in resources.items()
     }
     usable = ordinary_functions(version.key, version.date)
-    reader = Reader(usable, replace(context, resources=there), conditions.holds)
+    reader = Reader(usable, replace(context, resources=exists), conditions.holds)
     definitions = {
         name: compile_definition(name, entry, reader, version.dialect)
         for name, entry in resources.items()
-        if there[name]
+        if exists[name]
     }
     return definitions, reader
 
@@ -233,19 +232,21 @@ def _wrong_group(message: str, *path: str | int) -> Rejected:
 
 
 def validate_shape(compiled: Compiled) -> dict[str, Any]:
-    """Return the response of the validate API for one template, without what nested templates add."""
-    hidden = {name for name, each in compiled.parameters.items() if each.schema.hidden}
+    """Return the response of the validate API for one template, without the additions of nested templates."""
+    hidden = {name for name, parameter in compiled.parameters.items() if parameter.schema.hidden}
 
     def shown(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: HIDDEN if name in hidden else value for name, value in values.items()}
 
     environment = compiled.environment
-    # Types that are files are in the registry as if the environment had named them.
-    types = (each.type for each in compiled.definitions.values() if not each.template_type)
+    # Types that are files appear in the registry as if the environment had named them.
+    types = (definition.type for definition in compiled.definitions.values() if not definition.template_type)
     implied = {name: name for name in types if is_template(name)}
     answer: dict[str, Any] = {
         "Description": compiled.description,
-        "Parameters": {name: each.wire() for name, each in compiled.parameters.items() if not each.pseudo},
+        "Parameters": {
+            name: parameter.wire() for name, parameter in compiled.parameters.items() if not parameter.pseudo
+        },
         "Environment": {
             "parameters": shown(compiled.provided),
             "parameter_defaults": shown(environment.get("parameter_defaults", {})),

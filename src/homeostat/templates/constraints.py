@@ -15,7 +15,7 @@ TYPES = {
     "allowed_pattern": ("string",),
     "custom_constraint": ("string", "number", "boolean", "comma_delimited_list"),
 }
-"""Constraint -> types of parameters it applies to; where an entry has several, the first in this order counts."""
+"""Constraint -> types of parameters; if an entry has several constraints, the first in this order counts."""
 
 # Names in the validate API and in messages, as in Heat.
 _NAMES = {
@@ -30,13 +30,13 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One rule on the value of a parameter.
+    """A rule on the value of a parameter.
 
     Attributes:
         kind: Key of `TYPES`.
-        description: Text of the template's author, "" for none.
-        wire: Keys that it adds to the response of the validate API.
-        check: Returns what is wrong with a value, or None.
+        description: Text of the template's author, or "".
+        wire: Additional keys in the response of the validate API.
+        check: Returns an error message for a wrong value, else None.
         custom: Name of a custom constraint, which only the layer above can check; else "".
     """
 
@@ -47,9 +47,9 @@ class Constraint:
     custom: str = ""
 
     def problem(self, value: Any) -> str | None:
-        """Return what is wrong with `value`, None for nothing; the author's description replaces the generated text."""
-        found = self.check(value)
-        return found and (self.description or found)
+        """Return the error message for a wrong value, else None; the author's description replaces our own text."""
+        problem = self.check(value)
+        return problem and (self.description or problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ConstraintContext:
     Attributes:
         convert: Converts an allowed value to the parameter's type.
         modulo: Whether the version of the language has the constraint `modulo`.
-        match_s: Most seconds that matching a value with one pattern may take.
+        match_s: Most seconds for matching a value with one pattern.
     """
 
     convert: Callable[[Any], Any]
@@ -163,16 +163,16 @@ def _allowed_values(value: Any, description: str, manner: ConstraintContext) -> 
     if not isinstance(value, list):
         raise _wrong(f"AllowedValues constraint must be a list, got {value!r}")
     allowed = set()
-    for each in value:
+    for item in value:
         try:
-            allowed.add(manner.convert(each))
+            allowed.add(manner.convert(item))
         except ValueError as error:
-            raise _wrong(f"Invalid allowed value {each!r}: {error}") from error
-    shown = ", ".join(map(str, value))
+            raise _wrong(f"Invalid allowed value {item!r}: {error}") from error
+    listed = ", ".join(map(str, value))
 
     def check(value: Any) -> str | None:
         wrong = [item for item in (value if isinstance(value, list) else [value]) if item not in allowed]
-        return f'"{wrong[0]}" is not an allowed value [{shown}]' if wrong else None
+        return f'"{wrong[0]}" is not an allowed value [{listed}]' if wrong else None
 
     return Constraint("allowed_values", description, {"AllowedValues": value}, check)
 

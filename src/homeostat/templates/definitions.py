@@ -33,8 +33,8 @@ def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
 
 
 def _no_map(section: str, name: str, entry: Any, dialect: Dialect) -> Rejected:
-    word, found = dialect.word(section), type(entry).__name__
-    return invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{found}] instead', section, name)
+    word, kind = dialect.word(section), type(entry).__name__
+    return invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{kind}] instead', section, name)
 
 
 def _lacks(section: str, key: str, dialect: Dialect) -> str:
@@ -56,7 +56,7 @@ def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> Non
 
 
 def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path, dialect: Dialect) -> bool:
-    """Return whether the condition of a resource or output holds; True where it has none."""
+    """Return whether the condition of a resource or output holds; True without a condition."""
     condition = entry.get("condition")
     return condition is None or bool(conditions.holds(condition, dialect.place(*path, "condition")))
 
@@ -89,7 +89,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
     elif entry.get("depends_on"):
         raise invalid(f'Resource "{name}" has an external_id, so it cannot have depends_on', *path, "depends_on")
     else:
-        # A thing with an external id belongs to others and is neither built nor removed: only its id has to be known.
+        # A resource with an external id is managed elsewhere, neither built nor removed here: only its id is needed.
         needed, deletion_policy = set(requires(external_id)), "Retain"
     return Definition(
         name=name,
@@ -107,7 +107,7 @@ def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dial
 
 
 def _of_property(error: Rejected) -> Rejected:
-    """Return the error of a property: that a parameter is not declared is one of the property that reads it."""
+    """Return the error of a property: an undeclared parameter is reported as an error of the property."""
     if error.fault != "UserParameterMissing":
         return error
     return invalid(error.message, *error.path[:-1], error="Property error")
@@ -131,44 +131,44 @@ def _text(value: Any) -> str:
 
 
 def _depends_on(value: Any, reader: Reader, path: Path) -> set[str]:
-    """Return the names in `depends_on` whose condition holds; functions are not supported here. `path` is its own.
+    """Return the names in `depends_on` whose condition holds; functions are not supported. `path` is its path.
 
     Raises:
         Rejected: Not a text or a list of texts, or a name that the template does not have.
     """
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise invalid("depends_on must be a string or a list of strings", *path)
     resources = reader.context.resources
-    for each in names:
-        if each not in resources:
-            raise reference_incorrect(each, path)
-    return {each for each in names if resources[each]}
+    for resource in names:
+        if resource not in resources:
+            raise reference_incorrect(resource, path)
+    return {resource for resource in names if resources[resource]}
 
 
 def _deletion_policy(value: Any, dialect: Dialect, path: Path) -> str:
     if value is None or value is UNKNOWN:
         return "Delete"
     if not isinstance(value, str) or value not in dialect.policies:
-        shown = f"{{{value.name}: …}}" if isinstance(value, Function) else value
-        raise invalid(f'Invalid deletion policy "{shown}"', *path, "deletion_policy")
+        text = f"{{{value.name}: …}}" if isinstance(value, Function) else value
+        raise invalid(f'Invalid deletion policy "{text}"', *path, "deletion_policy")
     return dialect.policies[value]
 
 
 def graph_order(definitions: Mapping[str, Definition]) -> tuple[str, ...]:
-    """Return the names of all resources, each after those that it requires.
+    """Return the names of all resources in the order of their requirements.
 
     Raises:
         Rejected: CircularDependencyException.
     """
     try:
-        return ordered({name: each.requires for name, each in definitions.items()})
+        return ordered({name: definition.requires for name, definition in definitions.items()})
     except Cycle as cycle:
         raise Rejected("CircularDependencyException", f"Circular Dependency Found: {cycle}") from cycle
 
 
 def compile_output(name: str, entry: Any, reader: Reader, conditions: Conditions, dialect: Dialect) -> Output:
-    """Compile one output; its value is not read where its condition does not hold.
+    """Compile one output; its value is not read if its condition does not hold.
 
     Raises:
         Rejected: The output is wrong; the error has its path.

@@ -1,7 +1,7 @@
 """Words of the template languages, HOT and CFN.
 
-The compiler knows one set of words, those of HOT ("canonical" below): each template is translated before it is
-compiled, and paths in errors are translated back.
+The compiler knows only the words of HOT ("canonical" below): each template is translated before compilation, and paths
+in errors are translated back.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from homeostat.model.errors import Rejected, invalid
 Words = Mapping[str, str]
 """Word in the template -> canonical word."""
 Pseudo = tuple[str, str, str]
-"""A pseudo parameter, which every template has without declaring it: name, value, description."""
+"""A pseudo parameter, which every template has without a declaration: name, value, description."""
 
 SECTIONS = ("parameters", "mappings", "conditions", "resources", "outputs")
 """Sections that are maps, in canonical words."""
@@ -35,9 +35,9 @@ class Dialect:
         parameter: Keys of a parameter, without its constraints.
         types: Types of parameters.
         policies: Deletion policies.
-        pseudo: Gives the pseudo parameters of a stack.
+        pseudo: Returns the pseudo parameters of a stack.
         schema: Translates an entry of the parameters section into canonical words; raises Rejected
-            (InvalidSchemaError) where that is impossible.
+            (InvalidSchemaError) if the entry is wrong.
         closed: Whether unknown keys in resources and outputs are refused; else they are ignored.
     """
 
@@ -88,7 +88,7 @@ class Dialect:
     def read(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return the template in canonical words; missing sections of `SECTIONS` become {}.
 
-        The cost is O(entries), or O(sections) for HOT, whose words are the canonical ones.
+        The cost is O(entries), or O(sections) for HOT, whose words are already canonical.
 
         Raises:
             Rejected: A section is unknown, or one of `SECTIONS` is not a map.
@@ -101,8 +101,8 @@ class Dialect:
             content = ours.get(section)
             ours[section] = {} if content is None else content
             if not isinstance(ours[section], dict):
-                word, found = self.word(section), type(content).__name__
-                raise invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{found}] instead', section)
+                word, kind = self.word(section), type(content).__name__
+                raise invalid(f'"{word}" must contain a map of {word[:-1]} maps. Found a [{kind}] instead', section)
         if not self.closed:
             ours["resources"] = _entries(ours["resources"], self.resource)
             ours["outputs"] = _entries(ours["outputs"], self.output)
@@ -187,7 +187,7 @@ _CFN_KEYS = (
 
 
 def _cfn_schema(entry: Any) -> Any:
-    """Translate a parameter of CFN, where constraints stand beside the type and share one description.
+    """Translate a parameter of CFN, whose constraints are siblings of the type and share one description.
 
     Raises:
         Rejected: InvalidSchemaError: an unknown key or type.
@@ -207,15 +207,15 @@ def _cfn_schema(entry: Any) -> Any:
 
 
 def _cfn_constraints(entry: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    constraints: list[tuple[str, Any]] = []
     for kind, words in _CFN_CONSTRAINTS:
         if isinstance(words, str):
             value = entry.get(words)
         else:
             value = {ours: entry[word] for word, ours in words.items() if entry.get(word) is not None} or None
         if value is not None:
-            found.append((kind, value))
-    return found
+            constraints.append((kind, value))
+    return constraints
 
 
 def _cfn_pseudo(identity: Identity) -> tuple[Pseudo, ...]:

@@ -8,12 +8,12 @@ from homeostat.templates.parameters import TYPES
 from homeostat.templates.parser import parse_environment, parse_template
 
 MERGED = ("parameters", "parameter_defaults")
-"""Sections whose values are merged by the strategies of the file; in others the later file wins."""
+"""Sections whose values are merged by the strategies of the file; in all further sections the later file wins."""
 STRATEGIES = ("overwrite", "merge", "deep_merge")
 DEFAULT = "default"
-"""Key of `parameter_merge_strategies` for the parameters of the file that it does not name."""
+"""Key of `parameter_merge_strategies` for all parameters of the file without an entry."""
 LIST_TYPES = {"CommaDelimitedList": "comma_delimited_list", "Json": "json", "String": "string", "Number": "number"}
-"""CFN type -> type of HOT."""
+"""CFN type -> HOT type."""
 
 
 def merged_environment(
@@ -23,17 +23,17 @@ def merged_environment(
 
     Args:
         names: Names of the environments.
-        files: Texts by name; any of them may also be a template that declares parameters.
-        parameters: Values that the caller gave beside the files; they count as a file before all others.
-        template: The parsed root template. Together with the templates among the files it declares which parameters
-            exist, and of which type. None where the request keeps the former template: then values of every name are
-            kept, and only parameters that the templates among the files declare can be merged.
+        files: Texts by name; each may also be a template that declares parameters.
+        parameters: Values given by the caller besides the files; they count as a file before all files.
+        template: The parsed root template. Together with the templates among the files it declares the existing
+            parameters and their types. None if the request keeps the former template: then values of every name are
+            kept, and only parameters declared by templates among the files can be merged.
 
     Raises:
         Rejected: A file is missing or wrong, or a value cannot be merged; the message names the file or the parameter.
     """
     types: dict[str, str] | None = None
-    found: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
+    merged: dict[str, Any] = {"parameters": dict(parameters)} if parameters else {}
     chosen: dict[str, tuple[str, str]] = {}
     for name in names:
         if name not in files:
@@ -41,36 +41,35 @@ def merged_environment(
         environment = parse_environment(files[name])
         strategies = _strategies(name, environment.get("parameter_merge_strategies", {}), chosen)
         for section, content in environment.items():
-            before = found.get(section)
+            before = merged.get(section)
             if section == "parameter_merge_strategies":
                 continue
             # The templates are parsed only if there is anything to merge.
             if section in MERGED and before:
                 types = _declared(files, template or {}) if types is None else types
                 known = content if template is None else {key: content[key] for key in content if key in types}
-                found[section] = _merged_values(before, known, types, strategies)
+                merged[section] = _merged_values(before, known, types, strategies)
             elif isinstance(content, dict):
                 entries = {key: value for key, value in content.items() if value is not None or section not in MERGED}
-                found[section] = {**(before or {}), **entries}
+                merged[section] = {**(before or {}), **entries}
             else:
-                found[section] = [*(before or []), *content]
-    return found
+                merged[section] = [*(before or []), *content]
+    return merged
 
 
 Strategy = Callable[[str], str]
-"""Name of a parameter -> how it is merged."""
+"""Name of a parameter -> its merge strategy."""
 
 
 def _strategies(file: str, entries: Mapping[str, Any], chosen: dict[str, tuple[str, str]]) -> Strategy:
     """Check the strategies of one file, and return the lookup of a parameter's strategy.
 
     Args:
-        file: Name of the file.
         entries: Section `parameter_merge_strategies`.
-        chosen: Parameter -> its strategy and the first file that set it, from the files before. Completed here.
+        chosen: Parameter -> its strategy and the first file with this strategy, from earlier files. Completed here.
 
     Raises:
-        Rejected: A strategy is unknown, or contradicts that of a file before.
+        Rejected: A strategy is unknown, or contradicts an earlier file.
     """
     for parameter, strategy in entries.items():
         path = ("environment_files", file, "parameter_merge_strategies", parameter)
@@ -92,15 +91,15 @@ def _strategies(file: str, entries: Mapping[str, Any], chosen: dict[str, tuple[s
 def _merged_values(
     before: Mapping[str, Any], after: Mapping[str, Any], types: Mapping[str, str], strategies: Strategy
 ) -> dict[str, Any]:
-    found = dict(before)
+    values = dict(before)
     for name, value in after.items():
         if value is None:
             continue
         strategy = strategies(name)
-        fresh = strategy == "overwrite" or found.get(name) is None
+        fresh = strategy == "overwrite" or values.get(name) is None
         kind = types.get(name, "parameter of an unknown type")
-        found[name] = value if fresh else _combined(name, kind, found[name], value, strategy)
-    return found
+        values[name] = value if fresh else _combined(name, kind, values[name], value, strategy)
+    return values
 
 
 def _combined(name: str, kind: str, before: Any, after: Any, strategy: str) -> Any:
@@ -140,11 +139,11 @@ def _deep(before: Any, after: Any) -> Any:
 
 
 def _declared(files: Mapping[str, str], template: Mapping[str, Any]) -> dict[str, str]:
-    """Return name -> type of the parameters of all templates among the files; those of the root template win."""
-    found: dict[str, str] = {}
+    """Return name -> type of the parameters of all templates among the files; types of the root template win."""
+    types: dict[str, str] = {}
     for text in files.values():
-        found |= parameter_types(_template_in(text))
-    return found | parameter_types(template)
+        types |= parameter_types(_template_in(text))
+    return types | parameter_types(template)
 
 
 def _template_in(text: str) -> Mapping[str, Any]:

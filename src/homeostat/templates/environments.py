@@ -1,4 +1,4 @@
-"""Stored environments: the sections that users gave, and three internal ones. Pure."""
+"""Stored environments: the users' sections, and three internal ones. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,17 +11,17 @@ Environment = Mapping[str, Any]
 
 SINKS = "event_sinks"
 SHARED = "(shared)"
-"""Internal section: the operator's `{resource_registry, parameter_defaults}` at the time the revision was made."""
+"""Internal section: the operator's `{resource_registry, parameter_defaults}` at the creation of the revision."""
 FACADE = "(facade)"
 """Internal section, if the template reads it: `{metadata, deletion_policy, update_policy}` of the resource that the
 stack implements."""
 INHERITED = "(hidden)"
-"""Internal section: list of the texts given to a nested stack that come from hidden parameters of its parents."""
+"""Internal section: list of the texts passed to a nested stack that come from hidden parameters of its parents."""
 _OURS = (SHARED, FACADE, INHERITED)
 
 
 def user_sections(environment: Environment) -> dict[str, Any]:
-    """Return the sections that users gave."""
+    """Return the sections given by users."""
     return {name: content for name, content in environment.items() if name not in _OURS}
 
 
@@ -32,11 +32,11 @@ def inherited(environment: Environment) -> HiddenValues:
 
 def shown_sinks(environment: Environment) -> list[Mapping[str, Any]]:
     """Return the event sinks with their secrets redacted."""
-    return [{**each, "secret": HIDDEN} if "secret" in each else each for each in environment.get(SINKS) or ()]
+    return [{**sink, "secret": HIDDEN} if "secret" in sink else sink for sink in environment.get(SINKS) or ()]
 
 
 def effective(environment: Environment) -> dict[str, Any]:
-    """Return the user's sections, with the operator's `parameter_defaults` where the user gave none."""
+    """Return the user's sections, with the operator's `parameter_defaults` added for missing parameters."""
     own = user_sections(environment)
     shared = shared_of(environment, "parameter_defaults")
     return {**own, "parameter_defaults": {**shared, **(own.get("parameter_defaults") or {})}} if shared else own
@@ -47,21 +47,20 @@ def shared_of(environment: Environment, section: str) -> Mapping[str, Any]:
     return (environment.get(SHARED) or {}).get(section) or {}
 
 
-def nested_environment(environment: Environment, registry: Registry, name: str, called: str) -> dict[str, Any]:
+def nested_environment(environment: Environment, registry: Registry, name: str, type_name: str) -> dict[str, Any]:
     """Return the environment of the nested stack that implements a resource.
 
     Args:
         environment: Environment of the stack with the resource.
         registry: Registry of `environment`.
-        name: Name of the resource.
-        called: Type of the resource as its template writes it.
+        type_name: Type of the resource in its template.
     """
     handed_on = ("parameter_defaults", SINKS)
     nested: dict[str, Any] = {key: environment[key] for key in handed_on if environment.get(key)}
     user, shared = environment.get("resource_registry") or {}, environment.get(SHARED) or {}
     if not user and not shared:
         return nested
-    place = registry.resolve(called, name).place
+    place = registry.resolve(type_name, name).place
     is_exact = len(place) == 1 and place[0] in user
     inner = child_entries(user, name, place)
     if inner:

@@ -7,7 +7,7 @@ class Cycle(Exception):
     """A cycle of requirements.
 
     Attributes:
-        names: Each requires the next, the last one the first.
+        names: Each name requires the next, the last name the first.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -16,7 +16,7 @@ class Cycle(Exception):
 
 
 def ordered(requirements: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return all names, each after those that it requires, otherwise in the given order.
+    """Return all names in the order of their requirements, otherwise in the given order.
 
     Requirements on unknown names are ignored. The cost is O(names + requirements).
 
@@ -30,7 +30,10 @@ def ordered(requirements: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         trail = {first: iter(requirements[first])}
         while trail:
             name, pending = next(reversed(trail.items()))
-            below = next((each for each in pending if each in requirements and each not in done), None)
+            below = next(
+                (requirement for requirement in pending if requirement in requirements and requirement not in done),
+                None,
+            )
             if below is None:
                 del trail[name]
                 done[name] = None

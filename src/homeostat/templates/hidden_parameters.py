@@ -1,4 +1,4 @@
-"""Redaction: the values of hidden parameters, and their removal from whatever users may see. Pure."""
+"""Redaction: the values of hidden parameters, and their removal from all output for users. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from homeostat.templates.parameters import HIDDEN, Parameter
 from homeostat.templates.tree import UNKNOWN
 
 SHORT = 4
-"""Hidden texts of fewer characters are redacted only where they stand alone; longer ones also within other texts."""
+"""Hidden texts of fewer characters are redacted only as a whole value; longer ones also within longer texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class HiddenValues:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Parameter]) -> "HiddenValues":
-        """Collect the values of the hidden ones among `parameters`."""
-        return cls.within(each.value for each in parameters.values() if each.schema.hidden)
+        """Collect the values of the hidden parameters."""
+        return cls.within(parameter.value for parameter in parameters.values() if parameter.schema.hidden)
 
     @classmethod
     def within(cls, values: Iterable[Any]) -> "HiddenValues":
@@ -39,12 +39,12 @@ class HiddenValues:
         if not self.texts or value is None or isinstance(value, bool):
             return False
         text = str(value)
-        return text in self.texts or any(len(each) >= SHORT and each in text for each in self.texts)
+        return text in self.texts or any(len(hidden) >= SHORT and hidden in text for hidden in self.texts)
 
     def among(self, tree: Any) -> "HiddenValues":
         """Return the hidden values that occur anywhere in a tree of plain data."""
         held = set(texts_in(tree))
-        long = {each for each in self.texts - held if len(each) >= SHORT and any(each in text for text in held)}
+        long = {hidden for hidden in self.texts - held if len(hidden) >= SHORT and any(hidden in text for text in held)}
         return HiddenValues((self.texts & held) | long)
 
     def plain(self, tree: Any) -> Any:
@@ -56,13 +56,13 @@ class HiddenValues:
         return HIDDEN if self.is_hidden(tree) else tree
 
     def text(self, text: str) -> str:
-        """Redact a sentence, also where it quotes hidden values as Python, JSON and URLs do."""
+        """Redact a sentence, including hidden values quoted as in Python, JSON and URLs."""
         if not self.texts:
             return text
         # Longest first: a shorter hidden text within a longer one would leave the rest of the longer one visible.
-        for each in sorted(self.texts, key=len, reverse=True):
-            if len(each) >= SHORT:
-                for form in (each, repr(each)[1:-1], json.dumps(each)[1:-1], quote(each, safe="")):
+        for hidden in sorted(self.texts, key=len, reverse=True):
+            if len(hidden) >= SHORT:
+                for form in (hidden, repr(hidden)[1:-1], json.dumps(hidden)[1:-1], quote(hidden, safe="")):
                     text = text.replace(form, HIDDEN)
         return text
 
@@ -75,7 +75,7 @@ class HiddenValues:
             redacted = self._redacted(error)
             if str(redacted) == str(error):
                 raise
-            raise redacted from None  # a traceback would quote the first one
+            raise redacted from None  # a traceback would quote the original error
 
     def _redacted(self, error: Rejected) -> Rejected:
         path = [self.text(part) if isinstance(part, str) else part for part in error.path]

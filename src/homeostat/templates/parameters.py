@@ -19,7 +19,7 @@ _NAMES_SHOWN = 20
 """Most names of parameters in the message of an error."""
 
 HIDDEN = "******"
-"""Text that stands for a hidden value wherever users see it."""
+"""Replacement of hidden values wherever users see them."""
 _BOOLEANS = {
     **dict.fromkeys(("true", "1", "t", "on", "y", "yes"), True),
     **dict.fromkeys(("false", "0", "f", "off", "n", "no"), False),
@@ -84,12 +84,12 @@ def as_json(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """One type of parameters.
+    """A type of parameters.
 
     Attributes:
         wire: Name of the type in the validate API.
-        convert: Converts a given value to what `get_param` returns; raises ValueError where that is impossible.
-        text: Gives the text form of a converted value.
+        convert: Converts a given value to the result of `get_param`; raises ValueError for a wrong value.
+        text: Returns the text form of a converted value.
     """
 
     wire: str
@@ -108,11 +108,11 @@ TYPES: Mapping[str, ParameterType] = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterSchema:
-    """One entry of the section `parameters`.
+    """An entry of the section `parameters`.
 
     Attributes:
         type: Key of `TYPES`.
-        default: The default as written; None for none.
+        default: The default as written, or None.
     """
 
     name: str
@@ -130,10 +130,8 @@ class ParameterSchema:
         """Parse an entry.
 
         Args:
-            name: Name of the parameter.
             entry: The entry in the words of the template.
-            version: Version of the template.
-            match_s: Most seconds that matching the value with one pattern may take.
+            match_s: Most seconds for matching the value with one pattern.
 
         Raises:
             Rejected: InvalidSchemaError; the error has the path of the parameter.
@@ -183,9 +181,9 @@ class ParameterSchema:
             raise _schema_error(self.name, f"Invalid default {self.default!r} ({error})") from error
 
     def value_of(self, value: Any) -> Any:
-        """Convert a given value to what `get_param` returns.
+        """Convert a given value to the result of `get_param`.
 
-        Of a map or list with `UNKNOWN` within, only the length is checked.
+        If a map or list contains `UNKNOWN`, only its length is checked.
 
         Raises:
             ValueError: The value does not fit; the message does not quote the value of a hidden parameter.
@@ -208,7 +206,7 @@ class ParameterSchema:
         return value
 
     def _partly_known(self, value: dict[str, Any] | list[Any]) -> Any:
-        """Convert a map or list with `UNKNOWN` anywhere within, as `ParameterType.convert` does for others."""
+        """Convert a map or list that contains `UNKNOWN` at any depth, like `ParameterType.convert`."""
         if self.type == "comma_delimited_list" and isinstance(value, list):
             return [UNKNOWN if holds(item, UNKNOWN) else as_list([item])[0] for item in value]
         if self.type == "json":
@@ -241,7 +239,7 @@ def _constraints(name: str, kind: str, entries: Any, version: str, match_s: floa
         return ()
     if not isinstance(entries, list):
         raise _schema_error(name, f"Invalid parameter constraints, expected a list, got {entries!r}")
-    # For a list, each item is compared with the allowed values, and items are texts.
+    # The items of a list are compared with the allowed values, and items are texts.
     convert = as_string if kind == "comma_delimited_list" else TYPES[kind].convert
     manner = ConstraintContext(convert, modulo=version >= "2017-02-24", match_s=match_s)
     try:
@@ -256,12 +254,12 @@ class Parameter:
 
     Attributes:
         schema: Its declaration.
-        value: What `get_param` returns. `tree.UNKNOWN` where no value was given and none was needed; it may also hold
-            `UNKNOWN` within, where a part is not known yet.
-        provided: The value that the caller gave; None for none, and for one that is not fully known.
-        default: The default as written, of the environment or else of the template; None for none.
+        value: Result of `get_param`. `tree.UNKNOWN` if no value was given and none was needed; may also contain
+            `UNKNOWN` if a part is not known yet.
+        provided: The value given by the caller; None if absent or not fully known.
+        default: The default as written, of the environment or else of the template; None if absent.
         default_local: Whether the default is the template's own.
-        pseudo: Whether it is a pseudo parameter: not declared, always there.
+        pseudo: Whether the parameter is a pseudo parameter: not declared, always present.
     """
 
     schema: ParameterSchema
@@ -277,12 +275,12 @@ class Parameter:
 
     @property
     def text(self) -> str:
-        """The value in the text form of the API, not redacted; "" where it is not fully known."""
+        """The value in the text form of the API, not redacted; "" unless fully known."""
         return "" if holds(self.value, UNKNOWN) else TYPES[self.schema.type].text(self.value)
 
     @property
     def shown(self) -> str:
-        """The value in the text form of the API, redacted where the parameter is hidden."""
+        """The value in the text form of the API, redacted if the parameter is hidden."""
         return HIDDEN if self.schema.hidden else self.text
 
     def wire(self) -> dict[str, Any]:
@@ -295,13 +293,13 @@ class Parameter:
             "Label": schema.label or schema.name,
         }
         if self.default is not None:
-            # The default of the template itself is in a text that its readers have anyway.
+            # The template's own default is no secret: all its readers see the template.
             entry["Default"] = HIDDEN if schema.hidden and not self.default_local else self.default
         if self.provided is not None:
             entry["Value"] = HIDDEN if schema.hidden else self.provided
         for constraint in schema.constraints:
             entry.update(constraint.wire)
-        described = " ".join(each.description for each in schema.constraints if each.description)
+        described = " ".join(constraint.description for constraint in schema.constraints if constraint.description)
         if described:
             entry["ConstraintDescription"] = described
         if schema.tags:
@@ -311,7 +309,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ProvidedParameters:
-    """Parameters that the caller gave.
+    """Parameters given by the caller.
 
     Attributes:
         values: Values of the root template's parameters.
@@ -325,13 +323,12 @@ class ProvidedParameters:
 def resolve(
     section: Mapping[str, Any], provided: ProvidedParameters, identity: Identity, *, version: Version, strict: bool
 ) -> dict[str, Parameter]:
-    """Return the parameters of a template with their values, by name: pseudo parameters first, then those declared.
+    """Return the parameters of a template with their values, by name: pseudo parameters first, then the declared ones.
 
     Args:
         section: Section `parameters` of the template.
-        provided: What the caller gave.
-        identity: Of the stack, for the pseudo parameters.
-        version: Version of the template.
+        provided: Parameters given by the caller.
+        identity: Identity of the stack, for the pseudo parameters.
         strict: Whether a parameter without a value is an error; else its value is `UNKNOWN`.
 
     Raises:
@@ -343,7 +340,7 @@ def resolve(
             raise _undeclared(name, section)
     match_s = patterns.match_s(_matches(section))
     schemas = [ParameterSchema.parse(name, entry, version, match_s) for name, entry in section.items()]
-    parameters = {each.name: each for each in _pseudo(version.dialect.pseudo(identity))}
+    parameters = {parameter.name: parameter for parameter in _pseudo(version.dialect.pseudo(identity))}
     for schema in schemas:
         if schema.name in parameters:
             raise _schema_error(schema.name, "the name is reserved for a parameter that is always there")
@@ -353,15 +350,15 @@ def resolve(
 
 def _undeclared(name: str, section: Mapping[str, Any]) -> Rejected:
     """Return the error for a value of a parameter that the template does not declare."""
-    shown = list(section)[:_NAMES_SHOWN]
-    more = f" and {len(section) - len(shown)} more" if len(section) > len(shown) else ""
+    names = list(section)[:_NAMES_SHOWN]
+    more = f" and {len(section) - len(names)} more" if len(section) > len(names) else ""
     message = f"The Parameter ({name}) was not defined in template. Leave it out of the parameters and the environment,"
-    declared = f"{', '.join(shown) or 'none'}{more}"
+    declared = f"{', '.join(names) or 'none'}{more}"
     return Rejected("UnknownUserParameter", f"{message} or declare it in the template, which declares {declared}.")
 
 
 def _matches(section: Mapping[str, Any]) -> int:
-    """Return the most matches with patterns: for each rule one of the given value, and one of the default."""
+    """Return the greatest number of pattern matches: two for each rule, the given value and the default."""
     entries = [entry for entry in section.values() if isinstance(entry, dict)]
     rules = [entry["constraints"] for entry in entries if isinstance(entry.get("constraints"), list)]
     return 2 * (sum(map(len, rules)) + sum("AllowedPattern" in entry for entry in entries))
@@ -392,7 +389,7 @@ def _valued(schema: ParameterSchema, provided: ProvidedParameters, strict: bool)
 
 
 def check_immutable(before: Mapping[str, Parameter], after: Mapping[str, Parameter]) -> None:
-    """Check that no immutable parameter in both `before` and `after` has another value.
+    """Check that no immutable parameter has different values in `before` and `after`.
 
     Raises:
         Rejected: ImmutableParameterModified.

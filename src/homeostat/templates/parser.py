@@ -19,18 +19,18 @@ ENVIRONMENT_SECTIONS: Mapping[str, type] = {
     "event_sinks": list,
     "encrypted_param_names": list,
 }
-"""Section of an environment -> the type that its content must have."""
+"""Section of an environment -> the required type of its content."""
 
 
 def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = SIZE_MAX) -> dict[str, Any]:
     """Parse a template into plain data: dict, list, str, int, float, bool, None; keys are text.
 
     Args:
-        source: JSON or YAML text, or the map that a JSON request body held.
+        source: JSON or YAML text, or a map from a JSON request body.
         size_max: Largest text, in characters.
 
     Returns:
-        The template. Parts that YAML aliases repeat are shared, not copied.
+        The template. Parts repeated by YAML aliases are shared, not copied.
 
     Raises:
         Rejected: HTTPBadRequest (with line and column for broken YAML), or RequestLimitExceeded (more than `size_max`
@@ -38,8 +38,8 @@ def parse_template(source: str | bytes | Mapping[str, Any], *, size_max: int = S
     """
     document = _parse(source, "Template", size_max)
     if not isinstance(document, dict):
-        found = "empty" if document is None else f"of type {type(document).__name__}"
-        raise _malformed("Template", f"The template is not a JSON object or YAML mapping but {found}.")
+        content = "empty" if document is None else f"of type {type(document).__name__}"
+        raise _malformed("Template", f"The template is not a JSON object or YAML mapping but {content}.")
     return document
 
 
@@ -64,7 +64,7 @@ def parse_environment(source: str | bytes | Mapping[str, Any] | None, *, size_ma
     """Parse an environment into plain data with known sections only; None and an empty text give {}.
 
     Raises:
-        Rejected: HTTPBadRequest, also for an unknown section, one of the wrong type or an empty (null) one;
+        Rejected: HTTPBadRequest, also for a section that is unknown, empty (null) or of the wrong type;
             RequestLimitExceeded.
     """
     document = {} if source is None else _parse(source, "Environment", size_max)
@@ -94,7 +94,7 @@ def parse_json(text: str) -> Any:
         value = json.loads(text, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    # Only an escape can hide half a surrogate pair, which no database and no client could encode later: encode it now.
+    # Only an escape can hide half a surrogate pair, which no database and no client could encode later: encode now.
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     check_bounds(value)
@@ -116,7 +116,7 @@ def check_bounds(value: Any) -> None:
     count = 0
     level = [value]
     for _depth in range(DEPTH_MAX + 1):
-        level = [child for each in level for child in _children(each)]
+        level = [child for parent in level for child in _children(parent)]
         count += len(level)
         if count > NODES_MAX:
             raise ValueError(f"it holds more than {NODES_MAX} values")

@@ -11,9 +11,9 @@ LENGTH_MAX = 4096
 UNROLLED_MAX = 100_000
 """Most characters of an expression with its repetitions written out, as the library does for fixed counts."""
 MATCH_S = 0.5
-"""Most seconds for one match; it takes far less unless the expression backtracks catastrophically."""
+"""Most seconds for one match, which normally takes far less unless the expression backtracks catastrophically."""
 _MATCHES_S, _MATCH_MIN_S = 5.0, 0.001
-"""Seconds for all matches of a template together, and the least that each match gets of them."""
+"""Seconds for all matches of a template together, and the least share of each match."""
 
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(?P<times>\d+)(?:,\d*)?\}|.", re.DOTALL)
 Pattern = Any
@@ -24,7 +24,7 @@ class TooComplicated(ValueError):
     """The expression took too long, or could take too long."""
 
     def __init__(self, why: str) -> None:
-        """Make the error; `why` completes the message."""
+        """Create the error; `why` completes the message."""
         super().__init__(f"the expression is too complicated: {why}")
 
 
@@ -33,8 +33,8 @@ def compiled(expression: str, flags: int = 0) -> Pattern:
     """Compile an expression.
 
     Raises:
-        ValueError: It is not a regular expression.
-        TooComplicated: It is too large.
+        ValueError: The text is not a regular expression.
+        TooComplicated: The expression is too large.
     """
     if len(expression) > LENGTH_MAX:
         raise TooComplicated(f"it is longer than {LENGTH_MAX} characters")
@@ -74,7 +74,7 @@ def bounded(operation: Any, *arguments: Any, seconds: float = MATCH_S) -> Any:
 
 def _unrolled(expression: str) -> int:
     """Estimate the length of the expression with `{n}` written out; nested groups multiply."""
-    # sums: length so far of each open group, outermost first; atom: length of what a `{n}` that follows would repeat.
+    # sums: length so far of each open group, outermost first; atom: length of the text that a following `{n}` repeats.
     sums, atom = [0], 0
     for token in _TOKEN.finditer(expression):
         text, times = token[0], token["times"]

@@ -1,8 +1,8 @@
 """Resource registry: the section of an environment that maps types and configures single resources. Pure.
 
-Entries of the user precede shared ones (the operator's, and the aliases below). Within each of the two, entries for
-single resources precede those for all resources of a type; then alphabetical order decides. The first entry that leads
-to an existing type wins.
+Entries of the user precede shared ones (the operator's, and the aliases below). Within both groups, entries for
+single resources precede entries for all resources of a type; then alphabetical order decides. The first entry that
+leads to an existing type wins.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +15,10 @@ from homeostat.model.errors import Rejected
 
 Entries = Mapping[str, Any]
 Place = tuple[str, ...]
-"""Keys that lead to an entry of the registry."""
+"""Path of keys to an entry of the registry."""
 
 ENDINGS = (".yaml", ".template")
-"""Endings of a type name that stands for a template."""
+"""Suffixes of a type name that stands for a template."""
 RESOURCES = "resources"
 PRE_CREATE, PRE_UPDATE, PRE_DELETE = "pre-create", "pre-update", "pre-delete"
 POST_CREATE, POST_UPDATE, POST_DELETE = "post-create", "post-update", "post-delete"
@@ -36,7 +36,7 @@ ALIASES: Mapping[str, str] = {
 }
 """Former names of types -> their present names."""
 _SETTINGS = {"hooks": (HOOKS, "InvalidBreakPointHook"), "restricted_actions": (RESTRICTIONS, "InvalidRestrictedAction")}
-"""Key of an entry for a single resource -> its allowed values, and the fault for any other."""
+"""Key of an entry for a single resource -> its allowed values, and the fault for a wrong value."""
 
 
 def is_template(type_name: str) -> bool:
@@ -50,7 +50,7 @@ class Resolved:
 
     Attributes:
         type: Name of a resource type or of a template.
-        place: Place of the entry that names the template; () where no entry does.
+        place: Place of the entry that names the template; () if no entry does.
     """
 
     type: str
@@ -64,7 +64,7 @@ class Registry:
     Attributes:
         user: The user's section `resource_registry`.
         shared: Entries for all stacks.
-        known: Returns whether a resource type of that name exists; not called for templates.
+        known: Returns whether a resource type of this name exists; not called for templates.
     """
 
     user: Entries = field(default_factory=dict)
@@ -82,9 +82,9 @@ class Registry:
         object.__setattr__(self, "_patterns", (_patterns(self.user), _patterns(self.shared)))
 
     def resolve(self, type_name: str, name: str) -> Resolved:
-        """Return what implements a resource of this type and name; the type itself where no entry leads to a known one.
+        """Return the implementation of a resource of this type and name; the type itself if no entry is usable.
 
-        Results are cached by type, and by name too where there are entries for single resources.
+        Results are cached by type; also by name if there are entries for single resources.
         """
         key = (type_name, name if self._single else "")
         if key not in self._found:
@@ -92,38 +92,38 @@ class Registry:
         return self._found[key]
 
     def applied(self, definition: Definition) -> Definition:
-        """Return the definition with the type that implements it, and the resource's hooks and restrictions."""
-        name, called = definition.name, definition.shown_type
-        made_by = self.resolve(called, name).type
-        if made_by == called and not self._single:
+        """Return the definition with the implementing type, and with the resource's hooks and restrictions."""
+        name, type_name = definition.name, definition.shown_type
+        implementation = self.resolve(type_name, name).type
+        if implementation == type_name and not self._single:
             return definition
         hooks, restricted = self.setting(name, "hooks"), self.setting(name, "restricted_actions")
-        shown = called if made_by != called else ""
-        return replace(definition, type=made_by, template_type=shown, hooks=hooks, restricted=restricted)
+        template_type = type_name if implementation != type_name else ""
+        return replace(definition, type=implementation, template_type=template_type, hooks=hooks, restricted=restricted)
 
     def setting(self, name: str, key: str) -> tuple[str, ...]:
         """Return all values of `hooks` or `restricted_actions` for a resource of this name, sorted."""
-        found: set[str] = set()
+        values: set[str] = set()
         for entries in (self.user, self.shared):
             for _, content in _about(entries, name):
                 value = content.get(key)
-                found.update([value] if isinstance(value, str) else value or ())
-        return tuple(sorted(found))
+                values.update([value] if isinstance(value, str) else value or ())
+        return tuple(sorted(values))
 
     def _resolve(self, type_name: str, name: str, before: frozenset[str]) -> Resolved | None:
         if type_name in before:
-            return None  # it leads back to itself
+            return None  # a loop in the registry
         for place, value in self._candidates(type_name, name):
             if is_template(value):
                 return Resolved(value, place)
-            # An entry may lead to another name that has entries of its own; a chain that ends nowhere is passed over.
-            found = Resolved(value) if place == () else self._resolve(value, name, before | {type_name})
-            if found is not None:
-                return found
+            # An entry may lead to another name with further entries; a chain that ends nowhere is skipped.
+            resolved = Resolved(value) if place == () else self._resolve(value, name, before | {type_name})
+            if resolved is not None:
+                return resolved
         return None
 
     def _candidates(self, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
-        """Yield the entries that match, best first; an empty place stands for the type as it is."""
+        """Yield the matching entries, best first; an empty place stands for the unchanged type."""
         if is_template(type_name):
             yield (), type_name
         for entries, patterns, own in (
@@ -134,7 +134,7 @@ class Registry:
             # A known type competes as if it had a shared entry that leads to itself.
             if own and (type_name,) not in matching and (is_template(type_name) or self.known(type_name)):
                 matching[(type_name,)] = ""
-            for place in sorted(matching, key=lambda each: (-len(each), each)):
+            for place in sorted(matching, key=lambda place: (-len(place), place)):
                 yield (place, matching[place]) if matching[place] else ((), type_name)
 
 
@@ -145,7 +145,7 @@ def _patterns(entries: Entries) -> Entries:
 def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) -> Iterator[tuple[Place, str]]:
     """Yield the place and the target of each entry that matches a type and a resource name.
 
-    `patterns` are the entries whose keys end with `*`, kept apart so that hundreds of others need not be searched.
+    `patterns` are the entries whose keys end with `*`, stored separately to avoid a search through hundreds of entries.
     """
     for key, content in _about(entries, name):
         if isinstance(content.get(type_name), str):
@@ -161,32 +161,35 @@ def _matching(entries: Entries, patterns: Entries, type_name: str, name: str) ->
 
 
 def _carried(key: str, value: str, type_name: str) -> str:
-    """Return the target of a type that matches `key`, which ends with `*`; "" where the type already is a target."""
+    """Return the target of a type that matches `key`, which ends with `*`; "" if the type already is a target."""
     if not value.endswith("*"):
         return "" if type_name == value else value
     return "" if type_name.startswith(value[:-1]) else value[:-1] + type_name[len(key) - 1 :]
 
 
 def _about(entries: Entries, name: str) -> list[tuple[str, Entries]]:
-    """Return the entries for a resource of this name: those of patterns first, then the one of the name itself."""
+    """Return the entries for a resource of this name: entries of patterns first, then the entry of the name itself."""
     single = entries.get(RESOURCES) or {}
-    found = [(key, each) for key, each in single.items() if isinstance(each, Mapping) and fnmatchcase(name, key)]
-    return sorted(found, key=lambda each: each[0] == name)
+    matches = [
+        (key, content) for key, content in single.items() if isinstance(content, Mapping) and fnmatchcase(name, key)
+    ]
+    return sorted(matches, key=lambda match: match[0] == name)
 
 
 def without_nulls(section: Entries) -> dict[str, Any]:
     """Return the section without nulls, and without `base_url`.
 
-    A null removes the entry of its key before it, or, for a key such as `Foo*`, all entries before it with that prefix.
+    A null removes an earlier entry with the same key, or, for a key such as `Foo*`, all earlier entries with the
+    prefix.
     """
     entries: dict[str, Any] = {}
     for key, value in section.items():
         if value is not None:
             entries[key] = value
             continue
-        gone = [each for each in entries if each != RESOURCES and (each == key or _begins(each, key))]
-        for each in gone:
-            del entries[each]
+        removed = [earlier for earlier in entries if earlier != RESOURCES and (earlier == key or _begins(earlier, key))]
+        for earlier in removed:
+            del entries[earlier]
     entries.pop("base_url", None)
     return entries
 
@@ -196,10 +199,10 @@ def _begins(key: str, pattern: str) -> bool:
 
 
 def child_entries(section: Entries, name: str, place: Place) -> dict[str, Any]:
-    """Return the section of a nested stack, made from that of its parent.
+    """Derive the section of a nested stack from the section of its parent.
 
-    The nested stack does not inherit the entry that led to its template, so that it cannot contain itself. Of the
-    entries for single resources, it gets those nested under the name of the resource that it implements.
+    The entry that led to the template of the nested stack is not inherited, so that the stack cannot contain itself.
+    Entries for single resources are taken from below the name of the implemented resource.
 
     Args:
         section: The parent's section.
@@ -248,7 +251,7 @@ def _check_resources(content: Any, path: Place) -> None:
 
 def _check_setting(key: str, value: Any, path: Place) -> None:
     known, fault = _SETTINGS[key]
-    for each in [value] if isinstance(value, str) else value if isinstance(value, list) else [None]:
-        if each not in known:
+    for item in [value] if isinstance(value, str) else value if isinstance(value, list) else [None]:
+        if item not in known:
             message = f'Invalid value "{value}": one of {", ".join(known)} is needed, or a list of them'
             raise Rejected(fault, message, path=path)

@@ -1,7 +1,6 @@
-"""Shared environments: what the operator gives all stacks, in environment files of the service. Pure.
+"""Shared environments: settings of the operator for all stacks, in environment files of the service. Pure.
 
-They may have the sections `resource_registry` and `parameter_defaults` only. The templates that they name are read with
-them.
+Only the sections `resource_registry` and `parameter_defaults` are allowed. The templates named there are read as well.
 """
 
 from collections.abc import Mapping
@@ -14,15 +13,15 @@ from homeostat.templates.parser import parse_environment
 from homeostat.templates.registry import check_registry, without_nulls
 
 SECTIONS = ("resource_registry", "parameter_defaults")
-"""Sections that a shared environment may have."""
+"""Allowed sections of a shared environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedEnvironment:
-    """The environments of all files in one; later files win.
+    """The merged environments of all files; later files win.
 
     Attributes:
-        files: Texts of the templates that the registry names, by name.
+        files: Texts of the templates named in the registry, by name.
     """
 
     resource_registry: Mapping[str, Any] = field(default_factory=dict)
@@ -36,10 +35,10 @@ class SharedEnvironment:
 
 
 def shared_of_texts(texts: Mapping[str, str]) -> SharedEnvironment:
-    """Merge environments given as texts; the templates that they name are not read yet.
+    """Merge environments given as texts; the templates named in them are not read yet.
 
     Args:
-        texts: Environments by name, in the order in which they are merged.
+        texts: Environments by name, in the order of merging.
 
     Raises:
         Rejected: A text is wrong.

@@ -1,4 +1,4 @@
-"""Snippets of a template -> trees: function calls become nodes, or their values where these are known already."""
+"""Snippets of a template -> trees: function calls become nodes, or their values if already known."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,19 +11,19 @@ from homeostat.templates.tree import Context, DynamicList, DynamicMap, Function,
 from homeostat.templates.weights import Unacceptable
 
 UNDECLARED = ("UserParameterMissing", "InvalidTemplateReference")
-"""Faults of a function that reads a parameter that the template does not declare: of HOT, and of `Ref` of CFN."""
+"""Faults of a function that reads an undeclared parameter: of HOT, and of `Ref` in CFN."""
 
 
 class Reader:
     """Reader of the snippets of one template."""
 
     def __init__(self, functions: Functions, context: Context, condition: Callable[[Any, Path], Any]) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            functions: Functions that may be used in these snippets.
-            context: What the functions can read.
-            condition: Tells whether a condition, as it stands in the template at a path, holds.
+            functions: Functions allowed in these snippets.
+            context: Input of the functions.
+            condition: Returns whether a condition, given as in the template with its path, holds.
         """
         self.functions = functions
         self.context = context
@@ -78,10 +78,9 @@ class Reader:
         return self._folded(function(name, read, path, self.context), computed=read is not arguments)
 
     def _folded(self, node: Function, *, computed: bool) -> Any:
-        """Return what stands in the tree for a call: its value, or the node itself.
+        """Return the tree of a call: its value, or the node itself.
 
         Args:
-            node: The call.
             computed: Whether its arguments contain other function calls.
 
         Raises:
@@ -90,29 +89,29 @@ class Reader:
         return node.compiled()
 
     def _choose(self, node: If) -> Any:
-        """Read the chosen branch only, so the other one may name resources that do not exist."""
+        """Read only the chosen branch, so the unused branch may name resources that do not exist."""
         node.guarded(node.check, node.arguments)
         place = 1 if self.condition(node.arguments[0], (*node.path, 0)) else 2
         return self._read(node.arguments[place], (*node.path, place)) if place < len(node.arguments) else OMIT
 
     def _conditions(self, arguments: Any, path: Path) -> Any:
         if isinstance(arguments, list):
-            return [self.condition(each, (*path, index)) for index, each in enumerate(arguments)]
+            return [self.condition(argument, (*path, index)) for index, argument in enumerate(arguments)]
         return self.condition(arguments, path)
 
 
 class OutputReader(Reader):
     """Reader of the values of outputs, which tolerates wrong values.
 
-    A call of the right form that gets a wrong value, or reads an undeclared parameter, stays in the tree as a node. It
-    fails when the output is evaluated, so one wrong output does not make the stack fail.
+    A well-formed call with a wrong value, or with an undeclared parameter, stays in the tree as a node. The node fails
+    when the output is evaluated, so a wrong output does not make the stack fail.
     """
 
     def _folded(self, node: Function, *, computed: bool) -> Any:
         try:
             return node.compiled()
         except Rejected as error:
-            # A reference to a resource that does not exist, and what would exhaust a limit, are refused at once.
+            # References to missing resources, and values beyond a limit, are refused at once.
             needs_resources = type(node).references is not Function.references
             in_any_case = isinstance(error.__cause__, Unacceptable) or not (computed or node.is_formed())
             if needs_resources or in_any_case:
@@ -124,19 +123,18 @@ class Conditions:
     """The conditions of one template, by name.
 
     Attributes:
-        values: Name -> what `holds` returns, for the conditions that have a value.
+        values: Name -> result of `holds`, for the conditions that have a value.
     """
 
     def __init__(self, functions: Functions, definitions: Mapping[str, Any], context: Context, path: Path) -> None:
-        """Evaluate all conditions, each after those that it names.
+        """Evaluate all conditions, in the order of their dependencies.
 
-        A condition that reads an undeclared parameter, or whose function gives no boolean, is refused only where it is
-        used.
+        A condition that reads an undeclared parameter, or whose function returns no boolean, is refused only if used.
 
         Args:
-            functions: Functions that may be used in conditions.
+            functions: Functions allowed in conditions.
             definitions: Section `conditions` of the template.
-            context: What the functions can read.
+            context: Input of the functions.
             path: Path of the section, in the words of the template.
 
         Raises:
@@ -157,10 +155,10 @@ class Conditions:
         """Return whether a condition (a name, a boolean or a call of a condition function) holds.
 
         Returns:
-            True or False, or `UNKNOWN`, which counts as True, where it depends on a parameter without a value.
+            True or False; `UNKNOWN`, which counts as True, if the result depends on a parameter without a value.
 
         Raises:
-            Rejected: It is no condition; the error has `path`.
+            Rejected: `condition` is no condition; the error has `path`.
         """
         if isinstance(condition, str) and condition in self.values:
             return self.values[condition]

@@ -1,8 +1,8 @@
-"""Compiled snippets of a template, and how to evaluate them.
+"""Compiled snippets of a template, and their evaluation.
 
-A tree is plain data (dict, list, text, numbers, booleans, None) in which function nodes stand for values that other
-resources will provide. A dict or list with a node anywhere within is a `DynamicMap` or `DynamicList`. Everything else
-is static: `evaluate` returns it as it is, without walking it.
+A tree is plain data (dict, list, text, numbers, booleans, None) in which function nodes stand for values of resources,
+not known yet. A dict or list that contains a node at any depth is a `DynamicMap` or `DynamicList`. The rest is static:
+`evaluate` returns static data unchanged, without walking it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 
 
 class Unknown:
-    """Placeholder for the value of a parameter that was not given, where that is no error (validation)."""
+    """Placeholder for the value of a missing parameter, in requests (validation) that allow missing parameters."""
 
     def __repr__(self) -> str:
         return "(not known yet)"
@@ -29,11 +29,11 @@ UNKNOWN: Final = Unknown()
 class Scope(Protocol):
     """Current references and attributes of the resources of one stack.
 
-    The resource names given to its methods are of resources in the graph (their condition holds).
+    Methods are called only for resources in the graph, whose condition holds.
 
     Attributes:
-        unknown: The object that stands for values not known yet; a function applied to it gives it again. None where
-            an unknown value is null, as at run time.
+        unknown: Placeholder for values not known yet; functions with unknown arguments return the placeholder. None
+            if unknown values are null, as at run time.
     """
 
     @property
@@ -45,7 +45,7 @@ class Scope(Protocol):
     def attribute(self, resource: str, name: str, path: Sequence[str | int]) -> Any:
         """Return the value of `get_attr`, with `path` followed.
 
-        Groups hand the path on to their members; other types use `traverse`.
+        Groups pass the path to their members; other types use `traverse`.
         """
 
     def attributes(self, resource: str) -> Any:
@@ -53,21 +53,21 @@ class Scope(Protocol):
 
 
 class DynamicMap(dict[str, Any]):
-    """A map with a function node anywhere within."""
+    """A map that contains a function node at any depth."""
 
     __slots__ = ()
 
 
 class DynamicList(list[Any]):
-    """A list with a function node anywhere within."""
+    """A list that contains a function node at any depth."""
 
     __slots__ = ()
 
 
 MADE_MAX = 64 * 1024 * 1024
-"""Largest total weight of the values that the functions of one template make while it is compiled."""
+"""Largest total weight of all values computed by the functions of a template during compilation."""
 VALUE_MAX = 4 * 1024 * 1024
-"""Largest total weight of the values that the functions of one resource or output make at run time."""
+"""Largest total weight of the values computed by the functions of a resource or output at run time."""
 
 
 QUERY_STEPS_MAX = 30_000
@@ -75,7 +75,7 @@ QUERY_STEPS_MAX = 30_000
 
 
 class QuerySteps:
-    """Account of the steps that the YAQL queries of one template take."""
+    """Account of the steps taken by the YAQL queries of one template."""
 
     def __init__(self, *, apart: bool) -> None:
         """Start an account.
@@ -101,9 +101,9 @@ class QuerySteps:
 
 
 class Allowance:
-    """Budget for the values that the functions of one template make while it is compiled.
+    """Budget for the values computed by the functions of one template during compilation.
 
-    Closed when the template is compiled: from then on each evaluation of a resource or an output has its own budget
+    Closed after compilation: from then on each evaluation of a resource or an output has its own budget
     (`WeighedScope`).
     """
 
@@ -134,7 +134,7 @@ class Allowance:
             try:
                 self.spend(weight(value, self._left))
             except TooHeavy:
-                self.spend(MADE_MAX)  # raises the error that names the limit of the whole template
+                self.spend(MADE_MAX)  # raises the error with the limit of the whole template
         return value
 
     def close(self) -> None:
@@ -145,17 +145,17 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that the functions of one template can read while they are compiled.
+    """Input of the functions of one template during compilation.
 
     Attributes:
         parameters: Values by name, pseudo parameters included.
         mappings: Section `Mappings` of CFN templates.
-        files: Texts of the files that came with the template, by name.
+        files: Texts of the files sent with the template, by name.
         resources: Name of each resource in the template -> whether its condition holds.
         facade: `metadata`, `deletion_policy` and `update_policy` of the resource in the parent template that this
-            template implements; None for a stack of its own.
-        unknown: `UNKNOWN` where parameters may be missing, else None.
-        allowance: Budget for the values that the functions make.
+            template implements; None for a root stack.
+        unknown: `UNKNOWN` if parameters may be missing, else None.
+        allowance: Budget for the values computed by the functions.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -172,13 +172,13 @@ class Function:
     """A node: one call of an intrinsic function.
 
     Subclasses implement the function: `check` checks the form of its arguments, `apply` computes its value from plain
-    ones. Both raise ValueError or TypeError with a message for the author of the template.
+    arguments. Both raise ValueError or TypeError with a message for the author of the template.
 
     Attributes:
-        name: Name of the function, as the template writes it.
+        name: Name of the function, as in the template.
         arguments: A tree.
         path: Place of the node in the template.
-        context: What the function can read.
+        context: Input of the function.
     """
 
     name: str
@@ -189,8 +189,8 @@ class Function:
     def check(self, arguments: Any) -> None:
         """Refuse arguments of a wrong form. While compiling, items of `arguments` may be nodes themselves.
 
-        The form is what the template alone shows: the number of arguments, their names, and their types where every
-        value must have that type. `apply` checks what depends on the values.
+        The form is visible in the template alone: the number of arguments, their names, and fixed types. `apply` checks
+        everything that depends on values.
         """
 
     def apply(self, arguments: Any) -> Any:
@@ -198,14 +198,14 @@ class Function:
         raise NotImplementedError
 
     def guess(self, arguments: Any) -> Any:
-        """Return the value of the function for arguments that are, or hold, `UNKNOWN`.
+        """Return the value of the function for arguments that are, or contain, `UNKNOWN`.
 
-        That is `UNKNOWN`, unless the value is the same whatever the unknown part turns out to be.
+        This is `UNKNOWN`, unless the value is the same whatever the unknown part turns out to be.
         """
         return UNKNOWN
 
     def references(self) -> Iterable[str]:
-        """Return the names of the resources that this node itself reads, without those that its arguments read."""
+        """Return the names of the resources that this node itself reads; its arguments may read more."""
         return ()
 
     def requires(self) -> frozenset[str]:
@@ -213,7 +213,7 @@ class Function:
         return frozenset(self.references()) | requires(self.arguments)
 
     def compiled(self) -> Any:
-        """Return what stands in the tree for this node: its value if that is known already, else the node itself.
+        """Return the replacement of this node in the tree: its value if already known, else the node itself.
 
         Raises:
             Rejected: The arguments are wrong; the error has the path of the node.
@@ -242,7 +242,7 @@ class Function:
         return self.guarded(self.apply, arguments)
 
     def is_formed(self) -> bool:
-        """Return whether the arguments, as they stand, have the right form."""
+        """Return whether the arguments, unevaluated, have the right form."""
         try:
             self.check(self.arguments)
         except (TypeError, ValueError):
@@ -266,7 +266,7 @@ def is_dynamic(tree: Any) -> bool:
 
 
 class WeighedScope:
-    """A scope with a budget for the values that functions make: those of one resource or output, or of several."""
+    """A scope with a budget for the values computed by functions, shared by all evaluations in this scope."""
 
     def __init__(self, scope: Scope, most: int | None = None) -> None:
         """Wrap a scope.
@@ -299,8 +299,8 @@ def evaluate(tree: Any, scope: Scope) -> Any:
     """Return `tree` as plain data. Static parts are shared with the tree: do not change them.
 
     Raises:
-        Rejected: StackValidationFailed: a function cannot take the value that a resource has, or all functions together
-            make too much.
+        Rejected: StackValidationFailed: a function cannot take the value of a resource, or the values of all functions
+            together are too large.
     """
     if not is_dynamic(tree):
         return tree
@@ -320,7 +320,7 @@ def _evaluated(tree: Any, scope: WeighedScope) -> Any:
 
 
 def nodes(tree: Any) -> Iterator[Function]:
-    """Yield all function nodes in `tree`, those within arguments of others included."""
+    """Yield all function nodes in `tree`, including nodes within arguments."""
     if isinstance(tree, Function):
         yield tree
         yield from nodes(tree.arguments)
@@ -340,7 +340,7 @@ def requires(tree: Any) -> frozenset[str]:
 
 
 def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
-    """Follow `path` into `value`: keys of maps and indices of lists (also as text); `missing` if it leads nowhere."""
+    """Follow `path` into `value`: keys of maps and indices of lists (also as text); `missing` if there is nothing."""
     for step in path:
         try:
             if isinstance(value, list | tuple):
@@ -355,24 +355,24 @@ def traverse(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
 
 
 def part_of(value: Any, path: Sequence[Any], *place: str) -> Any:
-    """Follow `path` into the value of an attribute; `place` is the name of its resource and its own.
+    """Follow `path` into the value of an attribute; `place` is the name of the resource and of the attribute.
 
     Raises:
-        LeadsNowhere: There is nothing at its end.
+        LeadsNowhere: The path does not exist.
     """
-    found = traverse(value, path, _NOWHERE)
-    if found is _NOWHERE:
+    part = traverse(value, path, _NOWHERE)
+    if part is _NOWHERE:
         resource, attribute = place
         where = dotted([str(step) for step in path])
         raise LeadsNowhere(f"There is nothing at {where} in the attribute {attribute}.", "resources", resource)
-    return found
+    return part
 
 
 _NOWHERE = object()
 
 
 def holds(value: Any, wanted: Any) -> bool:
-    """Return whether `value` is the object `wanted` (by identity), or holds it anywhere within."""
+    """Return whether `value` is the object `wanted` (by identity), or contains it at any depth."""
     if value is wanted:
         return True
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Versions of the template languages, and which one a template names."""
+"""Versions of the template languages, and the version of a template."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ HOT_KEY, AWS_KEY, HEAT_KEY = "heat_template_version", "AWSTemplateFormatVersion"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of a template language.
+    """A version of a template language.
 
     Versions of one key are ordered by their dates, which sort as texts.
 
     Attributes:
-        key: Top-level key of the template that names the version, such as `heat_template_version`.
-        date: Value of that key.
+        key: Top-level key of the template for the version, such as `heat_template_version`.
+        date: Value of the key.
         dialect: Words of the language.
         type: `hot` or `cfn`.
-        alias: Another name for the date, such as `wallaby`; "" for none.
+        alias: Alternative to the date, such as `wallaby`; or "".
     """
 
     key: str
@@ -57,14 +57,14 @@ VERSIONS = (
     Version(HEAT_KEY, "2012-12-12", HEAT_CFN, "cfn"),
 )
 
-_BY_NAME = {(each.key, name): each for each in VERSIONS for name in (each.date, each.alias) if name}
+_BY_NAME = {(version.key, name): version for version in VERSIONS for name in (version.date, version.alias) if name}
 
 
 def version_of(template: Mapping[str, Any]) -> Version:
-    """Return the version that a template names by exactly one version key with a text.
+    """Return the version of a template, which needs exactly one version key with a text.
 
     Raises:
-        Rejected: InvalidTemplateVersion: there is no version key, more than one, or an unknown version.
+        Rejected: InvalidTemplateVersion: the version key is missing, ambiguous or has an unknown value.
     """
     keys = [key for key in (HOT_KEY, AWS_KEY, HEAT_KEY) if isinstance(template.get(key), str)]
     if len(keys) > 1:
@@ -72,15 +72,15 @@ def version_of(template: Mapping[str, Any]) -> Version:
     if not keys:
         raise _wrong("Template version was not provided")
     key = keys[0]
-    found = _BY_NAME.get((key, template[key]))
-    if found is None:
+    version = _BY_NAME.get((key, template[key]))
+    if version is None:
         known = ", ".join(name for of_key, name in _BY_NAME if of_key == key)
         raise _wrong(f'"{key}: {template[key]}". "{key}" should be one of: {known}')
-    return found
+    return version
 
 
 def declared_in(template: Mapping[str, Any], section: str) -> Mapping[str, Any]:
-    """Return the entries of a section of a parsed template by name; {} where the section is missing or not a map.
+    """Return the entries of a section of a parsed template by name; {} if the section is missing or not a map.
 
     Args:
         template: The template, not checked yet.
@@ -99,11 +99,14 @@ def _wrong(explanation: str) -> Rejected:
 
 def versions() -> list[tuple[str, str, list[str]]]:
     """Return all versions: full name, type (`hot` or `cfn`), aliases (full names, too)."""
-    return [(each.full_name, each.type, [f"{each.key}.{each.alias}"] if each.alias else []) for each in VERSIONS]
+    return [
+        (version.full_name, version.type, [f"{version.key}.{version.alias}"] if version.alias else [])
+        for version in VERSIONS
+    ]
 
 
 def functions_of(version: str) -> list[tuple[str, str, bool]]:
-    """Return the functions of a version: name, description in one line, whether it may stand in conditions only.
+    """Return the functions of a version: name, description in one line, whether restricted to conditions.
 
     Args:
         version: Full name or alias of the version, such as `heat_template_version.wallaby`.
@@ -112,11 +115,11 @@ def functions_of(version: str) -> list[tuple[str, str, bool]]:
         Rejected: NotFound: there is no such version.
     """
     key, _, name = version.partition(".")
-    found = _BY_NAME.get((key, name))
-    if found is None:
+    known = _BY_NAME.get((key, name))
+    if known is None:
         raise Rejected("NotFound", f"Template version {version} could not be found.")
-    # The API shows the first line of the class docstring: those in `functions` are written for users.
+    # The API shows the first line of the class docstring: docstrings in `functions` are written for users.
     return sorted(
         (entry.name, (entry.kind.__doc__ or "").partition("\n")[0], not entry.ordinary)
-        for entry in available(found.key, found.date)
+        for entry in available(known.key, known.date)
     )

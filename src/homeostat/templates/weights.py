@@ -1,7 +1,7 @@
-"""Weight of values: the size they have when written out, or kept in memory without shared parts.
+"""Weight of values: their size when written out, or when stored in memory without shared parts.
 
-Functions hand values on without copying them, so a value that holds another one twice costs nothing until it is stored.
-Doubling forty times exceeds any memory: each value that a template makes is weighed before it is used further.
+Functions pass values on without a copy, so a value that contains another value twice costs nothing until it is stored.
+Doubling forty times exceeds any memory: each value computed by a template is weighed before further use.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from typing import Any
 from homeostat.templates.yaml_parser import DEPTH_MAX
 
 VALUE_WEIGHT = 32
-"""Weight of a value besides its characters: the memory that even an empty one takes."""
+"""Weight of a value besides its characters: the memory of an empty value."""
 
 
 class Unacceptable(ValueError):
-    """A template is wrong whatever values its functions get, or makes values that are too large.
+    """A template is wrong whatever values its functions get, or computes values that are too large.
 
-    It is refused at once, also in outputs, where other wrong values cause an error only when the output is read.
+    Refused at once, even in outputs; all other wrong values there cause an error only when the output is read.
     """
 
 

@@ -17,7 +17,7 @@ from yaml.constructor import SafeConstructor
 DEPTH_MAX = 100
 """Most levels of nesting; real templates have less than 30."""
 NODES_MAX = 1_000_000
-"""Most values in a document; each alias counts as a copy of what it stands for, so aliases cannot multiply unseen."""
+"""Most values in a document; each alias counts as a full copy of its value, so aliases cannot multiply unseen."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -25,7 +25,7 @@ _COLLECTIONS = (None, "!", f"{_TAG}map", f"{_TAG}seq")
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse the one document in `text`; None if it is empty.
+    """Parse the one document in `text`; None if the text is empty.
 
     Raises:
         ValueError: The text is not YAML, or breaks a bound; the message names line and column.
@@ -84,9 +84,9 @@ class _Open:
     """A collection being built.
 
     Attributes:
-        key: Key of a map whose value comes next; None for a list, or where a key comes next.
-        merging: Whether that key is `<<`.
-        merged: Maps that `<<` named; they add the keys that the map itself does not have.
+        key: Key of a map whose value comes next; None for a list, or if a key comes next.
+        merging: Whether the key is `<<`.
+        merged: Maps referenced by `<<`; they fill in missing keys.
     """
 
     value: Any
@@ -103,7 +103,7 @@ class _Open:
 
 
 class _Builder:
-    """Builder of one document from its events; open collections are on a list, so nesting costs no recursion."""
+    """Builder of one document from its events; open collections are kept in a list, so nesting costs no recursion."""
 
     def __init__(self, resolve: Callable[..., str]) -> None:
         self.resolve = resolve
@@ -127,15 +127,15 @@ class _Builder:
             raise _error("a map or list cannot be a key", event.start_mark)
         if event.tag not in _COLLECTIONS:
             raise _error(f"the tag {event.tag} is not supported", event.start_mark)
-        # An anchor may be defined again: within its new value the old one must not be found.
+        # An anchor may be defined again: within its new value the old value must not be visible.
         self.anchors.pop(event.anchor, None)
         self.open.append(_Open({} if isinstance(event, events.MappingStartEvent) else [], event.anchor))
         self.check_depth(0, event)
 
     def end_collection(self, event: Any) -> None:
         done = self.open.pop()
-        for each in done.merged:
-            for key, value in each.items():
+        for mapping in done.merged:
+            for key, value in mapping.items():
                 done.value.setdefault(key, value)
         built = _Built(done.value, done.nodes, done.depth)
         if done.anchor is not None:
@@ -147,7 +147,7 @@ class _Builder:
         if built is not None:
             self.add(built, event)
             return
-        within = any(each.anchor == event.anchor for each in self.open)
+        within = any(collection.anchor == event.anchor for collection in self.open)
         problem = "stands for what contains it" if within else "is not defined"
         raise _error(f"the alias {event.anchor} {problem}", event.start_mark)
 
@@ -166,7 +166,7 @@ class _Builder:
             self.anchors[event.anchor] = built
 
     def add(self, built: _Built, event: Any) -> None:
-        """Put a finished value where it belongs: at the end of a list, under the pending key, or at the top."""
+        """Put a finished value in its place: at the end of a list, under the pending key, or at the top."""
         if not self.open:
             self.document = built.value
             return
@@ -213,7 +213,7 @@ def _alias_key(value: Any, event: Any) -> str:
 
 def _merged(value: Any, event: Any) -> list[dict[str, Any]]:
     maps = value if isinstance(value, list) else [value]
-    if all(isinstance(each, dict) for each in maps):
+    if all(isinstance(item, dict) for item in maps):
         return maps
     raise _error("<< takes a map or a list of maps", event.start_mark)
 

@@ -1,10 +1,10 @@
 """Evaluation of YAQL expressions, bounded in steps, sizes and depth, and deterministic.
 
-The library bounds the result of each of its functions. This module bounds what they do together: the steps of the
+The library bounds the result of each of its functions. This module bounds their combination: the steps of the
 evaluation, values that share their parts and so grow exponentially, and intermediate results. A step is about a tenth
-of a millisecond. A call of a function is one step; everything else that takes time (items that are iterated, values
-that may be compared part by part) counts as a fraction of a step, so no expression runs long with few steps. Functions
-whose value depends on the time, the process or the machine are removed, and sets are put in a fixed order.
+of a millisecond. A call of a function is one step; further work that takes time (iterated items, values that may be
+compared part by part) counts as a fraction of a step, so no expression runs long with few steps. Functions whose value
+depends on the time, the process or the machine are removed, and sets are put in a fixed order.
 """
 
 import collections.abc  # the library uses it without importing it
@@ -22,13 +22,13 @@ from homeostat.templates.yaml_parser import DEPTH_MAX
 from homeostat.templates.yaql_functions import FUNCTIONS, MEMORY_MAX
 
 ITERATORS_MAX = 200
-"""Most items that one iteration yields (Heat's option `limit_iterators`)."""
+"""Most items of one iteration (Heat's option `limit_iterators`)."""
 STEPS_MAX = 10_000
 """Most steps of one evaluation: about a second."""
 _STEP = 100
-"""Units of work of one step, that is of a call of a function or operator; a unit is about a microsecond."""
+"""Units of work of one step, a call of a function or operator; a unit is about a microsecond."""
 _ITEM = 3
-"""Units of work of an item that is iterated, or handed to an expression."""
+"""Units of work of an item that is iterated, or passed to an expression."""
 _PARTS = 10
 """Number of parts of a value that are compared, hashed or copied in one unit of work."""
 WEIGHT_MAX = 1_000_000
@@ -71,7 +71,7 @@ def parsed(expression: str) -> Any:
         raise Unacceptable(f"the expression is longer than {EXPRESSION_MAX} characters")
     engine = _engine()
     try:
-        # Parser and lexer keep their state in themselves, so each thread needs copies.
+        # Parser and lexer are stateful, so each thread needs copies.
         tree = copy.copy(engine.parser).parse(expression, lexer=engine.lexer.clone())
     except (exceptions.YaqlException, ValueError, RecursionError) as error:
         raise Unacceptable(f"the expression cannot be read: {error}") from error
@@ -86,10 +86,9 @@ def evaluated(
     """Evaluate an expression.
 
     Args:
-        expression: The expression.
-        data: Plain data that the expression reads as `$.data`.
-        left: Steps that all queries of the template may still take.
-        took: Called with the steps that the evaluation took, also if it fails.
+        data: Plain data, `$.data` in the expression.
+        left: Steps left for all queries of the template.
+        took: Called with the steps taken by the evaluation, even if it fails.
 
     Returns:
         The value as plain data, and the steps taken.
@@ -126,11 +125,11 @@ class _Budget:
     """Budget of one evaluation."""
 
     def __init__(self, left: int) -> None:
-        """Start with the steps that all queries of the template may still take."""
+        """Start with the steps left for all queries of the template."""
         self._left = left
         self._work = 0
         self._known: dict[int, tuple[Any, _Measure]] = {}
-        """Identity of a value -> the value and its measure; the value is kept so that its identity is not reused."""
+        """Identity of a value -> the value and its measure; the value is stored to prevent reuse of its identity."""
 
     @property
     def taken(self) -> int:
@@ -150,7 +149,7 @@ class _Budget:
     def checked(self, value: Any) -> Any:
         """Charge for a value, and return it.
 
-        An iterator is returned wrapped, so that each item is charged when it is taken; a set with a fixed order.
+        Iterators are wrapped, so that each item is charged when taken; sets get a fixed order.
 
         Raises:
             Unacceptable: The value is too large or nested too deeply, or the budget is exhausted.
@@ -185,7 +184,7 @@ class _Budget:
         for part in _parts(value):
             below = self._measured(part)
             weight, depth, parts = weight + below.weight, max(depth, below.depth), parts + below.parts
-            # It will be refused anyway; walking on could take exponential time in values that share their parts.
+            # The value is refused anyway; walking on could take exponential time in values that share their parts.
             if weight > WEIGHT_MAX:
                 break
         measure = _Measure(weight, depth + 1, parts)
@@ -231,7 +230,7 @@ class _OrderedSet(frozenset[Any]):
 class _Bounded(contexts.Context):  # type: ignore[misc]
     """A context that charges a budget.
 
-    Every call of a function or operator passes through it, and every call of an expression makes a new one.
+    Every call of a function or operator goes through the context, and every call of an expression creates a child.
     """
 
     def __init__(self, parent: Any, budget: _Budget | None = None) -> None:
@@ -256,7 +255,7 @@ def _engine() -> Any:
 
 @cache
 def _library() -> Any:
-    """Return a context with the functions of the library without `_LEFT_OUT`, overridden by those of `FUNCTIONS`."""
+    """Return a context with the functions of the library without `_LEFT_OUT`, overridden by `FUNCTIONS`."""
     context = yaql.create_context(regex=False, yaqlized=False, finalizer=specs.name("#finalize")(_same))
     layer = context
     while layer is not None:

@@ -1,4 +1,4 @@
-"""YAQL functions that replace those of its library that could take too much time or memory."""
+"""YAQL functions that replace functions of the library with unbounded time or memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -21,8 +21,8 @@ def _function(name: str = "", *, method: bool = False, **types: Any) -> Callable
     """Register the decorated function as a function of the language.
 
     Args:
-        name: Its name; "" for that of the Python function.
-        method: Whether it is called as a method of its first argument.
+        name: Name in the language; "" for the name of the Python function.
+        method: Whether the function is called as a method of its first argument.
         types: Types of its parameters.
     """
 
@@ -93,7 +93,7 @@ def times_list(left: int, right: Any) -> Any:
 
 _PATTERN = type(regex.compile(""))
 _MATCH_S, _MATCH_STEPS = 0.01, 50
-"""Most seconds that one match may take, and the steps it counts as."""
+"""Most seconds for one match, and its cost in steps."""
 
 
 def _matched(context: Any, operation: str, pattern: Any, *arguments: Any) -> Any:
@@ -147,11 +147,11 @@ def search(context: Any, regexp: Any, string: str) -> str | None:
 
 @_function(method=True, regexp=_PATTERN, string=TEXT)
 def search_all(context: Any, regexp: Any, string: str) -> tuple[str, ...]:
-    found = []
+    texts = []
     for match in _matched(context, "finditer", regexp, string):
         context.budget.spend(1)
-        found.append(str(match[0]))
-    return tuple(found)
+        texts.append(str(match[0]))
+    return tuple(texts)
 
 
 @_function(method=True, regexp=_PATTERN, string=TEXT, max_split=int)

@@ -126,4 +126,4 @@ def test_the_table_names_fields_of_its_kinds(name: str) -> None:
     for each in EXCLUSIVE[name]:
         assert each.entries in kind.fields if each.entries else set(each.fields) <= kind.fields.keys()
         assert each.way is Way.GOES or set([each.entries] if each.entries else each.fields) <= kind.mutable.keys()
-        assert not each.shown or each.shown in kind.fields
+        assert not each.reported_field or each.reported_field in kind.fields

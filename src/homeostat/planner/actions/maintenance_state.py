@@ -36,7 +36,9 @@ def verdict(world: World, row: Resource, now: float) -> Verdict:
         return verdict
     if method.is_done(thing.seen.properties):
         return READY
-    return Verdict(Condition.PENDING, f"its {method.shown} is {thing.seen.properties.get(method.shown)}")
+    return Verdict(
+        Condition.PENDING, f"its {method.observed_field} is {thing.seen.properties.get(method.observed_field)}"
+    )
 
 
 def _under_way_or_broken(verdict: Verdict) -> bool:

@@ -13,7 +13,7 @@ from homeostat.resources.support import hidden
 USER, KEY, DEPLOYED = "iam_user", "access_key", "deployed_server"
 TRANSPORTS = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
 NEEDS = {"ZAQAR_MESSAGE": "Zaqar, to keep messages"}
-"""Transport of configs that is not supported -> what it would need."""
+"""Unsupported transport of configs -> the missing service."""
 AGENT: Schema = {
     "software_config_transport": text(
         "How the server gets its configuration.",
@@ -38,7 +38,7 @@ def check_config_transport(values: Props, path: tuple[str | int, ...]) -> None:
     """Check that the transport of configs is supported.
 
     Raises:
-        Rejected: It needs a service that is not available.
+        Rejected: The transport needs a service that is not available.
     """
     transport = values.get("software_config_transport")
     needed = NEEDS.get(transport) if isinstance(transport, str) else None
@@ -84,7 +84,7 @@ class User(ResourceType):
 
 
 def _check_names(properties: Props, name: str, graph: Graph, path: tuple[str | int, ...], wanted: str = "") -> None:
-    """Check that each item of a list names a resource of this template, and of type `wanted` if that is given.
+    """Check that each item of a list names a resource of this template, and of type `wanted` if given.
 
     Raises:
         Rejected: An item does not.
@@ -163,8 +163,8 @@ def allowed(policies: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the resources that all these policies (name -> properties) allow; None for all resources."""
     if not policies:
         return None
-    each = [frozenset(map(str, policy.get("AllowedResources") or ())) for policy in policies.values()]
-    return frozenset.intersection(*each)
+    sets = [frozenset(map(str, policy.get("AllowedResources") or ())) for policy in policies.values()]
+    return frozenset.intersection(*sets)
 
 
 TYPES = [AccessPolicy, User, AccessKey, DeployedServer, HARestarter]

@@ -1,4 +1,4 @@
-"""Types of alarms: what to measure, which threshold to apply, and what to call."""
+"""Types of alarms: a measurement, a threshold, and the URLs to call."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -104,7 +104,7 @@ class AlarmType(ResourceType):
     maintenance_methods = switched("enabled", suspended=False, running=True)
 
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
-        """Return how to suspend or resume; an alarm that its template disables stays disabled when it is resumed."""
+        """Return how to suspend or resume; an alarm disabled by its template stays disabled on resume."""
         if action == "RESUME" and thing.properties.get("enabled") is False:
             return None
         return super().maintenance_method(thing, action)
@@ -132,18 +132,18 @@ class AlarmType(ResourceType):
         return f"{self.alarm_type}_rule"
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return the properties that differ.
+        """Return the drifted properties.
 
-        Actions are compared including those that stand for queues; parts of the rule are compared in the rule's field.
+        Actions are compared including the URLs of queues; parts of the rule are compared in the rule's field.
         """
         seen = thing.seen.properties
-        wanted, found = self.rule(thing.properties), seen.get(self.rule_field) or {}
+        wanted, observed = self.rule(thing.properties), seen.get(self.rule_field) or {}
         differing = {
             name
             for name, prop in self.properties.items()
-            if name in found and wanted.get(name) not in EMPTY and not prop.same(wanted[name], found[name])
+            if name in observed and wanted.get(name) not in EMPTY and not prop.same(wanted[name], observed[name])
         }
-        # The base class compares the common properties only; those of the rule are compared above.
+        # The base class compares the common properties only; the rule is compared above.
         flat = replace(thing, seen=replace(thing.seen, properties={k: v for k, v in seen.items() if k in COMMON}))
         return (*super().drift(flat), *sorted(differing))
 
@@ -178,8 +178,8 @@ class CompositeAlarm(AlarmType):
         return {joined["operator"]: joined["rules"]}
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        found = thing.seen.properties.get(self.rule_field)
-        more = () if comparison.equal(self.rule(thing.properties), found) else ("composite_rule",)
+        observed = thing.seen.properties.get(self.rule_field)
+        more = () if comparison.equal(self.rule(thing.properties), observed) else ("composite_rule",)
         return (*super().drift(thing), *more)
 
 

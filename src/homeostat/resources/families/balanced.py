@@ -1,4 +1,4 @@
-"""Servers of groups behind load balancers: which balancers there are, and a server together with its places in them."""
+"""Servers of groups behind load balancers: the balancers of a group, and a server together with its pool members."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,8 +14,10 @@ SCALED = "OS::Heat::ScaledResource"
 """Type of the members of groups of servers; an alias of AWS::EC2::Instance that an environment may map elsewhere."""
 SERVER = "server"
 """Name of the server in the stack of a `BalancedServer`, and of the property that describes it."""
-BALANCERS: Mapping[str, ResourceType] = {each.name: each for each in (ElasticLoadBalancer(), LoadBalancer())}
-"""Types of the load balancers that a group can be behind: they say on which ports servers take connections."""
+BALANCERS: Mapping[str, ResourceType] = {
+    balancer.name: balancer for balancer in (ElasticLoadBalancer(), LoadBalancer())
+}
+"""Types of the load balancers that can be in front of a group: their attribute `POOLS` has the ports of servers."""
 NAMES = "LoadBalancerNames"
 REMEDY = (
     f"name an {' or an '.join(BALANCERS)} of the same template, or let the members of an OS::Heat::AutoScalingGroup be "
@@ -24,9 +26,9 @@ REMEDY = (
 
 
 class BalancedServer(Composed):
-    """A member of a group behind load balancers: made by groups alone, so that no list of types has it.
+    """A member of a group behind load balancers; internal, created by groups only.
 
-    The server is made before it is entered in a pool, and taken out of it before it goes.
+    The server is created before its pool members, and the pool members are removed before the server.
     """
 
     name = "Homeostat::BalancedServer"
@@ -40,10 +42,10 @@ class BalancedServer(Composed):
 
     def parts(self, values: Props) -> dict[str, Any]:
         places = {
-            each["name"]: part(
-                "OS::Neutron::PoolMember", pool_id=each["pool"], protocol_port=each["port"], server=ref(SERVER)
+            place["name"]: part(
+                "OS::Neutron::PoolMember", pool_id=place["pool"], protocol_port=place["port"], server=ref(SERVER)
             )
-            for each in values["places"]
+            for place in values["places"]
         }
         return {SERVER: {"type": SCALED, "properties": values[SERVER]}, **places}
 
@@ -51,13 +53,13 @@ class BalancedServer(Composed):
         return {ID: ref(SERVER), "PublicIp": {"get_attr": [SERVER, "PublicIp"]}}
 
 
-def balancer_names(given: Any) -> list[Any]:
-    """Return the names of the load balancers that a raw property lists, each once.
+def balancer_names(raw: Any) -> list[Any]:
+    """Return the names of the load balancers in a raw property, without duplicates.
 
-    A reference to a resource stands for its name, as in Heat. An item is `UNKNOWN` where it is not known yet, and None
-    where it is something else; of a list that is one function nothing is known but that.
+    A reference to a resource counts as its name, as in Heat. An item is `UNKNOWN` if not known yet, and None if it is
+    anything else, for instance a function in the place of the whole list.
     """
-    items = given if isinstance(given, list | tuple) else [] if given is None else [given]
+    items = raw if isinstance(raw, list | tuple) else [] if raw is None else [raw]
     return list(dict.fromkeys(_name_of(item) for item in items if item is not None))
 
 
@@ -69,15 +71,14 @@ def _name_of(item: Any) -> Any:
 
 
 def check_balancers(properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
-    """Check that a group can be behind the load balancers that it names.
+    """Check that all load balancers of a group can be in front of groups.
 
     Args:
         properties: Raw properties of the group.
         graph: All resources of the template.
-        path: Path of the properties.
 
     Raises:
-        Rejected: One of them is no load balancer of the template that a group can be behind.
+        Rejected: A name is no load balancer of the template, or its type does not support groups.
     """
     for name in balancer_names(properties.get(NAMES)):
         if name is UNKNOWN:
@@ -91,15 +92,15 @@ def check_balancers(properties: Props, graph: Graph, path: tuple[str | int, ...]
 
 
 def places_of(balancers: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the places of each member: `[{name, pool, port}]`; None where a pool is not known yet.
+    """Return the pool members of each group member: `[{name, pool, port}]`; None if a pool is not known yet.
 
-    `balancers` has the pools of each load balancer by its name, as `POOLS` gives them.
+    `balancers` maps the name of each load balancer to its pools, as in `POOLS`.
     """
-    found: list[dict[str, Any]] = []
+    places: list[dict[str, Any]] = []
     for balancer, pools in balancers.items():
         if not isinstance(pools, Sequence):
             return None
-        found += [
-            {"name": f"{balancer}-{each['listener']}", "pool": each["pool"], "port": each["port"]} for each in pools
+        places += [
+            {"name": f"{balancer}-{pool['listener']}", "pool": pool["pool"], "port": pool["port"]} for pool in pools
         ]
-    return found
+    return places

@@ -38,11 +38,11 @@ PARTS_OF_ORDERS: Mapping[str, tuple[str, ...]] = {
     "asymmetric": (*KEY_PARTS, "pass_phrase"),
     "certificate": ("request_type", "subject_dn", "source_container_ref", "ca_id", "profile", "request_data"),
 }
-"""Type of an order -> the properties that it may have."""
+"""Type of an order -> its allowed properties."""
 
 
 def _is_set(values: Props, name: str) -> bool:
-    """Return whether a property is given; "" and 0 count as not given, since an explicit null becomes one of them."""
+    """Return whether a property is given; "" and 0 count as not given, since an explicit null is converted to these."""
     return is_set(values, name) and values[name] != 0
 
 
@@ -55,7 +55,7 @@ def _is_base64(payload: str) -> bool:
 
 
 class KeyManagerType(ResourceType):
-    """Base of the types of the key manager, whose things never change once they are stored."""
+    """Base of the types of the key manager, whose objects are immutable."""
 
     secretive = True
 
@@ -130,9 +130,9 @@ class Order(KeyManagerType):
         if ordered is UNKNOWN:
             return
         allowed = ("name", "type", *PARTS_OF_ORDERS[str(ordered)])
-        strange = sorted(name for name in values if name not in allowed and _is_set(values, name))
+        refused = sorted(name for name in values if name not in allowed and _is_set(values, name))
         listed = ", ".join(allowed)
-        require(not strange, f"{', '.join(strange)} cannot be given for an order of a {ordered}; it has {listed}", path)
+        require(not refused, f"{', '.join(refused)} cannot be given for an order of a {ordered}; it has {listed}", path)
         if ordered == "certificate":
             require(is_set(values, "ca_id") or not is_set(values, "profile"), "profile needs ca_id", path)
         else:
@@ -157,7 +157,7 @@ class ContainerType(KeyManagerType):
     }
 
     def references(self, values: Props) -> dict[str, Any]:
-        """Return name of a secret -> the secret; for most types each property but `name` is one."""
+        """Return name of a secret -> its reference; for most types each property but `name` is such a reference."""
         return {name: value for name, value in values.items() if name != "name" and value}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
@@ -192,10 +192,10 @@ class GenericContainer(ContainerType):
     }
 
     def references(self, values: Props) -> dict[str, Any]:
-        return {each["name"]: each["ref"] for _, each in maps(values, "secrets")}
+        return {entry["name"]: entry["ref"] for _, entry in maps(values, "secrets")}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        known = _known(each["ref"] for _, each in maps(values, "secrets"))
+        known = _known(entry["ref"] for _, entry in maps(values, "secrets"))
         require(len(known) == len(set(known)), "each secret may be there once only", (*path, "secrets"))
 
 

@@ -50,8 +50,8 @@ class Host(ResourceType):
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        more = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}
-        return {"name": values["name"], "extra_capability": more}
+        capabilities = {key: value for key, value in (values.get("extra_capability") or {}).items() if key != "name"}
+        return {"name": values["name"], "extra_capability": capabilities}
 
 
 def _count(description: str) -> Property:
@@ -120,12 +120,12 @@ class Lease(ResourceType):
     }
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """Return the desired object, without the fields that a reservation of the other kind has."""
+        """Return the desired object; each reservation without the fields of the other resource type."""
         spec = super().spec(values, physical_name)
         reservations = []
-        for each in spec["reservations"]:
-            strange = OF_AN_INSTANCE if each["resource_type"] == "physical:host" else OF_A_HOST
-            reservations.append(payload({key: value for key, value in each.items() if key not in strange}))
+        for reservation in spec["reservations"]:
+            excluded = OF_AN_INSTANCE if reservation["resource_type"] == "physical:host" else OF_A_HOST
+            reservations.append(payload({key: value for key, value in reservation.items() if key not in excluded}))
         return {**spec, "reservations": reservations}
 
 

@@ -27,7 +27,7 @@ class VolumeKind(ResourceType):
     can_snapshot = True
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """Judge as other types do, but leave a failed volume that is attached to the user: it may hold data (CV13)."""
+        """Judge as other types do, but leave a failed attached volume to the user: it may hold data (CV13)."""
         verdict = super().fitness(thing, now)
         if verdict.condition is Condition.BROKEN and thing.seen.properties.get("attachments"):
             return Verdict(Condition.BROKEN, verdict.reason, Remedy.MANUAL)
@@ -95,7 +95,7 @@ class Volume(VolumeKind):
         """Return why a change needs a replacement; a smaller size does only together with a new backup.
 
         Raises:
-            Terminal: A smaller size without other data: a replacement would lose the data without consent.
+            Terminal: A smaller size without new data: a replacement would lose the data without consent.
         """
         reason = super().replacement_reason(before, after, changed)
         if not reason and {"size", "backup_id"} <= changed and after["backup_id"]:

@@ -50,10 +50,10 @@ class KeyPair(ResourceType):
         return thing.properties["name"] if thing.handle else thing.name
 
     def lost_fields(self, thing: Thing) -> tuple[str, ...]:
-        """Return the lost fields; the private key counts only if the cloud made it and it should be saved."""
+        """Return the lost fields; the private key counts only if the cloud generated it and it should be saved."""
         properties = thing.properties
-        made = properties["save_private_key"] and not properties["public_key"]
-        return super().lost_fields(thing) if made else ()
+        generated = properties["save_private_key"] and not properties["public_key"]
+        return super().lost_fields(thing) if generated else ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "private_key":
@@ -146,7 +146,7 @@ _RETIRED = deprecated("9.0.0", "Use OS::Neutron::FloatingIP instead.")
 
 
 class FloatingIP(ResourceType):
-    """A floating IP of the former network service of compute, implemented by one of networking."""
+    """A floating IP of the former network service of compute, implemented by Neutron's."""
 
     name = "OS::Nova::FloatingIP"
     kind = "floating_ip"

@@ -31,8 +31,8 @@ UNGROUPED = "Heat::Ungrouped"
 ACTIONS = ("CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME")
 _KINDS = one_of("String", "Number", "CommaDelimitedList", "Json", "Boolean")
 
-_CONVERT = {each.wire: each.convert for each in parameters.TYPES.values() if each.wire != "String"}
-"""Types of inputs and how values become theirs; any value may be that of a String."""
+_CONVERT = {kind.wire: kind.convert for kind in parameters.TYPES.values() if kind.wire != "String"}
+"""Type of inputs -> conversion of their values. Values of the type String are not converted."""
 
 INPUTS = listing(
     "Values that the config takes.",
@@ -72,15 +72,15 @@ def normal_inputs(value: Any) -> list[dict[str, Any]]:
     Raises:
         Rejected: An input is wrong; the error has its path.
     """
-    # Derived configs have values in their inputs; the schema, which is the one of templates, does not allow them.
+    # Derived configs have values in their inputs, which the schema (the same as for templates) does not allow.
     listed = value if isinstance(value, list) else []
-    values = {index: each["value"] for index, each in enumerate(listed) if _has_value(each)}
-    plain = [_without_value(each) for each in listed] if listed else value
-    found = _normal("inputs", plain)
-    for each in found:
-        if not each.get("replace_on_change"):
-            each.pop("replace_on_change", None)
-    return [{**each, "value": values[index]} if index in values else each for index, each in enumerate(found)]
+    values = {index: entry["value"] for index, entry in enumerate(listed) if _has_value(entry)}
+    plain = [_without_value(entry) for entry in listed] if listed else value
+    entries = _normal("inputs", plain)
+    for entry in entries:
+        if not entry.get("replace_on_change"):
+            entry.pop("replace_on_change", None)
+    return [{**entry, "value": values[index]} if index in values else entry for index, entry in enumerate(entries)]
 
 
 def normal_outputs(value: Any) -> list[dict[str, Any]]:
@@ -95,37 +95,39 @@ def normal_outputs(value: Any) -> list[dict[str, Any]]:
 def _normal(name: str, value: Any) -> list[dict[str, Any]]:
     prop = INPUTS if name == "inputs" else OUTPUTS
     values = coerce_value(prop, value, (name,))
-    for index, each in enumerate(values if name == "inputs" else ()):
-        _check_default(each, (name, index, "default"))
+    for index, entry in enumerate(values if name == "inputs" else ()):
+        _check_default(entry, (name, index, "default"))
     fields = prop.items.fields if prop.items is not None and prop.items.fields is not None else {}
-    return [{key: value for key, value in with_defaults(fields, each).items() if value is not None} for each in values]
+    return [
+        {key: value for key, value in with_defaults(fields, entry).items() if value is not None} for entry in values
+    ]
 
 
-def _check_default(each: Mapping[str, Any], path: Sequence[str | int]) -> None:
-    """Check that the default of an input can be a value of its type, as that of a parameter; "" stands for none.
+def _check_default(entry: Mapping[str, Any], path: Sequence[str | int]) -> None:
+    """Check that the default of an input can be converted to its type, as for parameters; "" means no default.
 
     Raises:
-        Rejected: It cannot.
+        Rejected: The conversion fails.
     """
-    default = each.get("default")
-    if each.get("type") not in _CONVERT or default is None or default == "" or default is UNKNOWN:
+    default = entry.get("default")
+    if entry.get("type") not in _CONVERT or default is None or default == "" or default is UNKNOWN:
         return
     try:
-        _CONVERT[each["type"]](default)
+        _CONVERT[entry["type"]](default)
     except ValueError as error:
         raise invalid(str(error), *path, error="Property error") from error
 
 
-def _has_value(each: Any) -> bool:
-    return isinstance(each, Mapping) and "value" in each
+def _has_value(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and "value" in entry
 
 
-def _without_value(each: Any) -> Any:
-    return {key: value for key, value in each.items() if key != "value"} if isinstance(each, Mapping) else each
+def _without_value(entry: Any) -> Any:
+    return {key: value for key, value in entry.items() if key != "value"} if isinstance(entry, Mapping) else entry
 
 
 class Config(ResourceType):
-    """Base of the types of configs; `document` makes the stored config from the properties."""
+    """Base of the types of configs; `document` builds the stored config from the properties."""
 
     secretive = True
     kind = CONFIG
@@ -142,7 +144,7 @@ class Config(ResourceType):
         }
 
     def document(self, values: Props) -> Any:
-        """Return the config made from the properties, which are with defaults."""
+        """Return the config built from the properties, which include defaults."""
         return values.get("config") or ""
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
@@ -174,7 +176,7 @@ class CloudConfig(Config):
 
 
 class MultipartMime(Config):
-    """A MIME document; `builtin.kinds.configs` assembles it, as it can read the configs that parts name."""
+    """A MIME document, assembled by `builtin.kinds.configs`, which can read the configs of its parts."""
 
     name = "OS::Heat::MultipartMime"
     description = "Several configs as the parts of one MIME document."
@@ -209,16 +211,16 @@ def assembled(parts: list[Mapping[str, Any]], stored: Mapping[str, Any]) -> str:
         parts: As in the property `parts`.
         stored: Content of the stored configs by id.
     """
-    found: list[mime.Part] = []
-    for each in parts:
-        content = each["config"]
+    content_parts: list[mime.Part] = []
+    for entry in parts:
+        content = entry["config"]
         content = str(stored.get(content, content))
-        inner = mime.split(content) if each.get("type") == "multipart" else None
+        inner = mime.split(content) if entry.get("type") == "multipart" else None
         if inner is not None:
-            found += inner
+            content_parts += inner
         else:
-            found.append(mime.Part(content, _subtype(each), each.get("filename") or ""))
-    return mime.multipart(found)
+            content_parts.append(mime.Part(content, _subtype(entry), entry.get("filename") or ""))
+    return mime.multipart(content_parts)
 
 
 def _subtype(part: Mapping[str, Any]) -> str:
@@ -254,8 +256,8 @@ class SoftwareComponent(Config):
         """Check that no action is in more than one of the configs."""
         seen: set[str] = set()
         configs = values.get("configs")
-        for index, each in enumerate(configs if isinstance(configs, list) else ()):
-            actions = each.get("actions", ["CREATE", "UPDATE"]) if isinstance(each, Mapping) else []
+        for index, config in enumerate(configs if isinstance(configs, list) else ()):
+            actions = config.get("actions", ["CREATE", "UPDATE"]) if isinstance(config, Mapping) else []
             for action in actions if isinstance(actions, list) else ():
                 if action is UNKNOWN:
                     continue

@@ -23,7 +23,7 @@ class Delay(ResourceType):
     }
 
     def build_object(self, values: Props, token: str, entropy: Callable[[int], bytes]) -> dict[str, Any]:
-        """Return the length of the wait, with the random part drawn once, so that judging again changes nothing."""
+        """Return the length of the wait; its random part is drawn only once, so that judging again changes nothing."""
         share = int.from_bytes(entropy(8), "big") / 2**64
         return {"wait_s": values["min_wait"] + share * values["max_jitter"] * values["jitter_multiplier"]}
 

@@ -23,7 +23,7 @@ from homeostat.resources.support import hidden
 from homeostat.templates.tree import part_of
 
 PAUSE = "pause-between-batches-"
-"""Beginning of the names of pauses."""
+"""Prefix of the names of pauses."""
 NAMED = "named"
 """Kind of the revisions of child stacks whose members have individual names and definitions."""
 
@@ -67,10 +67,10 @@ class SoftwareDeploymentGroup(Membership):
         deployments.check_servers(properties.get("servers"), graph, path)
 
     def child_template(self, values: Props, *, new: bool) -> dict[str, Any]:
-        """Return the template of the child stack; the members of a batch depend on those of the batch before.
+        """Return the template of the child stack; the members of a batch depend on the members of the previous batch.
 
-        Where there are pauses, they depend on the pause, and that on the batch before. Its name is another one for each
-        definition: whenever members change, a pause is made anew, and takes its time.
+        With pauses, members depend on a pause, and the pause on the previous batch. The name of a pause includes a hash
+        of the definition: whenever members change, the pause is a new resource, and takes its time again.
 
         Args:
             values: Properties, with defaults.
@@ -102,9 +102,9 @@ class SoftwareDeploymentGroup(Membership):
         output = {"deploy_stdouts": STDOUT, "deploy_stderrs": STDERR, "deploy_status_codes": STATUS_CODE}.get(
             name, name
         )
-        servers = [each for each in sorted(members) if not each.startswith(PAUSE)]
-        found = dict(zip(servers, attributes_of_members(members, servers, (output,)), strict=True))
-        return part_of(found, path, thing.name, name)
+        servers = [member for member in sorted(members) if not member.startswith(PAUSE)]
+        outputs = dict(zip(servers, attributes_of_members(members, servers, (output,)), strict=True))
+        return part_of(outputs, path, thing.name, name)
 
     def attribute(self, thing: Thing, name: str) -> Any:
         return self.resolve(thing, name)

@@ -1,7 +1,7 @@
 """Types of software deployments: configs applied to servers, action by action, as in Heat. Pure.
 
-For each action that a deployment applies to, a config is derived: the user's, with the values of its inputs, and with
-what the server needs to report the result. The server reads it from its metadata, applies it, and signals the outputs.
+For each action of a deployment, a config is derived: the user's config, with the values of its inputs, and with
+further inputs for reporting the result. The server reads it from its metadata, applies it, and signals the outputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,16 +38,15 @@ Wire = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Deploying:
-    """One action of one deployment.
+    """An action of a deployment.
 
     Attributes:
         action: The action, such as CREATE.
-        server: Id of the server.
         stack: `name/id` of the stack.
         resource: Name of the deployment in its template.
         transport: How the server signals the outputs.
-        signal_id: URL that receives the outputs; "" where no outputs are expected.
-        verb: HTTP method for that URL.
+        signal_id: URL that receives the outputs; "" if no outputs are expected.
+        verb: HTTP method for the URL.
         login: Login of the user who signals the outputs by the API instead.
     """
 
@@ -65,7 +64,7 @@ def applies(config: Mapping[str, Any], spec: Mapping[str, Any], action: str) -> 
     """Return whether there is anything to do for an action; a component has its own list of actions."""
     if config.get("group") != "component":
         return action in spec["actions"]
-    return any(action in each.get("actions", ()) for each in (config.get("config") or {}).get("configs", ()))
+    return any(action in component.get("actions", ()) for component in (config.get("config") or {}).get("configs", ()))
 
 
 def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deploying) -> Wire:
@@ -74,20 +73,19 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
     Args:
         config: The user's config in the stored form.
         spec: The deployment's desired object.
-        deploying: The action.
 
     Raises:
         Terminal: A strict deployment uses an input without a value.
     """
     input_values = spec["input_values"] or {}
-    inputs = [_with_value(each, input_values) for each in config.get("inputs") or ()]
-    known = {each["name"] for each in inputs}
+    inputs = [_with_value(declared, input_values) for declared in config.get("inputs") or ()]
+    known = {entry["name"] for entry in inputs}
     inputs += [
         {"name": name, "type": "String", "value": value} for name, value in input_values.items() if name not in known
     ]
     document = config.get("config", "")
     if spec.get("form") == STRUCTURED:
-        document = substituted(document, spec["input_key"], {each["name"]: each["value"] for each in inputs}, spec)
+        document = substituted(document, spec["input_key"], {entry["name"]: entry["value"] for entry in inputs}, spec)
     return {
         "name": spec["name"],
         "group": config.get("group") or UNGROUPED,
@@ -98,12 +96,12 @@ def derived(config: Mapping[str, Any], spec: Mapping[str, Any], deploying: Deplo
     }
 
 
-def _with_value(each: Mapping[str, Any], input_values: Mapping[str, Any]) -> Wire:
-    return {**each, "value": input_values.get(each["name"], each.get("default"))}
+def _with_value(declared: Mapping[str, Any], input_values: Mapping[str, Any]) -> Wire:
+    return {**declared, "value": input_values.get(declared["name"], declared.get("default"))}
 
 
 def _deployment_inputs(deploying: Deploying) -> list[Wire]:
-    """Return the inputs that tell the server about the deployment, besides the user's inputs."""
+    """Return the inputs that describe the deployment to the server, besides the user's inputs."""
     values = {
         "deploy_server_id": ("ID of the server being deployed to", deploying.server),
         "deploy_action": ("Name of the current action being deployed", deploying.action),
@@ -126,12 +124,12 @@ def _deployment_inputs(deploying: Deploying) -> list[Wire]:
 
 
 def substituted(tree: Any, key: str, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any:
-    """Return a tree in which each `{key: name}` is replaced with the value of that input."""
+    """Return the tree with each `{key: name}` replaced by the value of the named input."""
     if isinstance(tree, Mapping):
         if len(tree) == 1 and key in tree:
             return _value(tree[key], values, spec)
-        return {name: substituted(each, key, values, spec) for name, each in tree.items()}
-    return [substituted(each, key, values, spec) for each in tree] if isinstance(tree, list) else tree
+        return {name: substituted(item, key, values, spec) for name, item in tree.items()}
+    return [substituted(item, key, values, spec) for item in tree] if isinstance(tree, list) else tree
 
 
 def _value(name: Any, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any:
@@ -147,12 +145,11 @@ def _value(name: Any, values: Mapping[str, Any], spec: Mapping[str, Any]) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result that a signal gives a deployment in progress.
+    """Result of a deployment in progress, from its signal.
 
     Attributes:
         outputs: Values of the outputs by name.
         status: COMPLETE or FAILED.
-        reason: Reason of the status.
         event: Text for the event list.
     """
 
@@ -166,33 +163,31 @@ def outcome(id: str, outputs: Iterable[Mapping[str, Any]], body: Mapping[str, An
     """Evaluate the signal of a deployment.
 
     Args:
-        id: Id of the deployment.
-        outputs: Outputs that its config declares; every config also has stdout, stderr and the status code.
-        body: Body of the signal.
+        outputs: Outputs declared by its config; every config also has stdout, stderr and the status code.
     """
     signal = dict(body or {})
-    found: Wire = {}
+    values: Wire = {}
     wrong: dict[str, str] = {}
-    for each in outputs:
-        name = each["name"]
+    for output in outputs:
+        name = output["name"]
         if name in signal:
-            found[name] = signal[name]
-            if each.get("error_output"):
+            values[name] = signal[name]
+            if output.get("error_output"):
                 wrong[name] = str(signal[name])
     for name in (STDOUT, STDERR, STATUS_CODE):
-        found[name] = signal.get(name)
+        values[name] = signal.get(name)
     code = str(signal.get(STATUS_CODE) or 0)
     if code != "0":
         wrong[STATUS_CODE] = f"Deployment exited with non-zero status code: {code}"
     if not wrong:
-        return Outcome(found, COMPLETE, "Outputs received", f"deployment {id} succeeded")
+        return Outcome(values, COMPLETE, "Outputs received", f"deployment {id} succeeded")
     reason = ", ".join(f"{name} : {text}" for name, text in wrong.items())
-    return Outcome(found, FAILED, reason, f"deployment {id} failed ({code})")
+    return Outcome(values, FAILED, reason, f"deployment {id} failed ({code})")
 
 
 # -- types -------------------------------------------------------------------------------------------------------------
 
-_TRANSPORTS = one_of(*(each for each in Transport if each is not Transport.TOKEN))
+_TRANSPORTS = one_of(*(transport for transport in Transport if transport is not Transport.TOKEN))
 _PROPERTIES: dict[str, Property] = {
     "config": text("The config to apply; without one, the inputs alone are given.", update=True),
     "server": text("The server to apply it to.", required=True),
@@ -246,7 +241,7 @@ class SoftwareDeployment(ResourceType):
         }
 
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:
-        """Return why a replacement is needed: an input with `replace_on_change` has another value."""
+        """Return why a replacement is needed: an input with `replace_on_change` has a new value."""
         fixed = thing.seen.properties.get("replace_on_change") or {}
         input_values = after.get("input_values") or {}
         changed = sorted(name for name, (value, default) in fixed.items() if input_values.get(name, default) != value)
@@ -265,10 +260,10 @@ class SoftwareDeployment(ResourceType):
         return ()
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        """Return the value of an output: also those that the config declares are attributes.
+        """Return the value of an output; outputs declared by the config are attributes as well.
 
         Raises:
-            InvalidTemplateAttribute: The config does not declare it, and the server has not told it.
+            InvalidTemplateAttribute: The output is neither declared by the config nor reported by the server.
         """
         values, declared = thing.seen.properties.get("output_values") or {}, thing.seen.properties.get("declared")
         if declared is not None and name not in values and name not in declared and name not in self.attributes:
@@ -294,7 +289,7 @@ class StructuredDeployment(SoftwareDeployment):
 
 
 def check_servers(raw: Any, graph: Graph, path: Sequence[str | int]) -> None:
-    """Check that the servers in this template that a raw value refers to read software configs.
+    """Check that all servers of this template in a raw value read software configs.
 
     Raises:
         Rejected: A server does not.
@@ -309,9 +304,9 @@ def check_servers(raw: Any, graph: Graph, path: Sequence[str | int]) -> None:
 def replaced_on_change(config: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
     """Return the inputs with `replace_on_change`: name -> (value, default)."""
     return {
-        each["name"]: (each.get("value"), each.get("default"))
-        for each in config.get("inputs") or ()
-        if each.get("replace_on_change")
+        entry["name"]: (entry.get("value"), entry.get("default"))
+        for entry in config.get("inputs") or ()
+        if entry.get("replace_on_change")
     }
 
 

@@ -1,4 +1,4 @@
-"""Types of AWS EC2, implemented by things of OpenStack: instances, volumes, addresses, security groups, interfaces."""
+"""Types of AWS EC2, implemented by OpenStack: instances, volumes, addresses, security groups, interfaces."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -38,9 +38,9 @@ def tags(description: str, **options: Any) -> Property:
 def as_map(entries: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
     """Convert [{Key, Value}] to a map; a key that occurs several times gets a list of its values."""
     values: dict[str, list[Any]] = {}
-    for each in entries or ():
-        values.setdefault(each["Key"], []).append(each["Value"])
-    return {key: found[0] if len(found) == 1 else found for key, found in values.items()}
+    for tag in entries or ():
+        values.setdefault(tag["Key"], []).append(tag["Value"])
+    return {key: items[0] if len(items) == 1 else items for key, items in values.items()}
 
 
 class Instance(ServerType):
@@ -100,8 +100,8 @@ class Instance(ServerType):
             if is_set(values, "NetworkInterfaces") and is_set(values, name):
                 raise conflict(path, name, "NetworkInterfaces")
         interfaces = values.get("NetworkInterfaces")
-        for index, each in enumerate(interfaces if isinstance(interfaces, list) else ()):
-            named = not isinstance(each, Mapping) or bool(each.get("NetworkInterfaceId"))
+        for index, interface in enumerate(interfaces if isinstance(interfaces, list) else ()):
+            named = not isinstance(interface, Mapping) or bool(interface.get("NetworkInterfaceId"))
             require(named, "NetworkInterfaceId is needed", (*path, "NetworkInterfaces", index))
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -128,16 +128,18 @@ class Instance(ServerType):
 
 def _first_address(thing: Thing) -> str | None:
     groups = (thing.seen.properties.get("addresses") or {}).values()
-    return next((each["addr"] for group in groups for each in group), None)
+    return next((address["addr"] for group in groups for address in group), None)
 
 
 def _networks(values: Props) -> list[dict[str, Any]]:
     """Return the networks of the server: its ports in the order of their DeviceIndex, or its subnet."""
     interfaces = values.get("NetworkInterfaces") or []
-    placed = [each if isinstance(each, Mapping) else {"NetworkInterfaceId": each} for each in interfaces]
+    placed = [
+        interface if isinstance(interface, Mapping) else {"NetworkInterfaceId": interface} for interface in interfaces
+    ]
     ordered = sorted(enumerate(placed), key=lambda pair: (int(pair[1].get("DeviceIndex", pair[0])), pair[0]))
     if ordered:
-        return [{"port": each["NetworkInterfaceId"]} for _, each in ordered]
+        return [{"port": interface["NetworkInterfaceId"]} for _, interface in ordered]
     return [{"subnet": values["SubnetId"]}] if values.get("SubnetId") else []
 
 
@@ -147,9 +149,9 @@ def _volume(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _disk(entry: Mapping[str, Any]) -> dict[str, Any]:
     volume = entry["Ebs"]
-    found = {"device_name": entry["DeviceName"], "snapshot_id": volume["SnapshotId"], "boot_index": -1}
-    found["delete_on_termination"] = volume.get("DeleteOnTermination", True)
-    return {**found, "volume_size": int(volume["VolumeSize"])} if volume.get("VolumeSize") else found
+    device = {"device_name": entry["DeviceName"], "snapshot_id": volume["SnapshotId"], "boot_index": -1}
+    device["delete_on_termination"] = volume.get("DeleteOnTermination", True)
+    return {**device, "volume_size": int(volume["VolumeSize"])} if volume.get("VolumeSize") else device
 
 
 class Volume(VolumeKind):
@@ -217,7 +219,7 @@ class SecurityGroup(NetworkingType):
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         ways = (("ingress", "SecurityGroupIngress"), ("egress", "SecurityGroupEgress"))
-        rules = [_rule(way, each) for way, name in ways for each in values.get(name) or ()]
+        rules = [_rule(way, entry) for way, name in ways for entry in values.get(name) or ()]
         return {"name": physical_name, "description": values["GroupDescription"], "rules": rules}
 
 
@@ -315,7 +317,7 @@ class NetworkInterface(NetworkingType):
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "PrivateIpAddress":
             return super().attribute(thing, name)
-        return next((each.get("ip_address") for each in thing.seen.properties.get("fixed_ips") or ()), None)
+        return next((address.get("ip_address") for address in thing.seen.properties.get("fixed_ips") or ()), None)
 
 
 TYPES: list[type[ResourceType]] = [

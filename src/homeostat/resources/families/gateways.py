@@ -101,13 +101,13 @@ class NetworkGateway(NetworkingType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         connections = values.get("connections")
-        for index, each in enumerate(connections if isinstance(connections, list) else ()):
-            if each is not UNKNOWN:
-                _check_connection(each, (*path, "connections", index))
+        for index, connection in enumerate(connections if isinstance(connections, list) else ()):
+            if connection is not UNKNOWN:
+                _check_connection(connection, (*path, "connections", index))
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
-        spec["connections"] = [_connection(each) for each in values.get("connections") or []]
+        spec["connections"] = [_connection(connection) for connection in values.get("connections") or []]
         return spec
 
 
@@ -120,9 +120,9 @@ def _check_connection(values: Props, path: tuple[str | int, ...]) -> None:
 
 
 def _connection(values: Props) -> dict[str, Any]:
-    found = {"network_id": values.get("network") or values.get("network_id")}
+    network = {"network_id": values.get("network") or values.get("network_id")}
     numbered = {name: values[name] for name in ("segmentation_type", "segmentation_id") if values.get(name) is not None}
-    return {**found, **numbered}
+    return {**network, **numbered}
 
 
 class MeteringLabel(NetworkingType):

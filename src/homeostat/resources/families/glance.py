@@ -59,13 +59,15 @@ class WebImage(ResourceType):
     }
 
     maintenance_methods = {
-        "LOCK": MaintenanceMethod(fields={"protected": True}, shown="protected", done=(True,), gradual=False),
-        "UNLOCK": MaintenanceMethod(fields={"protected": False}, shown="protected", done=(False,), gradual=False),
+        "LOCK": MaintenanceMethod(fields={"protected": True}, observed_field="protected", done=(True,), gradual=False),
+        "UNLOCK": MaintenanceMethod(
+            fields={"protected": False}, observed_field="protected", done=(False,), gradual=False
+        ),
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         disk, container = values.get("disk_format"), values.get("container_format")
-        amazon = [each for each in (disk, container) if each in AMAZON_FORMATS]
+        amazon = [form for form in (disk, container) if form in AMAZON_FORMATS]
         fits = not amazon or disk == container or UNKNOWN in (disk, container)
         require(fits, f"disk_format and container_format must both be {amazon[0] if amazon else ''}", path)
         shared = values.get("visibility") in ("shared", UNKNOWN)

@@ -1,4 +1,4 @@
-"""Health policies for what a template has: groups, and servers."""
+"""Health policies for groups and servers of a template."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ HEALTH = "health_policy"
 
 
 class HealthPolicy(ResourceType):
-    """A health policy, kept by the service itself, that holds for a group or a server of the same stack."""
+    """A health policy for a group or a server of the same stack, stored by the service itself."""
 
     name = "Homeostat::HealthPolicy"
     kind = HEALTH
@@ -29,7 +29,7 @@ class HealthPolicy(ResourceType):
 
 
 def policy_spec(values: Props) -> dict[str, Any]:
-    """Return the spec of the health policy that these properties are."""
+    """Return the spec of a health policy with these properties."""
     properties = {"detection": values.get("detection") or {}, "recovery": values.get("recovery") or {}}
     return {"type": "senlin.policy.health", "version": "1.2", "properties": properties}
 

@@ -72,7 +72,7 @@ class RandomString(ResourceType):
     attributes = {"value": Attribute("The random text.", live=True, secret=True)}
 
     def complete(self, values: Props) -> dict[str, Any]:
-        """Add the defaults; the deprecated `sequence` counts as one more class."""
+        """Add the defaults; the deprecated `sequence` counts as an additional class."""
         sequence, classes = values.get("sequence"), values.get("character_classes")
         if not sequence:
             return super().complete(values)
@@ -221,7 +221,7 @@ class Value(ResourceType):
 
 
 def typed(value: Any, kind: str | None, path: Sequence[str | int] = ()) -> Any:
-    """Convert a value to a type of parameters; without a type it stays as it is.
+    """Convert a value to a type of parameters; without a type the value stays unchanged.
 
     Raises:
         Rejected: The value cannot be converted.

@@ -21,9 +21,9 @@ from homeostat.resources.support import Support
 
 
 def _domain(description: str, **options: Any) -> Property:
-    """Return a property that names a domain.
+    """Return a property that refers to a domain by name or id.
 
-    It is not compared with the observed value: `default` is the id of one domain, and may be the name of another.
+    Not compared with the observed value: `default` is the id of one domain, and may be the name of another.
     """
     return link(description, "keystone.domain", default="default", drift=False, **options)
 
@@ -55,11 +55,11 @@ class RolesType(ResourceType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        for index, each in maps(values, "roles"):
+        for index, role in maps(values, "roles"):
             place = (*path, "roles", index)
-            if is_set(each, "project") and is_set(each, "domain"):
+            if is_set(role, "project") and is_set(role, "domain"):
                 raise conflict(place, "project", "domain")
-            if not (is_set(each, "project") or is_set(each, "domain")):
+            if not (is_set(role, "project") or is_set(role, "domain")):
                 raise missing(place, "project", "domain")
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:

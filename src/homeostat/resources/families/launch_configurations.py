@@ -1,4 +1,4 @@
-"""Launch configurations: what the servers of a group are made from, and their block devices."""
+"""Launch configurations: settings for the servers of a group, and their block devices."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,26 +22,26 @@ COPIED: Mapping[str, str] = {
     "key_name": "KeyName",
     "security_groups": "SecurityGroups",
 }
-"""Field of a server in the cloud -> property of the servers that are made like it."""
+"""Field of a server in the cloud -> property of servers modelled on it."""
 NEEDED = ("ImageId", "InstanceType")
-"""Properties without which no server is made."""
+"""Properties without which no server can be created."""
 MODEL = "model"
-"""Argument of a creation: the properties that the new thing takes over from the server it is to be like."""
+"""Argument of a creation: the properties copied from the model server."""
 
 
 class LikeServer:
-    """Base of the types that take over what they do not say themselves from a server in the cloud, when they are made.
+    """Base of the types that copy missing properties from a model server in the cloud, at their creation.
 
-    Later changes of that server change nothing.
+    Later changes of the model server have no effect.
     """
 
     def model(self, values: Props) -> str:
-        """Return the server to be like, by name or id; "" for none."""
+        """Return the name or id of the model server; "" for none."""
         return str(values.get("InstanceId") or "")
 
 
 def taken_over(server: Props) -> dict[str, Any]:
-    """Return the properties that are taken over from a server, as the cloud reports it."""
+    """Return the properties copied from a server, as the cloud reports it."""
     return {name: server[field] for field, name in COPIED.items() if server.get(field)}
 
 
@@ -78,18 +78,18 @@ def check_devices(values: Props, path: tuple[str | int, ...]) -> None:
         Rejected: A device is not made from a snapshot.
     """
     devices = values.get("BlockDeviceMappings")
-    for index, each in enumerate(devices if isinstance(devices, list) else ()):
-        if each is UNKNOWN:
+    for index, device in enumerate(devices if isinstance(devices, list) else ()):
+        if device is UNKNOWN:
             continue
         place = (*path, "BlockDeviceMappings", index)
-        volume = each.get("Ebs")
-        require(is_set(each, "Ebs"), "Ebs is missing, this is required", place)
-        made = not isinstance(volume, Mapping) or is_set(volume, "SnapshotId")
-        require(made, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
+        volume = device.get("Ebs")
+        require(is_set(device, "Ebs"), "Ebs is missing, this is required", place)
+        from_snapshot = not isinstance(volume, Mapping) or is_set(volume, "SnapshotId")
+        require(from_snapshot, "SnapshotId is missing, this is required when specifying BlockDeviceMappings.", place)
 
 
 class LaunchConfiguration(ResourceType, LikeServer):
-    """Settings that groups of the same stack read; it creates nothing."""
+    """Settings for groups of the same stack; nothing is created in the cloud."""
 
     name = "AWS::AutoScaling::LaunchConfiguration"
     description = "What the servers of a group are made from."
@@ -116,10 +116,10 @@ class LaunchConfiguration(ResourceType, LikeServer):
         check_devices(values, path)
 
     def settings(self, thing: Thing) -> dict[str, Any]:
-        """Return the properties, with what was taken over from a server in the place of those that are not given."""
+        """Return the properties, with missing ones filled in from the model server."""
         values = self.complete(thing.properties)
-        taken = {name: thing.seen.properties.get(name) for name in COPIED.values() if not is_set(values, name)}
-        return {**values, **{name: value for name, value in taken.items() if value}}
+        copied = {name: thing.seen.properties.get(name) for name in COPIED.values() if not is_set(values, name)}
+        return {**values, **{name: value for name, value in copied.items() if value}}
 
     def reference(self, thing: Thing) -> Any:
         """Its physical name."""

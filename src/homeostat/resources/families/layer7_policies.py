@@ -16,7 +16,7 @@ POLICY: Schema = {
     ),
     "redirect_pool": link("Pool that gets them.", "octavia.pool", update=True),
     "redirect_url": text("URL that clients are sent to.", update=True),
-    # A cloud counts the places anew whenever a policy comes or goes.
+    # A cloud renumbers the positions whenever a policy is added or removed.
     "position": number(
         "Its place among the policies of the listener.", update=True, drift=False, constraints=(between(1),)
     ),

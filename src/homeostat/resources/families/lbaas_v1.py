@@ -1,6 +1,6 @@
 """Retired types of load balancing, version 1 of Neutron LBaaS, and the load balancer of AWS, implemented by Octavia.
 
-One thing of these services corresponds to several of Octavia, so most types are nested stacks (see
+An object of these services corresponds to several objects of Octavia, so most types are nested stacks (see
 `resources.composite`).
 """
 
@@ -33,8 +33,8 @@ from homeostat.resources.support import Support, deprecated, hidden
 
 PROTOCOLS = ("TCP", "HTTP", "HTTPS")
 POOLS = "(pools)"
-"""Internal attribute of load balancers that groups can be behind, `[{listener, pool, port}]`: the port on which each
-listens, the pool behind it, and the port of its members. None while a pool is not known."""
+"""Internal attribute of load balancers in front of groups, `[{listener, pool, port}]`: the port of the listener, the
+pool behind it, and the port of the members. None while a pool is unknown."""
 
 
 def retired(instead: str) -> Support:
@@ -46,7 +46,7 @@ def _up(description: str) -> Property:
 
 
 class HealthMonitor(ResourceType):
-    """Settings of a health monitor, which belonged to no pool in LBaaS; each pool that names it makes a monitor."""
+    """Settings of a health monitor, which in LBaaS belonged to no pool; each pool with them gets a monitor."""
 
     name = "OS::Neutron::HealthMonitor"
     description = "How the members of pools are checked."
@@ -166,7 +166,7 @@ class Pool(Composed):
         vip = values["vip"]
         protocol, up = values["protocol"], vip["admin_state_up"]
         sticky = {name: value for name, value in (vip["session_persistence"] or {}).items() if value is not None}
-        found = {
+        parts = {
             "balancer": part(
                 "OS::Octavia::LoadBalancer",
                 name=vip["name"],
@@ -195,8 +195,8 @@ class Pool(Composed):
                 admin_state_up=values["admin_state_up"],
             ),
         }
-        checks = [made for each in values["monitors"] if (made := monitor(str(each), "pool")) is not None]
-        return {**found, "monitor": checks[0]} if checks else found
+        checks = [check for reference in values["monitors"] if (check := monitor(str(reference), "pool")) is not None]
+        return {**parts, "monitor": checks[0]} if checks else parts
 
     def outputs(self, values: Props) -> dict[str, Any]:
         address = {"get_attr": ["balancer", "vip_address"]}
@@ -239,10 +239,10 @@ class PoolMember(ResourceType):
 
 
 def members(servers: Sequence[Any] | None, pool: Any, port: int, prefix: str = "member") -> dict[str, Any]:
-    """Return a member for each server, named after the server, so that removing one leaves the others alone."""
+    """Return a member for each server, named after the server: removing a server leaves all other members alone."""
     return {
-        f"{prefix}-{each}": part("OS::Neutron::PoolMember", pool_id=pool, protocol_port=port, server=str(each))
-        for each in servers or ()
+        f"{prefix}-{server}": part("OS::Neutron::PoolMember", pool_id=pool, protocol_port=port, server=str(server))
+        for server in servers or ()
     }
 
 
@@ -323,34 +323,34 @@ class ElasticLoadBalancer(Composed):
         require(known, "Target begins with TCP:, HTTP: or HTTPS:", (*path, "HealthCheck", "Target"))
 
     def parts(self, values: Props) -> dict[str, Any]:
-        found = {"balancer": part("OS::Octavia::LoadBalancer", vip_subnet="")}
-        for each in values["Listeners"]:
-            found |= self._listener(values, each)
-        return found
+        parts = {"balancer": part("OS::Octavia::LoadBalancer", vip_subnet="")}
+        for listener in values["Listeners"]:
+            parts |= self._listener(values, listener)
+        return parts
 
-    def _listener(self, values: Props, each: Props) -> dict[str, Any]:
-        port, protocol = each["LoadBalancerPort"], each["Protocol"]
+    def _listener(self, values: Props, entry: Props) -> dict[str, Any]:
+        port, protocol = entry["LoadBalancerPort"], entry["Protocol"]
         listener, pool = f"listener-{port}", f"pool-{port}"
-        found = {
+        parts = {
             listener: part(
                 "OS::Octavia::Listener", loadbalancer=ref("balancer"), protocol=protocol, protocol_port=port
             ),
             pool: part("OS::Octavia::Pool", listener=ref(listener), protocol=protocol, lb_algorithm="ROUND_ROBIN"),
-            **members(values["Instances"], ref(pool), each["InstancePort"], f"member-{port}"),
+            **members(values["Instances"], ref(pool), entry["InstancePort"], f"member-{port}"),
         }
         if values["HealthCheck"]:
-            found[f"monitor-{port}"] = _check(values["HealthCheck"], pool)
-        return found
+            parts[f"monitor-{port}"] = _check(values["HealthCheck"], pool)
+        return parts
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         if name != POOLS:
             return super().resolve(thing, name, path)
-        made = thing.seen.properties.get("members") or {}
-        ports = {each["LoadBalancerPort"]: each["InstancePort"] for each in thing.properties["Listeners"]}
-        if any(f"pool-{listener}" not in made for listener in ports):
+        members = thing.seen.properties.get("members") or {}
+        ports = {listener["LoadBalancerPort"]: listener["InstancePort"] for listener in thing.properties["Listeners"]}
+        if any(f"pool-{listener}" not in members for listener in ports):
             return None
         return [
-            {"listener": listener, "pool": made[f"pool-{listener}"]["reference"], "port": port}
+            {"listener": listener, "pool": members[f"pool-{listener}"]["reference"], "port": port}
             for listener, port in ports.items()
         ]
 
@@ -359,12 +359,12 @@ class ElasticLoadBalancer(Composed):
         return {ID: ref("balancer"), "DNSName": address, "CanonicalHostedZoneName": address}
 
     def attribute(self, thing: Thing, name: str) -> Any:
-        found = super().attribute(thing, name)
-        return "" if found is None and name not in ("DNSName", "CanonicalHostedZoneName") else found
+        value = super().attribute(thing, name)
+        return "" if value is None and name not in ("DNSName", "CanonicalHostedZoneName") else value
 
 
 def _check(values: Props, pool: str) -> dict[str, Any]:
-    """Return a monitor that checks servers on the port of their service, whatever port the target names."""
+    """Return a monitor that checks servers on the port of their service, and ignores the port of the target."""
     kind, _, place = str(values["Target"]).partition(":")
     _, slash, path = place.partition("/")
     return part(

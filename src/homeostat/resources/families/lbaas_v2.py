@@ -1,4 +1,4 @@
-"""Retired types of load balancing, version 2 of Neutron LBaaS, implemented by things of Octavia."""
+"""Retired types of load balancing, version 2 of Neutron LBaaS, implemented by Octavia."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,8 +19,8 @@ def retired(successor: str) -> Support:
 
 
 def _old(schema: Schema, *, without: tuple[str, ...] = (), **changed: Property) -> dict[str, Property]:
-    """Return a schema of Octavia as it was in LBaaS: without new properties, and with those that were different."""
-    return {name: changed.get(name, each) for name, each in schema.items() if name not in without}
+    """Return a schema of Octavia as in LBaaS: without newer properties, and with the `changed` ones replaced."""
+    return {name: changed.get(name, prop) for name, prop in schema.items() if name not in without}
 
 
 def _link(prop: Property, name: str, **options: Any) -> Property:
@@ -39,7 +39,7 @@ class LoadBalancer(octavia.LoadBalancer):
         without=("flavor", "availability_zone"),
         provider=text("Who provides it.", constraints=(custom("neutron.lbaas.provider"),)),
     )
-    attributes = {name: each for name, each in octavia.LoadBalancer.attributes.items() if name != "flavor_id"}
+    attributes = {name: attribute for name, attribute in octavia.LoadBalancer.attributes.items() if name != "flavor_id"}
 
 
 class Listener(octavia.Listener):

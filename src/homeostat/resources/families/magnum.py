@@ -20,7 +20,7 @@ from homeostat.resources.schema import (
 from homeostat.resources.support import Support
 
 VOLUME_DRIVERS: Mapping[str, str] = {"kubernetes": "cinder", "swarm": "rexray", "mesos": "rexray"}
-"""Kind of cluster -> the volume driver that it can use."""
+"""Kind of cluster -> its only supported volume driver."""
 
 
 class ClusterTemplate(ResourceType):

@@ -100,8 +100,8 @@ class ShareNetwork(ResourceType):
     renamed = {"neutron_network": "neutron_net_id", "neutron_subnet": "neutron_subnet_id"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        gone = "nova_network is not possible any more: use neutron_network and neutron_subnet"
-        require(not is_set(values, "nova_network"), gone, path)
+        message = "nova_network is not possible any more: use neutron_network and neutron_subnet"
+        require(not is_set(values, "nova_network"), message, path)
         alone = is_set(values, "neutron_network") and not is_set(values, "neutron_subnet")
         require(not alone, "neutron_network needs neutron_subnet", path)
 

@@ -1,4 +1,4 @@
-"""Types of workflows: their definitions, their schedules, and things that they manage."""
+"""Types of workflows: their definitions, their schedules, and external objects managed by workflows."""
 
 from typing import Any
 
@@ -54,8 +54,8 @@ TASK: Schema = {
 def _task(task: Props) -> dict[str, Any]:
     """Return a task as the cloud expects it, with its policies in the task itself."""
     policies = {name.replace("-", "_"): value for name, value in (task.get("policies") or {}).items()}
-    whole: dict[str, Any] = payload({**policies, **{name: task[name] for name in task if task[name] is not None}})
-    return {name: value for name, value in whole.items() if name != "policies" and value not in ({}, [])}
+    fields: dict[str, Any] = payload({**policies, **{name: task[name] for name in task if task[name] is not None}})
+    return {name: value for name, value in fields.items() if name != "policies" and value not in ({}, [])}
 
 
 class Workflow(ResourceType):
@@ -146,7 +146,7 @@ class CronTrigger(ResourceType):
             raise missing(path, "pattern", "first_time")
 
     def judge(self, thing: Thing, now: float) -> Verdict:
-        """Judge a trigger: the cloud removes one that has run as often as it was to, which is no reason for another."""
+        """Judge a trigger; one with an end may be absent, as the cloud removes it after its last run."""
         ends = thing.properties.get("count") or not thing.properties.get("pattern")
         if ends and thing.seen.presence is Presence.ABSENT and thing.action != "DELETE":
             return READY
@@ -169,7 +169,7 @@ def _action(when: str) -> Property:
 
 
 class ExternalResource(ResourceType):
-    """A thing that workflows create, update and delete; the output of the last workflow describes it."""
+    """An object that workflows create, update and delete; the output of the last workflow describes it."""
 
     name = "OS::Mistral::ExternalResource"
     kind = "external_resource"

@@ -53,7 +53,7 @@ IPV6_MODES = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac")
 
 
 def link(description: str, kind: str, **options: Any) -> Property:
-    """Return a property that names another thing of networking by name or id; `kind` is that of its constraint."""
+    """Return a property that refers to another object of networking by name or id; `kind` names its constraint."""
     rule = (custom(f"neutron.{kind}"),)
     return text(description, constraints=rule, same=comparison.reference, **options)
 
@@ -88,16 +88,16 @@ class NetworkingType(ResourceType):
         return tuple(values.get(SPECS) or ()) if name == SPECS else super().fields_of(name, values)
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return what differs; `value_specs` do where one of their fields is shown with another value."""
-        found, wanted = super().drift(thing), thing.properties.get(SPECS)
+        """Return the drifted properties; `value_specs` is included if any of its fields has another value."""
+        drifted, wanted = super().drift(thing), thing.properties.get(SPECS)
         if not wanted or not self.properties[SPECS].update:
-            return found
+            return drifted
         seen = thing.seen.properties
         differs = any(
             field in seen and value not in EMPTY and not comparison.equal(value, seen[field])
             for field, value in wanted.items()
         )
-        return (*found, SPECS) if differs else found
+        return (*drifted, SPECS) if differs else drifted
 
     def sent_and_seen(self, thing: Thing, name: str) -> tuple[Any, Any]:
         if name != SPECS:
@@ -250,7 +250,7 @@ class Port(NetworkingType):
         "tags": tags(),
         "value_specs": value_specs(update=True),
         "admin_state_up": boolean("The port is switched on.", default=True, update=True),
-        # Bare metal gives ports the addresses of its own interfaces.
+        # Ironic overwrites the addresses of ports with those of its interfaces: no drift.
         "mac_address": text("MAC address.", update=True, drift=False, constraints=(MAC_ADDRESS,)),
         "allowed_address_pairs": listing(
             "Further addresses that may pass.",
@@ -296,12 +296,12 @@ class Port(NetworkingType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         if is_set(values, "fixed_ips") and values.get("no_fixed_ips") is True:
             raise conflict(path, "fixed_ips", "no_fixed_ips")
-        for index, each in maps(values, "fixed_ips"):
-            if is_set(each, "subnet") and is_set(each, "subnet_id"):
+        for index, address in maps(values, "fixed_ips"):
+            if is_set(address, "subnet") and is_set(address, "subnet_id"):
                 raise conflict((*path, "fixed_ips", index), "subnet", "subnet_id")
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return every subnet of its network, without which it would get no address."""
+        """Return every subnet of its network, without which the port would get no address."""
         return subnets_of(graph, pick(properties, "network", "network_id"))
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
@@ -325,7 +325,7 @@ _TRAFFIC: Schema = {
     "port_range_min": integer("First port.", constraints=(between(0, 65535),)),
     "port_range_max": integer("Last port.", constraints=(between(0, 65535),)),
 }
-"""Properties of security group rules about the traffic, besides its protocol and the other side."""
+"""Properties of security group rules about the traffic, besides its protocol and the remote side."""
 
 
 class SecurityGroup(NetworkingType):
@@ -375,12 +375,12 @@ class SecurityGroup(NetworkingType):
         return spec
 
     def once_tagged(self, seen: Props, of: Sequence[str]) -> Props:
-        """Leave out the rules of which the group has a tag: they are resources of their own."""
-        return {**seen, "rules": [each for each in seen.get("rules") or () if each.get("id") not in of]}
+        """Leave out the rules that the tags of the group name: these are separate resources."""
+        return {**seen, "rules": [rule for rule in seen.get("rules") or () if rule.get("id") not in of]}
 
 
 def _rule(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a rule with only the other side that its mode selects."""
+    """Return a rule with only the remote side that its mode selects."""
     mode = item.get("remote_mode") or "remote_ip_prefix"
     other_side = ("remote_mode", "remote_group_id", "remote_ip_prefix")
     rule: dict[str, Any] = payload({name: value for name, value in item.items() if name not in other_side})
@@ -411,7 +411,7 @@ class SecurityGroupRule(NetworkingType):
             require(together, "port_range_min and port_range_max are set together, the smaller one first", path)
 
     def adoption(self, data: Props) -> dict[str, Any] | None:
-        """Return no arguments: the rule is marked as one that is none of its group's own."""
+        """Return no arguments: adopting tags the rule's group, to tell the rule from the group's own rules."""
         return {}
 
     def adoption_tags(self, thing: Thing, arguments: Props) -> list[AdoptionTag]:

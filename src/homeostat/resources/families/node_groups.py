@@ -1,4 +1,4 @@
-"""Groups whose members are the nodes of a cluster, and their companions: places in load balancers."""
+"""Groups whose members are the nodes of a cluster, and the companions of nodes: pool members of load balancers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,9 +25,9 @@ def _definition(what: str) -> Property:
 
 
 class NodeGroup(ResourceGroup):
-    """The nodes of a cluster: made by the service alone, so that no list of types has it.
+    """The nodes of a cluster; internal, created by the service only.
 
-    What no property says, which node has which name and id, follows from their numbers (see `clustering.names`).
+    The names and ids of nodes are not stored: they follow from their numbers (see `clustering.names`).
     """
 
     name = "Homeostat::NodeGroup"
@@ -57,25 +57,30 @@ class NodeGroup(ResourceGroup):
     }
 
     def further(self, values: Props) -> dict[str, Any]:
-        """Return what the revision of their stack has besides that of a group of alike members (`resources.groups`)."""
-        own = [{"numbers": each["numbers"], "resource_def": each["resource_def"]} for each in values["own"] or ()]
+        """Return the fields of the stack's revision that only node groups have (for the rest: `resources.groups`)."""
+        own = [{"numbers": entry["numbers"], "resource_def": entry["resource_def"]} for entry in values["own"] or ()]
         beside = [
-            {"name": each["name"], "numbers": each["numbers"], "member": each["member"], "resource_def": _given(each)}
-            for each in values["beside"] or ()
+            {
+                "name": entry["name"],
+                "numbers": entry["numbers"],
+                "member": entry["member"],
+                "resource_def": _given(entry),
+            }
+            for entry in values["beside"] or ()
         ]
-        more = {"own": own, "beside": beside}
-        return {"nodes": dict(values["nodes"]), **{name: value for name, value in more.items() if value}}
+        optional = {"own": own, "beside": beside}
+        return {"nodes": dict(values["nodes"]), **{name: value for name, value in optional.items() if value}}
 
 
 def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the definition of what stands beside nodes, without the properties that are null."""
-    one = entry["resource_def"]
-    properties = {name: value for name, value in (one["properties"] or {}).items() if value is not None}
-    return {"type": one["type"], "properties": properties}
+    """Return the definition of a companion resource, without the properties that are null."""
+    definition = entry["resource_def"]
+    properties = {name: value for name, value in (definition["properties"] or {}).items() if value is not None}
+    return {"type": definition["type"], "properties": properties}
 
 
 class NodePlace(PartType):
-    """The place of a node in a pool: made by clusters alone, so that no list of types has it."""
+    """The pool member of a node; internal, created by clusters only."""
 
     name = "Homeostat::NodePlace"
     kind = "pool_member"
@@ -90,7 +95,7 @@ class NodePlace(PartType):
 
 
 class NetworkLoadBalancer(octavia.LoadBalancer):
-    """A load balancer whose address may be on any subnet of a network; templates name a subnet."""
+    """A load balancer whose address may be on any subnet of a network; the public types need a subnet."""
 
     name = "Homeostat::LoadBalancer"
     properties = {
@@ -104,15 +109,15 @@ INTERNAL: tuple[type[ResourceType], ...] = (NodeGroup, NodePlace, NetworkLoadBal
 """The types of this module."""
 
 
-def beside_nodes(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the entries of what stands beside nodes."""
+def node_companions(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the companion resources of nodes."""
     return list(values.get("beside") or ())
 
 
 def definitions_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the definitions of single nodes, each once."""
-    found: list[Mapping[str, Any]] = []
-    for each in values.get("own") or ():
-        if each["resource_def"] not in found:
-            found.append(each["resource_def"])
-    return found
+    """Return the definitions of single nodes, without duplicates."""
+    definitions: list[Mapping[str, Any]] = []
+    for entry in values.get("own") or ():
+        if entry["resource_def"] not in definitions:
+            definitions.append(entry["resource_def"])
+    return definitions

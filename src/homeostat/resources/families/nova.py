@@ -101,13 +101,13 @@ class ServerType(ResourceType):
     maintenance_methods = {
         "SUSPEND": MaintenanceMethod("suspend", done=("suspended",)),
         "RESUME": MaintenanceMethod("resume", done=("active",)),
-        "LOCK": MaintenanceMethod("lock", shown="locked", done=(True,), gradual=False),
-        "UNLOCK": MaintenanceMethod("unlock", shown="locked", done=(False, None), gradual=False),
+        "LOCK": MaintenanceMethod("lock", observed_field="locked", done=(True,), gradual=False),
+        "UNLOCK": MaintenanceMethod("unlock", observed_field="locked", done=(False, None), gradual=False),
     }
 
 
 SERVER_GROUP = "server_group"
-"""Property with the group in the hints to the scheduler, where another group is no reason for another server."""
+"""Property with the group among the scheduler hints; a new group is no reason to replace the server."""
 
 
 class Server(ServerType):
@@ -180,8 +180,8 @@ class Server(ServerType):
 
     def check(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         networks = provided.get("networks")
-        if isinstance(networks, list) and any("uuid" in each for each in entries(networks)):
-            named = [_with_network(each, (*path, "networks", place)) for place, each in enumerate(networks)]
+        if isinstance(networks, list) and any("uuid" in entry for entry in entries(networks)):
+            named = [_with_network(entry, (*path, "networks", place)) for place, entry in enumerate(networks)]
             provided = {**provided, "networks": named}
         return super().check(provided, path)
 
@@ -228,14 +228,14 @@ class Server(ServerType):
             require(named, "One of network, port, subnet and allocate_network is needed for each network", path)
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the subnets of its networks, and those whose network is not known."""
+        """Return the subnets of its networks, and all subnets whose network is unknown."""
         networks = entries(properties.get("networks"))
-        found: set[str] = set()
+        required: set[str] = set()
         for entry in networks:
-            found |= subnets_of(graph, pick(entry, "network", "uuid"))
+            required |= subnets_of(graph, pick(entry, "network", "uuid"))
         if networks:
-            found |= without_network(graph)
-        return found
+            required |= without_network(graph)
+        return required
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(
@@ -283,13 +283,13 @@ class Server(ServerType):
         return "image" if values.get("image") else ""
 
     def adoption(self, data: Props) -> dict[str, Any] | None:
-        """Return the ports that Heat has made for the server itself, and noted as JSON.
+        """Return the ports that Heat created for the server itself, and recorded as JSON.
 
         Raises:
-            Terminal: The note is none of Heat's.
+            Terminal: The record is not in Heat's form.
         """
         try:
-            ports = [str(each["id"]) for each in json.loads(data.get("internal_ports") or "[]")]
+            ports = [str(port["id"]) for port in json.loads(data.get("internal_ports") or "[]")]
         except (TypeError, ValueError, KeyError) as error:
             raise Terminal(f"resource_data.internal_ports is no list of ports: {data['internal_ports']}") from error
         return {"ports": ports} if ports else None
@@ -298,16 +298,16 @@ class Server(ServerType):
         return [AdoptionTag("port", port, thing.handle) for port in arguments["ports"]]
 
     def drift(self, thing: Thing) -> tuple[str, ...]:
-        """Return what differs; of its networks only that one is missing, or a port that is named."""
-        found, addresses = super().drift(thing), thing.seen.properties.get("addresses")
+        """Return the drifted properties; `networks` only if an interface or a named port is missing."""
+        drifted, addresses = super().drift(thing), thing.seen.properties.get("addresses")
         if _lacks_port(thing):
-            return (*found, "networks")
-        entries_of_networks = [each for each in thing.properties.get("networks") or () if _has_address(each)]
+            return (*drifted, "networks")
+        entries_of_networks = [entry for entry in thing.properties.get("networks") or () if _has_address(entry)]
         if addresses is None or not entries_of_networks:
-            return found
+            return drifted
         items = [item for group in addresses.values() for item in group]
         interfaces = {item.get("mac") or item.get("port") or item.get("addr") for item in items}
-        return (*found, "networks") if len(interfaces) < len(entries_of_networks) else found
+        return (*drifted, "networks") if len(interfaces) < len(entries_of_networks) else drifted
 
     def attribute(self, thing: Thing, name: str) -> Any:
         if name == "addresses":
@@ -316,20 +316,20 @@ class Server(ServerType):
             return {key: [item.get("addr") for item in group] for key, group in _by_network(thing).items()}
         if name == "first_address":
             return next((item.get("addr") for group in _by_network(thing).values() for item in group), "")
-        found = super().attribute(thing, name)
-        return _UNSAID.get(name) if found is None else found
+        value = super().attribute(thing, name)
+        return _UNSAID.get(name) if value is None else value
 
 
 def _lacks_port(thing: Thing) -> bool:
-    """Return whether a server that shows its ports is without one that it was given."""
+    """Return whether a port in `networks` is missing from the reported ports of the server."""
     ports = thing.seen.properties.get("ports")
-    known = {_plain(each[name]) for each in ports or () for name in ("id", "name")}
-    named = (each.get("port") for each in thing.properties.get("networks") or ())
+    known = {_plain(port[name]) for port in ports or () for name in ("id", "name")}
+    named = (entry.get("port") for entry in thing.properties.get("networks") or ())
     return ports is not None and any(port and _plain(port) not in known for port in named)
 
 
 def _plain(name: Any) -> str:
-    """Return an id or a name without what an id may be written with or without."""
+    """Return an id or a name in the canonical form: without dashes, in lower case."""
     return str(name).replace("-", "").lower()
 
 
@@ -381,7 +381,7 @@ def _metadata_text(value: Any) -> str:
 
 def _devices(values: Props) -> list[dict[str, Any]]:
     """Return the block devices of both properties in one form: {device_name?, one source, boot_index, …}."""
-    # A boot index of -1 means that the device is not booted from; old entries have none, and vda boots by convention.
+    # Boot index -1 means not bootable; old entries have no index, and vda is the boot device by convention.
     old, new = values.get("block_device_mapping"), values.get("block_device_mapping_v2")
     devices = [{**payload(item), "boot_index": 0 if item.get("device_name") == "vda" else -1} for item in _known(old)]
     for item in _known(new):
@@ -400,13 +400,13 @@ def _boots(device: Mapping[str, Any]) -> bool:
 
 def _by_network(thing: Thing) -> dict[str, list[dict[str, Any]]]:
     """Return the addresses of a server, under both the name and the id of each network."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_network: dict[str, list[dict[str, Any]]] = {}
     for network, group in (thing.seen.properties.get("addresses") or {}).items():
         addresses = [_address(item) for item in group]
         aliases = (item.get(key) for item in group for key in ("network", "network_id", "network_name"))
         for key in dict.fromkeys((network, *filter(None, aliases))):
-            found[key] = addresses
-    return found
+            by_network[key] = addresses
+    return by_network
 
 
 def _address(item: Mapping[str, Any]) -> dict[str, Any]:

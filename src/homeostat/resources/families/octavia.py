@@ -30,7 +30,7 @@ BUSY = frozenset({"building", "deleting", "pending_create", "pending_update", "p
 
 
 def link(description: str, kind: str, **options: Any) -> Property:
-    """Return a property that names another thing of the cloud by name or id; `kind` is its named constraint."""
+    """Return a property that refers to another cloud object by name or id; `kind` is its named constraint."""
     return text(description, constraints=(custom(kind),), same=comparison.reference, **options)
 
 
@@ -156,10 +156,10 @@ class Pool(ResourceType):
 
 
 class PartType(ResourceType):
-    """Base of types whose things lie below another thing; the handle may be `<other thing>/<id>`."""
+    """Base of the types of parts of another object; the handle may be `<parent>/<id>`."""
 
     def shown_id(self, handle: str) -> str:
-        """Return the id alone."""
+        """Return the id without the parent."""
         return handle.rpartition("/")[2]
 
     def reference(self, thing: Thing) -> Any:
@@ -170,7 +170,7 @@ class PartType(ResourceType):
 class PoolMember(PartType):
     """A member of a pool.
 
-    Its operating status is the health of the server behind it. The server is healed by itself; the member stays.
+    Its operating status is the health of the server behind it, which is healed on its own; the member stays.
     """
 
     name = "OS::Octavia::PoolMember"
@@ -218,7 +218,7 @@ class HealthMonitor(ResourceType):
 
 
 def _listed(thing: Thing, plural: str, single: str) -> list[Any]:
-    """Return a list as the cloud reports it, or else made of the one item that it reports."""
+    """Return the reported list, or else a list of the single item reported."""
     seen = thing.seen.properties
     return seen.get(plural) or ([seen[single]] if seen.get(single) else [])
 

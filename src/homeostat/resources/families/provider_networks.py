@@ -143,7 +143,7 @@ class SubnetPool(NetworkingType):
     renamed = {"address_scope": "address_scope_id"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Check that the shortest prefix ≤ the default one ≤ the longest."""
+        """Check that the shortest prefix ≤ the default prefix ≤ the longest prefix."""
         names = ("min_prefixlen", "default_prefixlen", "max_prefixlen")
         known = [(name, values[name]) for name in names if is_set(values, name) and values[name] is not UNKNOWN]
         for (low_name, low), (high_name, high) in pairwise(known):
@@ -199,7 +199,7 @@ class Trunk(NetworkingType):
         """Return the desired object; sub-ports are in Neutron's form: {port_id, segmentation_type, segmentation_id}."""
         spec = super().spec(values, physical_name)
         if "sub_ports" in spec:
-            spec["sub_ports"] = [{**_without_port(each), "port_id": each["port"]} for each in spec["sub_ports"]]
+            spec["sub_ports"] = [{**_without_port(port), "port_id": port["port"]} for port in spec["sub_ports"]]
         return spec
 
 

@@ -1,4 +1,4 @@
-"""Stacks as things of a cloud: `OS::Heat::Stack` is a separate stack, in this region or another one."""
+"""Stacks as cloud objects: `OS::Heat::Stack` is a separate stack, in this region or another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +14,11 @@ NOT_OF_A_TEMPLATE = {
     "ca_cert": "authorities are trusted as the operator says (SSL_CERT_FILE)",
     "insecure": "certificates are always checked",
 }
-"""Keys of the context that are not supported -> what applies instead."""
+"""Unsupported key of the context -> advice."""
 
 
 class RemoteStack(ResourceType):
-    """A stack made through the API of a region: by this service itself, or by another one."""
+    """A stack created through the API of a region: by this service itself, or by another Heat."""
 
     secretive = True
     name = "OS::Heat::Stack"

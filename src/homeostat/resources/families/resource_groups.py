@@ -37,41 +37,38 @@ from homeostat.resources.schema import (
 from homeostat.templates.tree import part_of
 
 Launched = Callable[[str], Props | None]
-"""Reference of a launch configuration, or a server to be like -> the properties of members; None where none is."""
+"""Reference of a launch configuration or model server -> the properties of members; None if unknown."""
 
 
 def section_of(provided: Props, internal: str, section: str, path: tuple[str | int, ...]) -> Props:
-    """Return a section of the definition of a group, which is among its properties under an internal name.
+    """Return a section of the definition of a group, which is stored among its properties under an internal name.
 
     Args:
-        provided: The properties.
         internal: The internal name.
-        section: Name of the section.
-        path: Path of the properties.
 
     Raises:
-        Rejected: It is no map: a template names the internal property itself.
+        Rejected: The value is no map: a template names the internal property itself.
     """
-    found: Any = provided[internal]
-    if not isinstance(found, Mapping):
+    content: Any = provided[internal]
+    if not isinstance(content, Mapping):
         message = f"Unknown Property {internal}: give the group a section {section} beside its properties"
         raise invalid(message, *path, error="Property error")
-    return found
+    return content
 
 
 class Membership(NestedStack):
     """Base of the types with members in a child stack: their attributes, and the internal property `POLICY`.
 
     Attributes:
-        pattern: Name of the property that says how members get new metadata.
-        needing_path: Attributes that say nothing without the name of an attribute of the members after them.
+        pattern: Name of the property with the rollout pattern of new metadata.
+        needing_path: Attributes that need a path beginning with the name of an attribute of the members.
     """
 
     pattern: ClassVar[str] = "metadata_update_pattern"
     needing_path: ClassVar[tuple[str, ...]] = ("attributes",)
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
-        """Return the definition of the members of a group of alike ones: `{type, properties[, metadata]}`.
+        """Return the definition of the members of a group of alike resources: `{type, properties[, metadata]}`.
 
         Args:
             values: Properties, with defaults.
@@ -79,7 +76,7 @@ class Membership(NestedStack):
             group_id: Id of the stack with the members.
 
         Returns:
-            None or UNKNOWN where the definition is not known yet.
+            None or UNKNOWN if the definition is not known yet.
         """
         return values.get(self.member_property)
 
@@ -91,15 +88,15 @@ class Membership(NestedStack):
         return values
 
     def check_steps(self, values: Props, path: tuple[str | int, ...]) -> None:
-        """Check that the update policy of a group fits to its properties, which are as provided.
+        """Check that the update policy of a group fits its properties, which are as provided.
 
         Raises:
-            Rejected: Two of them say how members get a new definition, or none does.
+            Rejected: Two settings compete about new definitions of members, or none applies.
         """
         check_definitions(self.pattern, values, values[POLICY], self.batched_by(values), path)
 
     def batched_by(self, values: Props) -> str:
-        """Return what in a template says that members are changed in batches; "" for nothing."""
+        """Return the name of the setting by which members change in batches; "" if there is none."""
         return ""
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
@@ -108,30 +105,30 @@ class Membership(NestedStack):
         Raises:
             Rejected: A value is wrong; the error has its path.
         """
-        given = {name: value for name, value in provided.items() if value is not None}
-        found = coerce(self.update_policy, given, path)
-        check_rollout(found.get(ROLLOUT), path)
-        check_limit(found.get(MAX_UNAVAILABLE), path)
-        return found
+        values = {name: value for name, value in provided.items() if value is not None}
+        policy = coerce(self.update_policy, values, path)
+        check_rollout(policy.get(ROLLOUT), path)
+        check_limit(policy.get(MAX_UNAVAILABLE), path)
+        return policy
 
     def batches(self, values: Props) -> Mapping[str, Any]:
-        """Return how members are changed and made, in the form of `planner.policies.rolling_update`."""
+        """Return how members are changed and created, in the form of `planner.policies.rolling_update`."""
         return values[POLICY] or {}
 
     def metadata_pattern(self, values: Props) -> str:
-        """Return how members get new metadata: one of `model.rollout.PATTERNS`."""
+        """Return the rollout pattern of new metadata, an item of `model.rollout.PATTERNS`."""
         return str(values[self.pattern])
 
     def rolls_out(self, values: Props, what: AppliesTo) -> bool:
-        """Return whether members get new metadata, or a new definition, step by step; `values` are with defaults."""
+        """Return whether members get new metadata, or a new definition, step by step; `values` include defaults."""
         return applies_to(values[POLICY]) in (what, AppliesTo.BOTH) and self.metadata_pattern(values) != IMMEDIATE
 
     def rollout_settings(self, values: Props) -> RolloutSettings:
-        """Return how a rollout of new metadata proceeds; `values` are with defaults."""
+        """Return how a rollout of new metadata proceeds; `values` include defaults."""
         return settings_of(self.metadata_pattern(values), values[POLICY].get(ROLLOUT))
 
     def alarms(self, values: Props) -> list[str]:
-        """Return the names of the handles to which alarms about a rollout are sent; `values` are with defaults."""
+        """Return the names of the handles that receive alarms about a rollout; `values` include defaults."""
         return list((values[POLICY].get(ROLLOUT) or {}).get("alarms") or ())
 
     def complete(self, values: Props) -> dict[str, Any]:
@@ -142,11 +139,11 @@ class Membership(NestedStack):
         return super().replacement_reason(before, after, changed - {POLICY})
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Return an attribute of the group; any other name is an attribute of the members, listed in their order."""
+        """Return an attribute of the group; any unknown name is an attribute of the members, listed in their order."""
         members = thing.seen.properties.get("members") or {}
         ordered = sorted(members, key=_member_order)
         if name == "refs":
-            return part_of([members[each]["reference"] for each in ordered], path, thing.name, name)
+            return part_of([members[member]["reference"] for member in ordered], path, thing.name, name)
         if name in self.needing_path:
             require_path(thing, name, path)
             return dict(zip(ordered, attributes_of_members(members, ordered, path), strict=True))
@@ -160,7 +157,7 @@ class Membership(NestedStack):
 
 
 def require_path(thing: Thing, name: str, path: Sequence[str | int]) -> None:
-    """Raise InvalidTemplateAttribute for an attribute of a group that says nothing without a path after it."""
+    """Raise InvalidTemplateAttribute if an attribute of a group that needs a path has none."""
     if not path:
         raise InvalidTemplateAttribute(thing.name, name, "the name of an attribute of its members has to follow it")
 
@@ -239,15 +236,15 @@ class ResourceGroup(Membership):
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
         if name == "refs_map":
             members = thing.seen.properties.get("members") or {}
-            found = {each: members[each]["reference"] for each in sorted(members, key=_member_order)}
-            return part_of(found, path, thing.name, name)
+            references = {member: members[member]["reference"] for member in sorted(members, key=_member_order)}
+            return part_of(references, path, thing.name, name)
         if name == "removed_rsrc_list":
             return part_of(list(thing.seen.properties.get("skip") or []), path, thing.name, name)
         return super().resolve(thing, name, path)
 
 
 class ResourceChain(Membership):
-    """Resources in a child stack, each depending on the one before; see `desired.members`."""
+    """Resources in a child stack, each depending on its predecessor; see `desired.members`."""
 
     name = "OS::Heat::ResourceChain"
     description = "Resources of the types listed, all with the same properties, made one after the other."
@@ -274,9 +271,9 @@ class ResourceChain(Membership):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Check that each item names a type."""
         types = values.get("resources")
-        for index, each in enumerate(types if isinstance(types, list) else ()):
-            if each is not UNKNOWN and not (isinstance(each, str) and each):
-                raise invalid(f"the name of a resource type is needed, got {each!r}", *path, "resources", index)
+        for index, type_name in enumerate(types if isinstance(types, list) else ()):
+            if type_name is not UNKNOWN and not (isinstance(type_name, str) and type_name):
+                raise invalid(f"the name of a resource type is needed, got {type_name!r}", *path, "resources", index)
 
 
 TYPES = [ResourceGroup, ResourceChain]

@@ -1,4 +1,4 @@
-"""Types whose services do not exist any more. Their errors say what to use instead."""
+"""Types of discontinued services. Their error messages recommend replacements."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from homeostat.resources.support import hidden
 
 
 class RetiredType(ResourceType):
-    """A type that is refused in every template; its support status says what to use instead."""
+    """A type that is refused in every template; its support status recommends a replacement."""
 
     open_schema = True
 
@@ -42,7 +42,7 @@ RETIRED: dict[str, tuple[str, str]] = {
     },
     "OS::Vitrage::Template": ("27.0.0", NOTHING),
 }
-"""Type -> (release of Heat that removed it, what to use instead)."""
+"""Type -> (release of Heat that removed it, recommended replacement)."""
 
 
 def _types() -> Iterator[type[ResourceType]]:

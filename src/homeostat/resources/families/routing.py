@@ -86,7 +86,7 @@ class Router(NetworkingType):
         )
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the subnets of its external network, without which it gets no address there."""
+        """Return the subnets of its external network, without which the router gets no address there."""
         gateway = properties.get("external_gateway_info")
         return subnets_of(graph, gateway.get("network")) if isinstance(gateway, Mapping) else set()
 
@@ -156,17 +156,17 @@ class FloatingIP(NetworkingType):
     deprecated_properties = {"floating_network_id": "floating_network"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return what makes its port reachable: routers on the same external network, interfaces on its subnet."""
+        """Return the resources that make its port reachable: routers on the network, interfaces on the subnet."""
         network = pick(properties, "floating_network", "floating_network_id")
-        found = _interfaces_reaching(properties.get("port_id"), graph)
+        required = _interfaces_reaching(properties.get("port_id"), graph)
         for name, tree in of_type(graph, "OS::Neutron::RouterGateway"):
             if same(pick(tree, "network", "network_id"), network):
-                found.add(name)
+                required.add(name)
         for name, tree in of_type(graph, "OS::Neutron::Router"):
             gateway = tree.get("external_gateway_info")
             if isinstance(gateway, Mapping) and same(gateway.get("network"), network):
-                found.add(name)
-        return found
+                required.add(name)
+        return required
 
 
 class FloatingIPAssociation(NetworkingType):
@@ -184,7 +184,7 @@ class FloatingIPAssociation(NetworkingType):
         return _interfaces_reaching(properties.get("port_id"), graph)
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """Return the floating IP for the number by which Heat calls an association."""
+        """Return the floating IP for the number by which Heat identifies an association."""
         return str(values["floatingip_id"]) if id.isdecimal() else id
 
     def reference(self, thing: Thing) -> Any:
@@ -212,11 +212,11 @@ class RouterGateway(NetworkingType):
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the interfaces of its router, and the subnets of its network."""
         router = properties.get("router_id")
-        found = subnets_of(graph, pick(properties, "network", "network_id"))
+        required = subnets_of(graph, pick(properties, "network", "network_id"))
         for name, tree in of_type(graph, "OS::Neutron::RouterInterface"):
             if same(pick(tree, "router", "router_id"), router):
-                found.add(name)
-        return found
+                required.add(name)
+        return required
 
     def reference(self, thing: Thing) -> Any:
         """`<router>:<network>`."""
@@ -242,16 +242,16 @@ class ExtraRoute(NetworkingType):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return what makes the next hop reachable."""
+        """Return the interfaces and the gateway of the router, which make the next hop reachable."""
         return _ways_of(properties.get("router_id"), graph)
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
-        """Return the desired object, a set of one route."""
+        """Return the desired object, a set with a single route."""
         route = {name: values[name] for name in ("destination", "nexthop")}
         return {"router_id": values["router_id"], "routes": [route]}
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """Return the handle of `<router>:<destination>:<nexthop>`, as Heat calls a route."""
+        """Return the handle of `<router>:<destination>:<nexthop>`, Heat's id of a route."""
         router, _, rest = id.partition(":")
         return _set_of(router, [values]) if rest and "=" not in rest else id
 
@@ -274,17 +274,17 @@ class ExtraRouteSet(NetworkingType):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         routes = values.get("routes")
-        known = [each for each in routes if each is not UNKNOWN] if isinstance(routes, list) else []
+        known = [route for route in routes if route is not UNKNOWN] if isinstance(routes, list) else []
         for index, route in enumerate(known):
             twice = any(dict(route) == dict(other) for other in known[:index])
             require(not twice, f"The same route is there twice: {dict(route)}", (*path, "routes", index))
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return what makes the next hops reachable."""
+        """Return the interfaces and the gateway of the router, which make the next hops reachable."""
         return _ways_of(properties.get("router"), graph)
 
     def adopted_handle(self, id: str, values: Props) -> str:
-        """Return the handle of the routes of the router whose id Heat uses for them."""
+        """Return the handle of the routes; in Heat their id is the id of the router."""
         return _set_of(id, values["routes"]) if _UUID.fullmatch(id) else id
 
 
@@ -314,31 +314,31 @@ class FloatingIPPortForward(NetworkingType):
 
 
 def _set_of(router: str, routes: Sequence[Props]) -> str:
-    """Return the handle of some of a router's routes: it says which they are."""
-    return f"{router}:" + ",".join(f"{each['destination']}={each['nexthop']}" for each in routes)
+    """Return the handle of a set of routes: the router with the list of the routes."""
+    return f"{router}:" + ",".join(f"{route['destination']}={route['nexthop']}" for route in routes)
 
 
 def _ways_of(router: Any, graph: Graph) -> set[str]:
     """Return the names of a router's interfaces and of its gateway in the template."""
-    found = set()
+    names = set()
     for name, tree in of_type(graph, "OS::Neutron::RouterInterface", "OS::Neutron::RouterGateway"):
         if same(pick(tree, "router", "router_id"), router):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def _interfaces_reaching(port: Any, graph: Graph) -> set[str]:
     """Return the names of the router interfaces on the subnets where a port (a raw value) has or may get addresses."""
     ports = [graph[name][1] for name in mentioned(port) if graph.get(name, ("",))[0] == "OS::Neutron::Port"]
-    found: set[str] = set()
+    names: set[str] = set()
     for tree in ports:
         subnets = [entry.get("subnet", entry.get("subnet_id")) for entry in entries(tree.get("fixed_ips"))]
         near = subnets_of(graph, pick(tree, "network", "network_id"))
         for name, interface in of_type(graph, "OS::Neutron::RouterInterface"):
             subnet = pick(interface, "subnet", "subnet_id")
             if any(same(subnet, other) for other in subnets) or (not any(subnets) and mentioned(subnet) & near):
-                found.add(name)
-    return found
+                names.add(name)
+    return names
 
 
 TYPES: list[type[ResourceType]] = [

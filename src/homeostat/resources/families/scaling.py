@@ -1,6 +1,6 @@
 """Types that scale: groups of variable size, launch configurations for their members, and policies that resize them.
 
-Members are resources of a child stack, like those of a resource group. FAILED members are removed first, then the
+Members are resources of a child stack, like the members of a resource group. FAILED members are removed first, then the
 oldest ones; a new member gets the next number as its name, so names are never used again.
 """
 
@@ -62,7 +62,7 @@ from homeostat.resources.schema import (
 from homeostat.templates.tree import part_of
 
 ZONE = "AvailabilityZone"
-"""Property of the members that a template which implements them need not have."""
+"""Property of members that a template implementing them may omit."""
 METERED = "metering."
 TAGS = listing(
     "Tags of the members.",
@@ -88,11 +88,11 @@ class ScalingGroup(Membership):
         raise NotImplementedError
 
     def bounds(self, values: Props) -> tuple[int, int] | None:
-        """Return the least and the greatest size that a signal may lead to; None where signals do not scale it."""
+        """Return the least and the greatest size that a signal may lead to; None if signals do not scale the group."""
         return None
 
     def cooldown_s(self, values: Props) -> float:
-        """Return the seconds after a change in which signals do not change the size, where their policy says none."""
+        """Return the seconds after a change in which signals do not change the size; policies may override them."""
         return 0.0
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
@@ -115,9 +115,9 @@ class ScalingGroup(Membership):
         return self.of_members(members, name, path)
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
-        """Return any other attribute, made from the members, which are in their order.
+        """Return an attribute other than `resource.<n>`, computed from the members, which are in their order.
 
-        `path` is that after an attribute of `needing_path`.
+        `path` is the path after an attribute of `needing_path`.
         """
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ def _healthy(thing: Thing) -> dict[str, Any]:
 
 
 def bounds_of(kind: ResourceType, values: Props) -> tuple[int, int] | None:
-    """Return the least and the greatest size of a group; None for what is none, or has none."""
+    """Return the least and the greatest size of a group; None for other types, and for groups without bounds."""
     return kind.bounds(values) if isinstance(kind, ScalingGroup) else None
 
 
@@ -136,9 +136,7 @@ def check_bounds(values: Props, names: tuple[str, str, str], path: tuple[str | i
     """Check the sizes of a group.
 
     Args:
-        values: Properties.
         names: Names of the properties for the least, the greatest and the desired size.
-        path: Path of the properties.
 
     Raises:
         Rejected: The sizes contradict one another.
@@ -190,14 +188,14 @@ class AutoScalingGroup(ScalingGroup):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         check_bounds(values, ("min_size", "max_size", "desired_capacity"), path)
-        one = values.get("resource")
-        if isinstance(one, Mapping):
-            check_member(one, (*path, "resource"))
+        definition = values.get("resource")
+        if isinstance(definition, Mapping):
+            check_member(definition, (*path, "resource"))
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         """Return the size between the bounds; a `desired_capacity` of 0 counts as not given, as in Heat."""
-        standing = values["min_size"] if healthy is None else healthy
-        return clamped(values["desired_capacity"] or standing, values["min_size"], values["max_size"])
+        current = values["min_size"] if healthy is None else healthy
+        return clamped(values["desired_capacity"] or current, values["min_size"], values["max_size"])
 
     def bounds(self, values: Props) -> tuple[int, int]:
         return values["min_size"], values["max_size"]
@@ -206,12 +204,12 @@ class AutoScalingGroup(ScalingGroup):
         return float(values["cooldown"] or 0)
 
     def member(self, values: Props, launched: Launched, group_id: str) -> Any:
-        one = values["resource"]
-        if not isinstance(one, Mapping):
-            return one
-        made = {name: one[name] for name in MEMBER_KEYS if one.get(name) is not None}
-        policy = made.get("deletion_policy")
-        return {**made, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else made
+        definition = values["resource"]
+        if not isinstance(definition, Mapping):
+            return definition
+        member = {name: definition[name] for name in MEMBER_KEYS if definition.get(name) is not None}
+        policy = member.get("deletion_policy")
+        return {**member, "deletion_policy": policy.capitalize()} if isinstance(policy, str) else member
 
     def batched_by(self, values: Props) -> str:
         return "rolling_updates" if values.get("rolling_updates") is not None else ""
@@ -225,9 +223,9 @@ class AutoScalingGroup(ScalingGroup):
             case "current_size":
                 return len(members)
             case "refs":
-                return [each["reference"] for each in members.values()]
+                return [member["reference"] for member in members.values()]
             case "refs_map":
-                return {key: each["reference"] for key, each in members.items()}
+                return {key: member["reference"] for key, member in members.items()}
             case "outputs":
                 return dict(zip(members, attributes_of_members(members, members, path), strict=True))
             case "outputs_list":
@@ -236,29 +234,29 @@ class AutoScalingGroup(ScalingGroup):
 
 
 MEMBER_KEYS = ("type", "properties", "metadata", "deletion_policy", "update_policy", "description")
-"""Sections that the definition of members may have, besides an empty `depends_on`."""
+"""Sections allowed in the definition of members, besides an empty `depends_on`."""
 
 
-def check_member(one: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
+def check_member(definition: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
     """Check the definition of members; the type checks their properties and their update policy.
 
     Raises:
-        Rejected: It has no type, sections that members cannot have, or a section of a wrong form.
+        Rejected: The definition has no type, forbidden sections, or a section of a wrong form.
     """
-    for key in one:
+    for key in definition:
         if key not in (*MEMBER_KEYS, "depends_on"):
             raise invalid(f"{key} is not supported in members of a group; use {', '.join(MEMBER_KEYS)}", *path)
     require(
-        one.get("depends_on") in (None, UNKNOWN, "", []),
+        definition.get("depends_on") in (None, UNKNOWN, "", []),
         "members have nothing beside them to depend on: let the group itself depend on it",
         (*path, "depends_on"),
     )
-    kind = one.get("type")
+    kind = definition.get("type")
     require(kind is UNKNOWN or (isinstance(kind, str) and bool(kind)), "Property type not assigned", path)
-    deletion = one.get("deletion_policy")
+    deletion = definition.get("deletion_policy")
     known = deletion in (None, UNKNOWN) or (isinstance(deletion, str) and deletion.capitalize() in list(DeletionPolicy))
     require(known, f'Invalid deletion policy "{deletion}": use {", ".join(DeletionPolicy)}', (*path, "deletion_policy"))
-    update = one.get("update_policy")
+    update = definition.get("update_policy")
     require(update in (None, UNKNOWN) or isinstance(update, Mapping), "A map is needed", (*path, "update_policy"))
 
 
@@ -280,7 +278,7 @@ class InstanceGroup(ScalingGroup):
     """A group of servers made from a launch configuration.
 
     Attributes:
-        section: Section of the update policy that says how members are changed.
+        section: Section of the update policy about changing members.
         metered: Names of the `metering.` tags whose value is the id of the group.
     """
 
@@ -317,12 +315,12 @@ class InstanceGroup(ScalingGroup):
         return values
 
     def check_policy(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
-        found = super().check_policy(provided, path)
+        policy = super().check_policy(provided, path)
         try:
-            check_rolling(found.get(self.section) or {})
+            check_rolling(policy.get(self.section) or {})
         except Rejected as error:
             raise error.at(*path, self.section) from error
-        return found
+        return policy
 
     def check_creation(self, provided: Props, path: tuple[str | int, ...] = ()) -> dict[str, Any]:
         """Check the section `CreationPolicy`, and convert its values.
@@ -330,9 +328,9 @@ class InstanceGroup(ScalingGroup):
         Raises:
             Rejected: A value is wrong; the error has its path.
         """
-        found = coerce(CREATION_FIELDS, {name: value for name, value in provided.items() if value is not None}, path)
-        check_creation(found, path)
-        return found
+        creation = coerce(CREATION_FIELDS, {name: value for name, value in provided.items() if value is not None}, path)
+        check_creation(creation, path)
+        return creation
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
         return int(values["Size"])
@@ -352,48 +350,48 @@ class InstanceGroup(ScalingGroup):
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
         """Return the properties of a member."""
-        taken = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
-        found = {name: launch[name] for name in (*taken, "NovaSchedulerHints") if launch.get(name)}
+        copied = ("ImageId", "InstanceType", "KeyName", "UserData", "SecurityGroups", "BlockDeviceMappings")
+        properties = {name: launch[name] for name in (*copied, "NovaSchedulerHints") if launch.get(name)}
         if values["AvailabilityZones"] and values["AvailabilityZones"][0]:
-            found[ZONE] = values["AvailabilityZones"][0]
-        return found
+            properties[ZONE] = values["AvailabilityZones"][0]
+        return properties
 
     def tags(self, values: Props, group_id: str) -> list[dict[str, Any]]:
-        """Return the template's tags and those by which meters find the members.
+        """Return the template's tags, and further tags by which meters find the members.
 
-        The latter are left out where the template has `metering.` tags of its own.
+        The latter are left out if the template itself has `metering.` tags.
         """
         provided = list(values["Tags"] or ())
-        if any(str(each.get("Key")).startswith(METERED) for each in provided):
+        if any(str(tag.get("Key")).startswith(METERED) for tag in provided):
             return provided
         return [*provided, *({"Key": METERED + word, "Value": group_id} for word in self.metered)]
 
     def batches(self, values: Props) -> Mapping[str, Any]:
         policy, creation = values[POLICY].get(self.section), creation_of(values[CREATION])
-        found: dict[str, Any] = limits_of(values[POLICY])
+        batches: dict[str, Any] = limits_of(values[POLICY])
         if creation is not None:
-            found["creation"] = creation
+            batches["creation"] = creation
         if policy is None:
-            return found
+            return batches
         rolling = {
             "min_in_service": max(policy["MinInstancesInService"], 0),
             "max_batch_size": max(policy["MaxBatchSize"], 1),
         }
-        return {**found, "rolling_update": {**rolling, **batches_of(policy)}}
+        return {**batches, "rolling_update": {**rolling, **batches_of(policy)}}
 
     def batched_by(self, values: Props) -> str:
         return self.section if values[POLICY].get(self.section) is not None else ""
 
     def takes_reports(self, values: Props) -> bool:
-        """Return whether its members are to report before it goes on; `values` are with defaults."""
-        found = self.batches(values)
-        return "creation" in found or "reports" in (found.get("rolling_update") or {})
+        """Return whether members have to report before the group continues; `values` include defaults."""
+        batches = self.batches(values)
+        return "creation" in batches or "reports" in (batches.get("rolling_update") or {})
 
     def of_members(self, members: Mapping[str, Any], name: str, path: Sequence[str | int]) -> Any:
         if name != "InstanceList":
             return None
-        found = attributes_of_members(members, members, ("PublicIp",))
-        return ",".join(str(each) for each in found if each is not None)
+        addresses = attributes_of_members(members, members, ("PublicIp",))
+        return ",".join(str(address) for address in addresses if address is not None)
 
 
 class AwsAutoScalingGroup(InstanceGroup, LikeServer):
@@ -427,12 +425,12 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         exactly_one(values, path, "InstanceId", "LaunchConfigurationName")
         check_bounds(values, ("MinSize", "MaxSize", "DesiredCapacity"), path)
         subnets = values.get("VPCZoneIdentifier")
-        one = not isinstance(subnets, list) or len(subnets) <= 1
-        require(one, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
+        is_single = not isinstance(subnets, list) or len(subnets) <= 1
+        require(is_single, "Anything other than one VPCZoneIdentifier is not supported", (*path, "VPCZoneIdentifier"))
 
     def wanted_size(self, values: Props, healthy: int | None) -> int:
-        standing = values["MinSize"] if healthy is None else healthy
-        return clamped(values["DesiredCapacity"] or standing, values["MinSize"], values["MaxSize"])
+        current = values["MinSize"] if healthy is None else healthy
+        return clamped(values["DesiredCapacity"] or current, values["MinSize"], values["MaxSize"])
 
     def bounds(self, values: Props) -> tuple[int, int]:
         return values["MinSize"], values["MaxSize"]
@@ -441,10 +439,10 @@ class AwsAutoScalingGroup(InstanceGroup, LikeServer):
         return float(values["Cooldown"] or 0)
 
     def instance(self, values: Props, launch: Props) -> dict[str, Any]:
-        found = super().instance(values, launch)
+        properties = super().instance(values, launch)
         if values["VPCZoneIdentifier"]:
-            found["SubnetId"] = values["VPCZoneIdentifier"][0]
-        return found
+            properties["SubnetId"] = values["VPCZoneIdentifier"][0]
+        return properties
 
 
 TYPES: list[type[ResourceType]] = [

@@ -20,10 +20,10 @@ POLICY_KIND = "scaling_policy"
 
 
 class ScalingPolicy(ResourceType):
-    """A scaling policy, kept by the service itself, with URLs that receive signals.
+    """A scaling policy, stored by the service itself, with URLs that receive signals.
 
     Attributes:
-        addresses: Attribute -> property of the record that it shows.
+        addresses: Attribute -> property of the record with its value.
         words: Names of the properties for the type of the adjustment and its least step.
         names: Names of the properties for the group, the amount and the cooldown.
     """
@@ -67,7 +67,7 @@ class ScalingPolicy(ResourceType):
         return {"name": physical_name, **super().spec(values, physical_name)}
 
     def adjustment(self, spec: Props) -> Adjustment:
-        """Return what a signal does, from the spec of a policy."""
+        """Return the adjustment that a signal makes, from the spec of a policy."""
         group, amount, cooldown = (spec.get(name) for name in self.names)
         word, step = (spec.get(name) for name in self.words)
         meaning = AWS_WORDS.get(str(word)) or AdjustmentType(str(word))
@@ -78,7 +78,7 @@ class ScalingPolicy(ResourceType):
         return thing.seen.properties.get(field) if field else super().attribute(thing, name)
 
     def show(self, thing: Thing) -> Any:
-        """Return everything but the URLs, which have attributes of their own."""
+        """Return everything but the URLs, which have separate attributes."""
         return {name: value for name, value in thing.seen.properties.items() if name not in ("url", "endpoint")}
 
 

@@ -39,12 +39,12 @@ NAME = re.compile(r"[a-zA-Z\u4e00-\u9fa5\d._~-]*\Z")
 NAME_MAX = 255
 NO_LIMIT = -1
 MEMBERS, DETAILS = "members", "details"
-"""Fields that are read when an attribute is, and not kept with the look: nodes with their details, and details."""
+"""Fields that are read on demand, and not stored with the observation: nodes with their details, and details."""
 
 
 def attached(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """Return whether every wanted policy is attached, enabled or not as wanted; others may be, too."""
-    return seen is None or all(any(_same(each, other) for other in seen) for each in wanted)
+    """Return whether every wanted policy is attached, and enabled as wanted; more policies may be attached."""
+    return seen is None or all(any(_same(policy, other) for other in seen) for policy in wanted)
 
 
 def _same(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
@@ -53,7 +53,7 @@ def _same(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
 
 
 class Clustered(ResourceType):
-    """Base of these types."""
+    """Base of the types of the Clustering API."""
 
     support = Support(version="6.0.0")
 
@@ -84,7 +84,7 @@ class Profile(Clustered):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the subnets of the networks that it names: its nodes are connected to them."""
+        """Return the subnets of all networks in the profile: its nodes are connected to them."""
         return subnets_of_mentioned(graph, properties.get("properties"))
 
 
@@ -119,12 +119,12 @@ class Policy(Clustered):
         bindings = spec.get("bindings") or []
         return {
             **spec,
-            "bindings": [{"cluster_id": each["cluster"], "enabled": each["enabled"]} for each in bindings],
+            "bindings": [{"cluster_id": binding["cluster"], "enabled": binding["enabled"]} for binding in bindings],
         }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the clusters of the template that it names by their names."""
-        return _named(graph, Cluster.name, (each.get("cluster") for each in entries(properties.get("bindings"))))
+        """Return the clusters of the template that the bindings refer to by literal names."""
+        return _named(graph, Cluster.name, (binding.get("cluster") for binding in entries(properties.get("bindings"))))
 
 
 _POLICY: Schema = {
@@ -176,10 +176,10 @@ class Cluster(Clustered):
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         super().validate(values, path)
-        given = (values.get("min_size"), values.get("max_size"), values.get("desired_capacity"))
-        if UNKNOWN in given:
+        sizes = (values.get("min_size"), values.get("max_size"), values.get("desired_capacity"))
+        if UNKNOWN in sizes:
             return
-        least, most, wanted = given[0] or 0, NO_LIMIT if given[1] is None else given[1], given[2] or 0
+        least, most, wanted = sizes[0] or 0, NO_LIMIT if sizes[1] is None else sizes[1], sizes[2] or 0
         require(most == NO_LIMIT or least <= most, "min_size can not be greater than max_size", path)
         within = least <= wanted and (most == NO_LIMIT or wanted <= most)
         require(within, "desired_capacity must be between min_size and max_size", path)
@@ -189,18 +189,21 @@ class Cluster(Clustered):
         if not spec.get("timeout"):
             spec.pop("timeout", None)
         policies = spec.get("policies") or []
-        return {**spec, "policies": [{"policy_id": each["policy"], "enabled": each["enabled"]} for each in policies]}
+        return {
+            **spec,
+            "policies": [{"policy_id": policy["policy"], "enabled": policy["enabled"]} for policy in policies],
+        }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the profile and the policies of the template that it names by their names."""
-        policies = (each.get("policy") for each in entries(properties.get("policies")))
+        """Return the profile and the policies of the template that the cluster refers to by literal names."""
+        policies = (policy.get("policy") for policy in entries(properties.get("policies")))
         return _named(graph, Profile.name, [properties.get("profile")]) | _named(graph, Policy.name, policies)
 
     def resolve(self, thing: Thing, name: str, path: Sequence[str | int] = ()) -> Any:
-        """Return the value of an attribute; that of `collect` begins with the JSON path.
+        """Return the value of an attribute; the path of `collect` begins with a JSON path.
 
         Raises:
-            Rejected: InvalidTemplateAttribute: that path is missing, or wrong.
+            Rejected: InvalidTemplateAttribute: the JSON path is missing or wrong.
         """
         if name != "collect":
             return super().resolve(thing, name, path)
@@ -210,8 +213,8 @@ class Cluster(Clustered):
             wanted = attribute_path(str(path[0]))
         except Rejected as error:
             raise InvalidTemplateAttribute(thing.name, f"{name} {path[0]}", error.detail) from error
-        found = map(wanted.first, thing.seen.properties.get(MEMBERS) or ())
-        return part_of([value for there, value in found if there], path[1:], thing.name, name)
+        results = map(wanted.first, thing.seen.properties.get(MEMBERS) or ())
+        return part_of([value for matches, value in results if matches], path[1:], thing.name, name)
 
     def show(self, thing: Thing) -> Any:
         return _without(thing, MEMBERS)
@@ -242,7 +245,7 @@ class Node(Clustered):
         return spec
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the profile and the cluster of the template that it names by their names."""
+        """Return the profile and the cluster of the template that the node refers to by literal names."""
         clusters = _named(graph, Cluster.name, [properties.get("cluster")])
         return clusters | _named(graph, Profile.name, [properties.get("profile")])
 
@@ -271,18 +274,18 @@ class Receiver(Clustered):
     }
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
-        """Return the cluster of the template that it names by its name."""
+        """Return the cluster of the template that the receiver refers to by a literal name."""
         return _named(graph, Cluster.name, [properties.get("cluster")])
 
     def show(self, thing: Thing) -> Any:
-        """Return everything but the address, which has an attribute of its own."""
+        """Return everything but the address, which has a separate attribute."""
         return _without(thing, "channel")
 
 
 def _named(graph: Graph, type_name: str, names: "Iterator[Any] | Sequence[Any]") -> set[str]:
     """Return the resources of a type whose literal names are among these."""
     wanted = {name for name in names if isinstance(name, str) and name}
-    return {each for each, tree in of_type(graph, type_name) if wanted and tree.get("name") in wanted}
+    return {resource for resource, tree in of_type(graph, type_name) if wanted and tree.get("name") in wanted}
 
 
 def _without(thing: Thing, *hidden: str) -> dict[str, Any]:

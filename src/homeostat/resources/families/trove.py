@@ -44,17 +44,17 @@ def _networks() -> Property:
 
 
 def _check_networks(values: Props, path: tuple[str | int, ...]) -> None:
-    for index, each in maps(values, "networks"):
+    for index, network in maps(values, "networks"):
         place = (*path, "networks", index)
-        if is_set(each, "network") and is_set(each, "port"):
+        if is_set(network, "network") and is_set(network, "port"):
             raise conflict(place, "network", "port")
-        if not (is_set(each, "network") or is_set(each, "port")):
+        if not (is_set(network, "network") or is_set(network, "port")):
             raise missing(place, "network", "port")
 
 
 def _same_names(wanted: Sequence[Mapping[str, Any]], seen: Any) -> bool:
-    """Compare databases by name: clouds report nothing else of them."""
-    return seen is None or {each["name"] for each in wanted} == {each.get("name") for each in seen}
+    """Compare databases by name, as clouds report nothing else."""
+    return seen is None or {database["name"] for database in wanted} == {database.get("name") for database in seen}
 
 
 class Instance(ResourceType):
@@ -124,13 +124,13 @@ class Instance(ResourceType):
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         _check_networks(values, path)
         databases = values.get("databases") or []
-        known = {each["name"] for _, each in maps(values, "databases")}
+        known = {database["name"] for _, database in maps(values, "databases")}
         for index, user in maps(values, "users"):
             if databases is UNKNOWN or UNKNOWN in databases or UNKNOWN in known or user["databases"] is UNKNOWN:
                 return
-            strange = [name for name in user["databases"] if name is not UNKNOWN and name not in known]
-            message = f"{', '.join(strange)} must be one of databases"
-            require(not strange, message, (*path, "users", index, "databases"))
+            unknown = [name for name in user["databases"] if name is not UNKNOWN and name not in known]
+            message = f"{', '.join(unknown)} must be one of databases"
+            require(not unknown, message, (*path, "users", index, "databases"))
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the subnets of its networks."""
@@ -183,8 +183,8 @@ class Cluster(ResourceType):
     }
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
-        for index, each in maps(values, "instances"):
-            _check_networks(each, (*path, "instances", index))
+        for index, instance in maps(values, "instances"):
+            _check_networks(instance, (*path, "instances", index))
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the subnets of the networks of its instances."""
@@ -197,7 +197,7 @@ class Cluster(ResourceType):
     def attribute(self, thing: Thing, name: str) -> Any:
         if name != "instances":
             return super().attribute(thing, name)
-        return [each["id"] for each in thing.seen.properties.get("instances") or () if each.get("id")]
+        return [instance["id"] for instance in thing.seen.properties.get("instances") or () if instance.get("id")]
 
 
 TYPES: list[type[ResourceType]] = [Instance, Cluster]

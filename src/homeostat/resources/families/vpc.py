@@ -1,6 +1,6 @@
-"""Types of the networks of AWS EC2. A VPC is a network and a router; all its subnets are on that router.
+"""Types of the networks of AWS EC2. A VPC is a network and a router for all its subnets.
 
-A VPC has no other routes than those of its router, so Internet gateways and route tables create nothing.
+The only routes of a VPC are the routes of its router, so Internet gateways and route tables create nothing.
 """
 
 from typing import Any

@@ -58,10 +58,10 @@ class VPNService(NetworkingType):
 
 
 def _policy(*, update: bool) -> Schema:
-    """Return the properties that both types of policies have.
+    """Return the properties common to both types of policies.
 
     Args:
-        update: Whether they can change while connections use the policy.
+        update: Whether the properties can change while connections use the policy.
     """
     return {
         "auth_algorithm": text(

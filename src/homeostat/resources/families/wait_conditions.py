@@ -1,6 +1,6 @@
 """Types that wait for signals from outside: wait conditions, and the handles that receive the signals.
 
-The service itself stores the signals (`builtin.kinds`); `resources.signals` decides what they mean.
+The service itself stores the signals (`builtin.kinds`); `resources.signals` interprets them.
 """
 
 import json
@@ -39,7 +39,7 @@ class Handle(ResourceType):
         return {"name": physical_name, "form": self.form, "transport": Transport.TEMP_URL}
 
     def show(self, thing: Thing) -> Any:
-        """Return everything but the credentials, which have attributes of their own."""
+        """Return everything but the credentials, which have separate attributes."""
         return {name: thing.seen.properties[name] for name in ("id", "transport") if name in thing.seen.properties}
 
 
@@ -82,7 +82,7 @@ def curl(seen: Props, verb: str, token: str | None) -> str:
     headers = [f"X-Auth-Token: {token}"] if token else []
     headers += ["Content-Type: application/json", "Accept: application/json"]
     address = seen.get("endpoint") if token else seen.get("url")
-    return " ".join([f"curl -i -X {verb}", *(f"-H '{each}'" for each in headers), f"'{address}'"])
+    return " ".join([f"curl -i -X {verb}", *(f"-H '{header}'" for header in headers), f"'{address}'"])
 
 
 class AwsWaitConditionHandle(Handle):
@@ -143,7 +143,7 @@ class WaitCondition(ResourceType):
     attributes = {"data": Attribute("JSON of what each signal has brought, by its id.", live=True)}
 
     def validate_among(self, properties: Props, graph: Graph, path: tuple[str | int, ...]) -> None:
-        """Check that the handle is a resource that can be one, where it is in this template."""
+        """Check that the handle, if defined in this template, is a type of handle or a template."""
         named = mentioned(properties.get(self.words[0]))
         for name in sorted(named & graph.keys()):
             if "Handle" not in graph[name][0] and not graph[name][0].endswith((".yaml", ".template")):
@@ -155,7 +155,7 @@ class WaitCondition(ResourceType):
         return {"name": physical_name, "handle": handle, "timeout": timeout, "count": count}
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """Judge by the signals that came before the timeout, no matter how late the judgement is made."""
+        """Judge by the signals before the timeout, no matter how late the judgement is made."""
         leaving = settling(thing, self.statuses)
         if leaving is not None:
             return leaving
@@ -185,9 +185,9 @@ class WaitCondition(ResourceType):
 
 
 def _heard(seen: Props, count: int) -> Props:
-    """Return what came; a process of an older version may have stored the signals themselves."""
-    found = seen.get("heard")
-    return found if isinstance(found, dict) else signals.tallied(seen.get("signals") or [], count)
+    """Return the stored report on signals; a process of an older version may have stored the signals themselves."""
+    heard = seen.get("heard")
+    return heard if isinstance(heard, dict) else signals.tallied(seen.get("signals") or [], count)
 
 
 class SwiftSignal(WaitCondition):

@@ -24,7 +24,7 @@ from homeostat.resources.support import Support
 SUBSCRIBERS = ("http", "https", "mailto", "trust+http", "trust+https")
 QUEUE_NAME_MAX = 64
 FOR_EVER_S = 220_367_260_800
-"""Seconds until about the year 9000, which means for ever, as in Heat."""
+"""Seconds until about the year 9000, which means forever, as in Heat."""
 
 
 class Queue(ResourceType):

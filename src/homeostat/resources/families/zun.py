@@ -1,4 +1,4 @@
-"""Types of containers that run by themselves."""
+"""Types of standalone containers."""
 
 import re
 from typing import Any
@@ -82,17 +82,17 @@ class Container(ResourceType):
         fits = not policy or policy is UNKNOWN or RESTART_POLICY.fullmatch(str(policy))
         message = "it must be no, on-failure[:times], always or unless-stopped"
         require(bool(fits), message, (*path, "restart_policy"))
-        for index, each in maps(values, "mounts"):
+        for index, network in maps(values, "mounts"):
             place = (*path, "mounts", index)
-            if is_set(each, "volume_id") and is_set(each, "volume_size"):
+            if is_set(network, "volume_id") and is_set(network, "volume_size"):
                 raise conflict(place, "volume_id", "volume_size")
-            if not (is_set(each, "volume_id") or is_set(each, "volume_size")):
+            if not (is_set(network, "volume_id") or is_set(network, "volume_size")):
                 raise missing(place, "volume_id", "volume_size")
-        for index, each in maps(values, "networks"):
+        for index, network in maps(values, "networks"):
             place = (*path, "networks", index)
-            if not (is_set(each, "network") or is_set(each, "port")):
+            if not (is_set(network, "network") or is_set(network, "port")):
                 raise missing(place, "network", "port")
-            if is_set(each, "fixed_ip") and is_set(each, "port"):
+            if is_set(network, "fixed_ip") and is_set(network, "port"):
                 raise conflict(place, "fixed_ip", "port")
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
@@ -111,7 +111,7 @@ class Container(ResourceType):
         return spec
 
     def fitness(self, thing: Thing, now: float) -> Verdict:
-        """Judge as other types do, but start an interactive container again that has stopped."""
+        """Judge as other types do, but start a stopped interactive container again."""
         stopped = str(thing.seen.properties.get("status")).lower() == "stopped"
         if stopped and thing.properties["interactive"]:
             return Verdict(Condition.BROKEN, "it is interactive, and has stopped", Remedy.OPERATE, "start")

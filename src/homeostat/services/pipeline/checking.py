@@ -18,7 +18,7 @@ from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.node_groups import NodeGroup, beside_nodes, definitions_of
+from homeostat.resources.families.node_groups import NodeGroup, definitions_of, node_companions
 from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
@@ -368,7 +368,7 @@ class Checker:
             before = self.needs.resources
             self.resource(registry.applied(Definition("0", made["type"])), made["properties"], (*path, "own"))
             self.needs.resources = max(before, self.needs.resources - before)
-        for place, entry in enumerate(beside_nodes(values)):
+        for place, entry in enumerate(node_companions(values)):
             one, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
             type_beside = resource_type(one["type"])
             properties = type_beside.check({**(one["properties"] or {}), entry["member"]: UNKNOWN}, where)

@@ -1,7 +1,7 @@
-"""Intrinsic functions: their nodes, and which version of the language has which.
+"""Intrinsic functions: their nodes, and the versions of the language that have them.
 
 - `references`: parameters, files and other resources; `strings`; `collections`: lists and maps; `yaql`
-- `logic`: conditions; `cfn`: functions that only CFN templates have
+- `logic`: conditions; `cfn`: functions of CFN templates only
 
 To add a function, write a class and a line in its table. The first line of the class docstring is the description that
 users see, in the API and in the reference documentation.
@@ -24,9 +24,9 @@ class Entry:
     """A function in the versions from `since` up to, but not including, `until`.
 
     Attributes:
-        kind: Its class.
-        ordinary: Whether it may stand in resources and outputs.
-        condition: Whether it may stand in conditions.
+        kind: Class of the function.
+        ordinary: Whether the function is allowed in resources and outputs.
+        condition: Whether the function is allowed in conditions.
     """
 
     name: str
@@ -61,7 +61,7 @@ _OLDEST: Mapping[str, type[Function]] = {
     "Fn::MemberListToMap": cfn.MemberListToMap,
     "Fn::ResourceFacade": cfn.CfnResourceFacade,
 }
-"""Functions of CFN templates that the first version of HOT has, too."""
+"""Functions of CFN templates that the first version of HOT also has."""
 HOT = (
     Entry("get_param", references.GetParam, condition=True),
     Entry("get_resource", references.GetResource),
@@ -123,47 +123,49 @@ TABLES: Mapping[str, tuple[Entry, ...]] = {
 """Key of a template language -> functions of all its versions."""
 
 Functions = Mapping[str, type[Function] | Refusal]
-"""Name of each function that any version of a key has -> its class, or why it is refused."""
+"""Name of each function in any version of a key -> its class, or the reason for its refusal."""
 
 
 @cache
 def ordinary_functions(key: str, version: str) -> Functions:
-    """Return the functions in resources and outputs of a template with that key and version."""
-    found: dict[str, type[Function] | Refusal] = {}
+    """Return the functions in resources and outputs of a template with this key and version."""
+    functions: dict[str, type[Function] | Refusal] = {}
     for entry in TABLES[key]:
-        if not entry.ordinary or (entry.name in found and not entry.available(version)):
+        if not entry.ordinary or (entry.name in functions and not entry.available(version)):
             continue
-        found[entry.name] = _offer(entry, key, version)
-    return found
+        functions[entry.name] = _offer(entry, key, version)
+    return functions
 
 
 @cache
 def output_functions(key: str, version: str) -> Functions:
-    """Return the functions in outputs of a template with that key and version.
+    """Return the functions in outputs of a template with this key and version.
 
-    What only a newer version knows is a map like any other, as in Heat; elsewhere it is refused, since no property
-    takes it.
+    A function of a newer version counts as an ordinary map, as in Heat; everywhere else it is refused, since no
+    property accepts such a map.
     """
     later = {entry.name for entry in TABLES[key] if version < entry.since}
     known = ordinary_functions(key, version)
-    return {name: each for name, each in known.items() if name not in later or not isinstance(each, Refusal)}
+    return {
+        name: function for name, function in known.items() if name not in later or not isinstance(function, Refusal)
+    }
 
 
 @cache
 def condition_functions(key: str, version: str) -> Functions:
-    """Return the functions in conditions of a template with that key and version."""
-    found: dict[str, type[Function] | Refusal] = {
+    """Return the functions in conditions of a template with this key and version."""
+    functions: dict[str, type[Function] | Refusal] = {
         entry.name: Refusal("StackValidationFailed", f'The function "{entry.name}" is invalid in this context')
         for entry in TABLES[key]
     }
     for entry in TABLES[key]:
         if entry.condition and entry.available(version):
-            found[entry.name] = _offer(entry, key, version)
-    return found
+            functions[entry.name] = _offer(entry, key, version)
+    return functions
 
 
 def available(key: str, version: str) -> list[Entry]:
-    """Return the functions that work in that version, in the order of the table."""
+    """Return the functions of this version, in the order of the table."""
     return [entry for entry in TABLES[key] if entry.available(version)]
 
 

@@ -10,7 +10,7 @@ from homeostat.templates.parser import parse_json
 from homeostat.templates.tree import UNKNOWN, Function
 
 ZONES = ("nova",)
-"""Availability zones that `Fn::GetAZs` gives: constant, since templates are compiled without asking a cloud."""
+"""Availability zones that `Fn::GetAZs` returns: constant, since templates are compiled without asking a cloud."""
 
 
 NO_VALUE = "AWS::NoValue"
@@ -38,7 +38,7 @@ class Ref(ResourceReference):
 
 
 class GetAtt(GetAttr):
-    """Attribute of another resource; null until it is made."""
+    """Attribute of another resource; null before its creation."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) != 2:
@@ -54,12 +54,12 @@ class FindInMap(Function):
             raise ValueError(f'Arguments to "{self.name}" must be of the form [mapping, key, name]')
 
     def apply(self, arguments: Any) -> Any:
-        found: Any = self.context.mappings
+        level: Any = self.context.mappings
         for what, key in zip(("mapping", "key", "name"), arguments, strict=True):
-            if not isinstance(found, dict) or not isinstance(key, str | int) or str(key) not in found:
+            if not isinstance(level, dict) or not isinstance(key, str | int) or str(key) not in level:
                 raise ValueError(f'"{self.name}": there is no {what} {shown(key)} in the mappings')
-            found = found[str(key)]
-        return found
+            level = level[str(key)]
+        return level
 
 
 class GetZones(Function):
@@ -162,8 +162,8 @@ class MemberListToMap(Function):
         members: dict[int, dict[str, str]] = {}
         for number, name, value in (match.groups() for match in map(_MEMBER.fullmatch, items) if match):
             members.setdefault(int(number), {})[name] = value
-        complete = [each for _number, each in sorted(members.items()) if {key_name, value_name} <= each.keys()]
-        return {each[key_name]: each[value_name] for each in complete}
+        complete = [member for _number, member in sorted(members.items()) if {key_name, value_name} <= member.keys()]
+        return {member[key_name]: member[value_name] for member in complete}
 
 
 class CfnResourceFacade(ResourceFacade):

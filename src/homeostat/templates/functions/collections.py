@@ -1,4 +1,4 @@
-"""Functions that make lists and maps."""
+"""Functions that return lists and maps."""
 
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -94,17 +94,17 @@ class MapMerge(Function):
 
     def compiled(self) -> Any:
         # Merging needs the keys only, so maps can be merged before their values are known.
-        if isinstance(self.arguments, list) and all(each is None or isinstance(each, dict) for each in self.arguments):
+        if isinstance(self.arguments, list) and all(item is None or isinstance(item, dict) for item in self.arguments):
             merged = self.guarded(self.apply, self.arguments)
             return DynamicMap(merged) if any(map(is_dynamic, merged.values())) else merged
         return super().compiled()
 
     def apply(self, arguments: Any) -> Any:
         merged: dict[str, Any] = {}
-        for each in arguments:
-            if each is not None and not isinstance(each, dict):
-                raise ValueError(f'"{self.name}" merges maps, not {shown(each)}')
-            merged.update(each or {})
+        for item in arguments:
+            if item is not None and not isinstance(item, dict):
+                raise ValueError(f'"{self.name}" merges maps, not {shown(item)}')
+            merged.update(item or {})
         return merged
 
 
@@ -123,7 +123,7 @@ class MapReplace(Function):
     def apply(self, arguments: Any) -> Any:
         source, replace = arguments[0] or {}, arguments[1]
         keys, values = replace.get("keys") or {}, replace.get("values") or {}
-        if not all(isinstance(each, dict) for each in (source, keys, values)):
+        if not all(isinstance(item, dict) for item in (source, keys, values)):
             raise ValueError(f'"{self.name}" takes maps only')
         result: dict[str, Any] = {}
         for key, value in source.items():
@@ -137,7 +137,7 @@ class MapReplace(Function):
 
 
 def _as_key(value: Any) -> str | None:
-    """Return the text that stands for `value` as a key of a map, None where it cannot be one."""
+    """Return the text form of `value` as a key of a map; None if `value` cannot be a key."""
     if isinstance(value, str):
         return value
     return json_text(value) if isinstance(value, int | float) else None
@@ -154,13 +154,13 @@ class ListConcat(Function):
         return list(self.items(arguments))
 
     def items(self, lists: list[Any]) -> Iterator[Any]:
-        for each in lists:
-            if each is not None and not isinstance(each, list):
-                raise ValueError(f'"{self.name}" takes lists, not {shown(each)}')
-        count = sum(len(each or ()) for each in lists)
+        for items in lists:
+            if items is not None and not isinstance(items, list):
+                raise ValueError(f'"{self.name}" takes lists, not {shown(items)}')
+        count = sum(len(items or ()) for items in lists)
         checked_items(self.name, count)
-        for each in lists:
-            yield from each or ()
+        for items in lists:
+            yield from items or ()
 
 
 class ListConcatUnique(ListConcat):
@@ -174,7 +174,7 @@ class ListConcatUnique(ListConcat):
 
 
 def _identity(item: Any) -> Any:
-    """Return a hashable key that is the same for equal items."""
+    """Return a hashable key, equal for equal items."""
     return (json_text(item),) if isinstance(item, dict | list) else item
 
 
@@ -187,7 +187,7 @@ class Filter(Function):
 
     def apply(self, arguments: Any) -> Any:
         values, items = arguments
-        if not all(each is None or isinstance(each, list) for each in arguments):
+        if not all(items is None or isinstance(items, list) for items in arguments):
             raise ValueError(f'"{self.name}" takes two lists')
         if not values or not items:
             return items

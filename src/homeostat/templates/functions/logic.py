@@ -16,7 +16,7 @@ OMIT: Final = Omitted()
 
 
 class If(Function):
-    """One of two snippets, depending on whether a condition holds; the other one is not evaluated."""
+    """One of two snippets, depending on whether a condition holds; the unused snippet is not evaluated."""
 
     form: ClassVar[str] = "[condition_name, value_if_true, value_if_false]"
     lengths: ClassVar[tuple[int, ...]] = (3,)
@@ -41,7 +41,7 @@ class Equals(Function):
             raise ValueError(f'Arguments to "{self.name}" must be of the form: [value_1, value_2]')
 
     def guess(self, arguments: Any) -> Any:
-        """Return False where the known parts differ: then the values differ, whatever the unknown parts are."""
+        """Return False if the known parts differ: then the values differ, whatever the unknown parts are."""
         pair = isinstance(arguments, list) and len(arguments) == 2
         return False if pair and _differ(*arguments) else UNKNOWN
 
@@ -49,19 +49,19 @@ class Equals(Function):
         return arguments[0] == arguments[1]
 
 
-def _differ(one: Any, other: Any) -> bool:
+def _differ(first: Any, second: Any) -> bool:
     """Return whether the known parts of two values differ."""
-    if one is UNKNOWN or other is UNKNOWN:
+    if first is UNKNOWN or second is UNKNOWN:
         return False
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() != other.keys() or any(_differ(item, other[key]) for key, item in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) != len(other) or any(map(_differ, one, other))
-    return bool(one != other)
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() != second.keys() or any(_differ(item, second[key]) for key, item in first.items())
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) != len(second) or any(map(_differ, first, second))
+    return bool(first != second)
 
 
 class Combination(Function):
-    """A function whose arguments are conditions: names of them, booleans or condition functions."""
+    """A function whose arguments are conditions: their names, booleans or condition functions."""
 
 
 class Not(Combination):
@@ -83,7 +83,7 @@ class And(Combination):
             raise ValueError(f'The minimum number of condition arguments to "{self.name}" is 2.')
 
     def guess(self, arguments: Any) -> Any:
-        return False if any(each is False for each in arguments) else UNKNOWN
+        return False if any(argument is False for argument in arguments) else UNKNOWN
 
     def apply(self, arguments: Any) -> Any:
         return all(arguments)
@@ -93,7 +93,7 @@ class Or(And):
     """Whether at least one condition holds."""
 
     def guess(self, arguments: Any) -> Any:
-        return True if any(each is True for each in arguments) else UNKNOWN
+        return True if any(argument is True for argument in arguments) else UNKNOWN
 
     def apply(self, arguments: Any) -> Any:
         return any(arguments)

@@ -8,7 +8,7 @@ from homeostat.templates.tree import UNKNOWN, Function, Path, Scope, evaluate, h
 
 
 def reference_incorrect(name: str, path: Path) -> Rejected:
-    """Return the error for the name of a resource that the template does not have; `path` is where it stands."""
+    """Return the error for a reference (at `path`) to a resource that the template does not have."""
     # As in Heat, the place begins with the name of the resource.
     place = dotted(path[1:] if path[0] in ("resources", "Resources") else path)
     return Rejected("InvalidTemplateReference", f'The specified reference "{name}" (in {place}) is incorrect.')
@@ -67,17 +67,17 @@ class ResourceFacade(Function):
 
 
 class ResourceReference(Function):
-    """Base of the functions that give the reference id of a resource; the arguments are its name."""
+    """Base of the functions that return the reference id of a resource; the arguments are its name."""
 
     def references(self) -> Iterable[str]:
         return (self.arguments,) if self._is_there() else ()
 
     def _is_there(self) -> bool:
-        # Nodes that the service makes itself name resources of no template.
+        # Nodes created by the service itself name resources of no template.
         return self.context.resources.get(self.arguments, True)
 
     def node(self) -> Function:
-        """Return the node itself. Raise Rejected where the template does not have the resource."""
+        """Return the node itself. Raise Rejected if the template does not have the resource."""
         if self.arguments not in self.context.resources:
             raise reference_incorrect(self.arguments, self.path[:-1])
         return self
@@ -103,7 +103,7 @@ class GetResource(ResourceReference):
 
 
 class GetAttr(Function):
-    """Attribute of another resource, or the part of it that a path leads to; null until it is made."""
+    """Attribute of another resource, or the part of it at a path; null before its creation."""
 
     def check(self, arguments: Any) -> None:
         if not isinstance(arguments, list) or len(arguments) < 2:
@@ -127,7 +127,7 @@ class GetAttr(Function):
         resource = self.arguments[0]
         if resource not in self.context.resources:
             raise reference_incorrect(resource, self.path[:-1])
-        # Null where the condition of the resource does not hold.
+        # Null if the condition of the resource does not hold.
         return self if self.context.resources[resource] else None
 
     def evaluate(self, scope: Scope) -> Any:
@@ -151,7 +151,7 @@ class GetAttrThenTraverse(GetAttr):
 
     def value(self, scope: Scope, arguments: list[Any]) -> Any:
         value = scope.attribute(arguments[0], str(arguments[1]), ())
-        # Whether it is null or not known yet cannot be told apart here.
+        # Null and not known yet are indistinguishable here.
         if value is None or (scope.unknown is not None and value is scope.unknown):
             return value
         return part_of(value, arguments[2:], arguments[0], str(arguments[1]))

@@ -1,4 +1,4 @@
-"""Functions that make text."""
+"""Functions that return text."""
 
 import hashlib
 import json
@@ -66,12 +66,12 @@ class ListJoin(Function):
         delimiter, *lists = arguments
         if not isinstance(delimiter, str):
             raise ValueError(f'The delimiter of "{self.name}" must be a string')
-        for each in lists:
-            if each is not None and not isinstance(each, list):
-                raise ValueError(f'"{self.name}" joins lists, not {shown(each)}')
+        for items in lists:
+            if items is not None and not isinstance(items, list):
+                raise ValueError(f'"{self.name}" joins lists, not {shown(items)}')
         texts = []
         size = 0
-        for item in chain.from_iterable(each or () for each in lists):
+        for item in chain.from_iterable(items or () for items in lists):
             texts.append(self.text(item))
             size += len(texts[-1]) + len(delimiter)
             checked_size(self.name, size)
@@ -118,8 +118,8 @@ class StrReplace(Function):
             raise ValueError(f'The "template" of "{self.name}" must be a string')
         if "" in params:
             raise ValueError(f'"{self.name}" cannot replace an empty text')
-        # Longest key first, so that a key within another one does not break it. Pieces at even places are still to be
-        # searched; those at odd places have been inserted and must not be searched again.
+        # Longest key first, so that a shorter key cannot break a longer key around it. Pieces at even places are still
+        # to be searched; pieces at odd places are inserted values, which must not be searched again.
         pieces = [template]
         size, work = len(template), 0
         for key in sorted(params, key=lambda key: (-len(key), key)):
@@ -128,13 +128,13 @@ class StrReplace(Function):
                 message = f'"{self.name}" would take too long: fewer params, or a shorter template, are needed'
                 raise Unacceptable(message)
             value = self.text(key, params[key])
-            found = [piece.split(key) if place % 2 == 0 else [piece] for place, piece in enumerate(pieces)]
-            count = sum(map(len, found)) - len(found)
+            splits = [piece.split(key) if place % 2 == 0 else [piece] for place, piece in enumerate(pieces)]
+            count = sum(map(len, splits)) - len(splits)
             if count == 0:
                 self.absent(key)
             size += count * (len(value) - len(key))
             checked_size(self.name, size)
-            pieces = [piece for parts in found for piece in _between(parts, value)]
+            pieces = [piece for parts in splits for piece in _between(parts, value)]
         return "".join(pieces)
 
     def text(self, key: str, value: Any) -> str:
@@ -145,7 +145,7 @@ class StrReplace(Function):
         raise ValueError(f'The value of "{key}" in "{self.name}" must be a string, number or boolean')
 
     def absent(self, key: str) -> None:
-        """Handle a key that the text does not contain; subclasses may refuse it."""
+        """Handle a key that the text does not contain; subclasses may refuse such keys."""
 
 
 def _between(parts: list[str], value: str) -> list[str]:
@@ -221,12 +221,12 @@ class Digest(Function):
         if not isinstance(text, str):
             raise ValueError(f'"{self.name}" takes a string, not {shown(text)}')
         try:
-            made = hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False)
+            digest = hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False)
         except UnicodeEncodeError:
             raise ValueError(f'"{self.name}" takes letters of Latin-1 only, not {shown(text)}') from None
-        if made.digest_size == 0:
+        if digest.digest_size == 0:
             raise ValueError(f'"{self.name}" cannot use {algorithm}, whose digests have no fixed length')
-        return made.hexdigest()
+        return digest.hexdigest()
 
 
 _URL_PARTS = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
