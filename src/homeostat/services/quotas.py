@@ -19,7 +19,7 @@ class Quotas:
         previewed_max: Resources that a preview reports.
         snapshots_max: Snapshots of one stack.
         timeout_s: Default deadline of an action.
-        heal_share: Share of a stack's things that is healed at a time; the same setting as the workers'.
+        heal_share: Share of a stack's things that are healed at a time; the same setting as the workers'.
         health_interval_min: Shortest interval of health checks, in seconds.
         adopt: Stacks may be adopted.
         abandon: Stacks may be exported and abandoned.
