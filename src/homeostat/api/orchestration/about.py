@@ -46,7 +46,7 @@ def list_services(context: Context) -> Response:
 @ROUTER.get(
     "/service",
     dependencies=[may("service:show")],
-    summary="Show how the service is",
+    summary="Show the state of the service",
     responses=answers(ShownServiceState),
 )
 def show_service(context: Context) -> Response:

@@ -28,16 +28,14 @@ PATH = f"{STACK}/convergence"
 @ROUTER.get(
     PATH,
     dependencies=[may("stacks:show_convergence")],
-    summary="Show whether a stack is brought back by itself",
+    summary="Show the settings of continuous convergence",
     responses=answers(ShownConvergence),
 )
 def show_convergence(
     context: Context,
     stack_name: StackName,
     stack_id: StackId,
-    resource: Annotated[
-        str | None, Query(description="Say of this resource alone when it was last looked at (`looked_at`, `blind`).")
-    ] = None,
+    resource: Annotated[str | None, Query(description="Give `looked_at` and `blind` for this resource alone.")] = None,
 ) -> Response:
     with context.db.read() as tx:
         view = _shown(context, tx, context.live_stack(tx, stack_name, stack_id), resource)
