@@ -14,7 +14,7 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models import health as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, link
-from homeostat.convergence.health_facts import policy_of
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.hosts import to_lift
 from homeostat.model.node_health import Finding
@@ -92,7 +92,7 @@ def _host(row: member_health.DeclaredHost, top: StackRow) -> Wire:
 
 
 def _policy(row: member_health.StoredPolicy, top: StackRow) -> Wire:
-    policy = policy_of(row.spec)
+    policy = stored_health_policy(row.spec)
     path = [row.name] if row.stack_id == top.id else [row.parent_name, row.name]
     return {
         "path": [] if row.stack_id == top.parent_id else path,
