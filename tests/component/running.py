@@ -23,9 +23,10 @@ from homeostat.convergence.engine import Threads, Urls, build_engine
 from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.limits import DEPTH_MAX, Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.nested_stacks.attributes import READ, WeightBudget
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.model.limits import DEPTH_MAX
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined, resource_may
 from homeostat.notifications.delivery import Deliverer

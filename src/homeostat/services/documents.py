@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.convergence.limits import too_deep
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import too_deep
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.tags import check_tags
 from homeostat.templates import parse_document, parse_environment

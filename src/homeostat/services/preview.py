@@ -10,7 +10,6 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.supposed_worlds import supposed_world
@@ -22,6 +21,7 @@ from homeostat.desired.members import group_weight, touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.limits import DEPTH_MAX
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, ShardPreviewer

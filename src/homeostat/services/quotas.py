@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from homeostat.convergence.limits import DEPTH_MAX
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX
 from homeostat.model.world import HEAL_SHARE
 from homeostat.services.pipeline.expansion import ExpansionLimits
 
@@ -26,7 +26,7 @@ class Quotas:
     """
 
     stacks_max: int = 512
-    resources_max: int = 1_000_000
+    resources_max: int = RESOURCES_MAX
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
     previewed_max: int = 10_000

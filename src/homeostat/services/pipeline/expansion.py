@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from homeostat.convergence.limits import DEPTH_MAX, too_deep
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.services.client_check import ClientCheck, always_connected
 from homeostat.services.pipeline.requirements import Requirements
 from homeostat.templates import (
@@ -24,7 +24,7 @@ class ExpansionLimits:
         health_interval_min: Shortest interval of health checks, in seconds.
     """
 
-    resources_max: int = 1_000_000
+    resources_max: int = RESOURCES_MAX
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
     health_interval_min: int = 60
