@@ -20,7 +20,6 @@ from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.resources.api import ClusteringResources
 from homeostat.clustering.resources.cloud import ClusteringResourceClouds
 from homeostat.convergence.engine import Threads, Urls, build_engine
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
@@ -34,6 +33,7 @@ from homeostat.notifications.sinks import SinkKind, Sinks
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.services.actions import StackActions
+from homeostat.services.explainer import Explainer
 from homeostat.services.pipeline.prerequisites import Prerequisites
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.quotas import Quotas

@@ -37,9 +37,9 @@ from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import Compiled
 
 SHARDS_MAX = 2
-"""Shards of one group that are planned; the other members are alike and only counted."""
+"""Shards of a group that are planned; members of further shards are alike and only counted."""
 NOT_STORED = "None"
-"""Id of a stack that does not exist."""
+"""Id of a stack before its creation."""
 VALUES_MAX = 64 * 1024 * 1024
 """Maximum weight of the values of a preview's resources, as stored and as planned. Texts that group members share weigh
 something only in a new stack, whose properties are all written: once per member."""

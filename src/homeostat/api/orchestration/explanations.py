@@ -17,13 +17,13 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import explanations as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
-from homeostat.convergence.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.model.waiting import Waiting
 from homeostat.planner.report.estimate import Chain
 from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id
+from homeostat.services.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.progress import Unseen
 
