@@ -20,12 +20,12 @@ from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
 from homeostat.clustering.resources.api import ClusteringResources
 from homeostat.clustering.resources.cloud import ClusteringResourceClouds
 from homeostat.convergence.engine import Threads, Urls, build_engine
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.board import ShardBoard, ShardJob
 from homeostat.convergence.jobs.conductor import run_pass
-from homeostat.convergence.limits import DEPTH_MAX, Limits
+from homeostat.convergence.limits import Limits
 from homeostat.convergence.nested_stacks.attributes import READ, WeightBudget
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.model.limits import DEPTH_MAX
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status, joined, resource_may
 from homeostat.notifications.delivery import Deliverer
@@ -33,6 +33,7 @@ from homeostat.notifications.sinks import SinkKind, Sinks
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import kind_of, resource_type
 from homeostat.services.actions import StackActions
+from homeostat.services.explainer import Explainer
 from homeostat.services.pipeline.prerequisites import Prerequisites
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.quotas import Quotas

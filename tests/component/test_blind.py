@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
+from homeostat.services.explainer import Explainer
 from homeostat.store import schema
 from homeostat.store.shards.brakes import PATIENCE_S
 from tests.component.running import Service, double, group, server, template, volume

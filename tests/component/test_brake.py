@@ -7,11 +7,11 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.healing_brake import doubts
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.explainer import Explainer
 from tests.component.running import Service, double, group, server, volume
 
 SLOW = CloudBehaviour(build_s=10.0)

@@ -9,13 +9,13 @@ import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.absences import absences
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.explainer import Explainer
 from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.shards import shards
 from homeostat.store.stacks import revisions, stacks

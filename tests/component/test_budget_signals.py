@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from homeostat.convergence.absences import absences
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition
+from homeostat.services.explainer import Explainer
 from homeostat.services.marks import MarkRequest, Marks
 from homeostat.store.stacks import revisions, stacks
 from tests.component.fleets import HEAT, Fleet

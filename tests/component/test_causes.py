@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.explainer import Explainer
 from tests.component.checked import STATUS, Checked, policy
 from tests.component.running import Service, server
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
+from homeostat.services.explainer import Explainer
 from tests.component.running import Service, group, server
 from tests.component.test_scaling import LAUNCH
 from tests.component.test_scaling_balancers import balanced, elb, places

@@ -8,14 +8,14 @@ from sqlalchemy import event, select, update
 
 from homeostat.clouds.port import Answer, Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
-from homeostat.convergence import explainer
-from homeostat.convergence.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Transient
 from homeostat.model.observed import Observation
 from homeostat.model.waiting import Why
 from homeostat.planner.report.estimate import Basis
+from homeostat.services import explainer
+from homeostat.services.explainer import ExplainedResource, Explainer, Place, StackProgress
 from homeostat.services.graphs import Graphs
 from homeostat.store import schema
 from homeostat.store.operation import workers

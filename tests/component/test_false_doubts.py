@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from homeostat.clouds.port import ChangeNotice
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.explainer import Explainer
 from tests.component.checked import EVENTS, STATUS, Checked, policy
 from tests.component.running import Service, group
 

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
 from homeostat.model.waiting import Why
+from homeostat.services.explainer import Explainer
 from homeostat.store import schema
 from tests.component.running import Service, double, group, server, volume
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.simulated.objects import HOSTS
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.explainer import Explainer
 from homeostat.store.shards import health
 from homeostat.store.stacks import member_health
 from tests.component.checked import HOST, SOURCE, STATUS, Checked, actions, policy

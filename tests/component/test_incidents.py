@@ -3,8 +3,8 @@
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.explainer import Explainer
 from tests.component.checked import HOST, STATUS, Checked, actions, policy
 from tests.component.running import Service
 

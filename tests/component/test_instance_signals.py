@@ -11,12 +11,12 @@ from homeostat.builtin import member_reports
 from homeostat.builtin.member_reports import MemberReport, report_of
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence import rolling_update
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
+from homeostat.services.explainer import Explainer
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.stacks import stacks

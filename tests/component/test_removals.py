@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.services.explainer import Explainer
 from tests.component.running import Service
 
 DOUBLE = "OS::Heat::TestResource"

@@ -3,12 +3,12 @@
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.explainer import Explainer
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import graphs, members
 from homeostat.model.status import Action
 from homeostat.planner.actions.check import left_alone
 from homeostat.services.actions import ConvergenceSettings
+from homeostat.services.explainer import Explainer
 from homeostat.services.marks import MarkRequest, Marks
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.stacks import views

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation
+from homeostat.services.explainer import Explainer
 from tests.component.running import Service
 from tests.simulation.actors import VirtualClock
 

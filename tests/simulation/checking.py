@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.health_facts import policy_of
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery_state import REPORTER
@@ -421,7 +421,7 @@ class CheckedWorld(HealthFaultWorld):
         for handle, server in sorted(self.cloud.things("server").items()):
             group = owners.get(handle)
             spec = group.spec if group is not None and group.enabled else None
-            policy = None if spec is None else policy_of(spec)
+            policy = None if spec is None else stored_health_policy(spec)
             if policy is None or not sees(policy, server, host_down=False):
                 self.cloud.change(handle, status="active")
                 self.laws.evidence.brought_back.add(handle)

@@ -4,8 +4,8 @@ import random
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.convergence.health_checks.probes import NOT_PERMITTED, Answer
-from homeostat.convergence.health_facts import policy_of
 from homeostat.model.answers import OWN_INABILITIES
 from homeostat.model.health_policy import Built, Detection, DetectionType, HealthPolicy, Mode
 from tests.simulation.places import are_staffed, asked_from
@@ -98,10 +98,10 @@ def amended(spec: Spec, places: Collection[str]) -> Spec:
 
     places — that have workers.
     """
-    if not are_staffed(policy_of(spec), places):
+    if not are_staffed(stored_health_policy(spec), places):
         spec = asked_from(spec, places)
     detection, recovery = (dict(spec["properties"][part]) for part in ("detection", "recovery"))
-    if not _sees_what_is_gone(policy_of(spec)):
+    if not _sees_what_is_gone(stored_health_policy(spec)):
         detection["detection_modes"] = [{"type": DetectionType.STATUS.value}]
         detection.pop("recovery_conditional", None), detection.pop("quorum", None)
     for name in ("max_unhealthy", "max_per_hour"):
@@ -114,7 +114,7 @@ def amended(spec: Spec, places: Collection[str]) -> Spec:
 
 def recovers_all(spec: Spec, places: Collection[str]) -> bool:
     """Does it recover everything that it sees, with consent or without, and however much it is?"""
-    policy = policy_of(spec)
+    policy = stored_health_policy(spec)
     anew = any(each.name == Built.RECREATE for each in policy.actions) and _sees_what_is_gone(policy)
     free = policy.mode is Mode.AUTOMATIC and not (policy.max_unhealthy or policy.per_hour)
     return free and anew and are_staffed(policy, places)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from homeostat.convergence.health_facts import policy_of
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery_state import REPORTER
@@ -88,7 +88,7 @@ class Known(NamedTuple):
 
     @property
     def policy(self) -> HealthPolicy:
-        return policy_of(read(self.spec))
+        return stored_health_policy(read(self.spec))
 
     @property
     def most(self) -> float:

@@ -4,9 +4,9 @@ from contextlib import closing
 
 import pytest
 
-from homeostat.convergence.explainer import Explainer
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import Status
+from homeostat.services.explainer import Explainer
 from homeostat.store.stacks import stacks
 from tests.simulation.trouble import TroubledWorld
 

@@ -1,4 +1,4 @@
-"""The middleware through which all answers pass: none is larger than its budget."""
+"""Middleware that enforces the size limit of answers."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -7,10 +7,10 @@ from homeostat.api.http.answer_budget import ANSWER_BYTES_MAX, OWNER, STREAMED, 
 
 
 class AnswerLimit:
-    """Middleware that weighs each answer: no road leads around the budget.
+    """Middleware that counts the bytes of every answer, as a safety net.
 
-    JSON has been counted while it was made, and streams have no budget. Anything else that is too large becomes a fault
-    before it is sent, or is cut off where it has begun.
+    `Json` answers were already counted while they were built, and streams have no budget. Any other answer above the
+    budget becomes a fault; if its first bytes are already sent, the answer is cut off.
     """
 
     def __init__(self, app: ASGIApp) -> None:

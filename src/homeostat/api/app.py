@@ -72,19 +72,19 @@ Every error is answered with a fault (see its schema): `error.type` names the ki
 and the remedy. The service accepts creations, updates and deletions at once; `stack_status` shows their progress."""
 
 COMPRESSED_BYTES_MIN = 4096
-"""Size from which on an answer is compressed for those who accept that."""
+"""Size from which on an answer is compressed, if the client accepts compression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what clients may send and request.
+    """Limits of requests.
 
     Attributes:
         body_bytes_max: Size of a request's body.
-        head_bytes_max: Size of its path, query and headers together.
-        rate: Requests of one caller in one project; None for no limit.
-        places: Requests that check templates at the same time.
-        hidden_tags: Stacks with one of these tags are listed only on request.
+        head_bytes_max: Size of path, query and headers together.
+        rate: Requests of a caller in a project; None for no limit.
+        places: Concurrent requests that check templates.
+        hidden_tags: Stacks with any of these tags are listed only on request.
     """
 
     body_bytes_max: int = 1_048_576
@@ -95,7 +95,7 @@ class Limits:
 
 
 class _Application(FastAPI):
-    """An application whose OpenAPI document has no 422: what FastAPI refuses is a 400 here, as all that is refused."""
+    """An application whose OpenAPI document has no 422: invalid parameters get a 400, like all invalid requests."""
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
@@ -122,17 +122,17 @@ def create_app(
     drain_file: Path | None = None,
     addresses: Addresses = Addresses(),
 ) -> FastAPI:
-    """Return the ASGI application for this database. It starts no threads of its own.
+    """Return the ASGI application for this database. It starts no threads.
 
     Args:
         stack_service: The write path of desired states.
         access: The access mode.
         metrics: Serve `/metrics`.
         policy: Authorization rules; None for the defaults.
-        ec2: Verifies requests signed with keys of users; None where there are none.
+        ec2: Verifies requests signed with keys of users; None if users have no keys.
         body_s: Time within which a request's body has to arrive.
-        drain_file: While this file is there, load balancers are to send nothing.
-        addresses: Where links lead.
+        drain_file: While this file exists, the health check fails, so that load balancers send no requests.
+        addresses: Base URL of links.
     """
     app = _Application(
         title="Homeostat",
@@ -193,7 +193,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
 def _add_middleware(
     app: FastAPI, service: Service, access: Access, limits: Limits, *, access_log: bool, body_s: float
 ) -> None:
-    # The one added last is the outermost.
+    # The middleware added last is the outermost.
     app.add_middleware(AnswerLimit)
     app.add_middleware(HiddenAddresses, policy=service.policy)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=1)
@@ -230,7 +230,7 @@ def _add_health(app: FastAPI, health: Health) -> None:
         """Answer 200 while the process and its database serve, else 503 with the reason. Open to all."""
         return await health.answer()
 
-    # A proxy that gives the service a path of its own need not take it off again.
+    # For a proxy that passes on its path prefix.
     @app.api_route("/{prefix:path}/healthcheck", methods=METHODS, include_in_schema=False)
     async def check_health_below(prefix: str) -> Response:
         return nothing(404) if prefix.partition("/")[0] == "v1" else await health.answer()
@@ -256,8 +256,8 @@ def _add_error_handlers(app: FastAPI) -> None:
         return errors.transient(request.scope, error)
 
     @app.exception_handler(Terminal)
-    async def tell_why(request: Request, error: Terminal) -> Response:
-        # A cloud refuses what the request needs of it: only another request helps.
+    async def refuse_terminal(request: Request, error: Terminal) -> Response:
+        # The cloud has refused the request, and would refuse it again: no 503.
         return errors.rejected(request.scope, Rejected("HTTPBadRequest", str(error)))
 
     @app.exception_handler(ClientGone)

@@ -1,4 +1,4 @@
-"""What route handlers work with: the service, the caller, the stacks that the caller may see."""
+"""The context of route handlers: the service, the caller, and lookups of stacks that the caller may see."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -43,16 +43,16 @@ from homeostat.store.stacks import stacks
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The parts of the service that handlers use; one object per application.
+    """The parts of the service that handlers use; a singleton of the application.
 
     Attributes:
         policy: Authorization rules.
         buckets: Rate limits of callers.
-        clustering: What the Clustering API does.
-        hidden_tags: Stacks with one of these tags are listed only on request.
-        definitions: Cached graphs of shards, for requests that consult the planner.
-        places: Places for requests that check templates.
-        shares: Places for all requests.
+        clustering: Services of the Clustering API.
+        hidden_tags: Stacks with any of these tags are listed only on request.
+        definitions: Cached graphs of shards, for requests to the planner.
+        places: Limits requests that check templates.
+        shares: Limits all requests.
     """
 
     db: Database
@@ -77,12 +77,12 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One authenticated request.
+    """An authenticated request.
 
     Attributes:
         project: Project in the path.
-        base: URL of the API with its version, as the caller sees it.
-        client: Detects that the client has disconnected.
+        base: URL of the API with its version, for links.
+        client: Detects whether the client has disconnected.
     """
 
     service: Service
@@ -118,12 +118,12 @@ class RequestContext:
     def reaches(self, stack: StackRow) -> bool:
         """Return whether this request may see the stack: it belongs to the project, or the caller is an admin.
 
-        The project of a stack's own users counts, too.
+        The project with the stack's own users counts, too.
         """
         return self.project in (stack.project, stack.user_project) or self.caller.is_admin
 
     def find(self, tx: Connection, name_or_id: str) -> StackRow | None:
-        """Return the stack with this id (deleted ones included), else the oldest live one of this name."""
+        """Return the stack with this id (deleted stacks included), else the oldest live stack of this name."""
         return stacks.find(tx, self.project, name_or_id, everywhere=self.caller.is_admin)
 
     @property
@@ -141,17 +141,17 @@ class RequestContext:
         return partial(self.service.policy.check_types, caller=self.caller, project=self.project)
 
     def check_types_of(self, tx: Connection, stack: StackRow) -> None:
-        """Raise Rejected (Forbidden) naming a type of the stack, or of a nested one, that the caller may not use."""
+        """Raise Rejected (Forbidden) naming a type in the stack or its nested stacks that the caller may not use."""
         denied = self.service.policy.denied_types(self.caller, self.project)
-        found = typed.found_in(tx, stack, denied) if denied else None
-        if found is not None:
-            raise forbidden(found)
+        denied_type = typed.found_in(tx, stack, denied) if denied else None
+        if denied_type is not None:
+            raise forbidden(denied_type)
 
     def check_stack_user(self, tx: Connection, stack: StackRow, resource: str) -> KeyHolder | None:
-        """Return the resource that a stack user was created for; None where the caller is another user.
+        """Return the resource that a stack user was created for; None if the caller is an ordinary user.
 
         Raises:
-            Rejected: Forbidden, for a stack user that was not created for this resource.
+            Rejected: Forbidden for a stack user that was not created for this resource.
         """
         if not self.caller.is_stack_user:
             return None
@@ -164,7 +164,7 @@ class RequestContext:
         """Return a context in which the service holds the caller's trust for the stack, to act on their behalf later.
 
         Raises:
-            Rejected: Forbidden, where the caller cannot create a trust; EntityNotFound.
+            Rejected: Forbidden if the caller cannot create a trust; EntityNotFound.
             Transient: The identity service does not answer.
         """
         with self.db.read() as tx:
@@ -211,11 +211,9 @@ ResourceName = Annotated[str, Path(description="Name of the resource in its temp
 
 @asynccontextmanager
 async def heavy_place(request: Request, sharers: tuple[Sharer, ...], client: ClientWatch) -> AsyncIterator[None]:
-    """Hold a place for requests that check templates, in place of that which all requests have.
-
-    The body is read first: after it, the only message left to receive is the client's disconnect.
-    """
+    """Hold a place for requests that check templates, and give back the request's ordinary place."""
     service: Service = request.app.state.service
+    # After the body, the only message left to receive is the client's disconnect, which `places.one` watches for.
     await request.body()
     if (leave := getattr(request.state, "leave_place", None)) is not None:
         leave()

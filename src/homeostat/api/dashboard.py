@@ -1,6 +1,6 @@
-"""The dashboard's files: read once, served compressed, with rules by which the page loads nothing from elsewhere.
+"""The dashboard's files: read once, served compressed, with a policy that forbids content of other origins.
 
-They hold no data: what the page shows it asks of the API, as any client does, with that one's access rules.
+The files hold no data: the page is an ordinary client of the API, with the user's access rights.
 """
 
 import gzip
@@ -31,7 +31,7 @@ RULES = "; ".join(
         "require-trusted-types-for 'script'",
     )
 )
-"""Content security policy: scripts and styles are the service's own files, and a page of others cannot frame it."""
+"""Content security policy: scripts and styles are the service's own files, and foreign pages cannot frame the page."""
 HEADERS = {
     "Cache-Control": "no-cache",
     "Content-Security-Policy": RULES,
@@ -57,41 +57,41 @@ class File:
 
 @cache
 def served_files() -> Mapping[str, File]:
-    """Return the files by their path below that of the dashboard."""
+    """Return the files by their paths below `/dashboard`."""
     return dict(_below(files("homeostat.dashboard") / "static", ""))
 
 
 def _below(folder: Traversable, path: str) -> list[tuple[str, File]]:
-    found: list[tuple[str, File]] = []
-    for each in folder.iterdir():
-        name = f"{path}{each.name}"
-        if each.is_dir():
-            found += _below(each, f"{name}/")
+    found_files: list[tuple[str, File]] = []
+    for entry in folder.iterdir():
+        name = f"{path}{entry.name}"
+        if entry.is_dir():
+            found_files += _below(entry, f"{name}/")
         elif any(name.endswith(ending) for ending in SERVED):
-            data = each.read_bytes()
+            data = entry.read_bytes()
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
             kind = "text/javascript" if name.endswith(".js") else kind
             packed = gzip.compress(data, mtime=0)
-            found.append(
+            found_files.append(
                 (name, File(f"{kind}; charset=utf-8", data, packed, f'"{hashlib.sha256(data).hexdigest()[:32]}"'))
             )
-    return found
+    return found_files
 
 
 @ROUTER.get(PATH)
 async def move() -> Response:
-    # A path of its own ends with a slash: addresses in the page are below it, whatever a proxy has put before.
+    # The page's links are relative, to work below any prefix of a proxy, so its path must end with a slash.
     return RedirectResponse(f"{PATH.rpartition('/')[2]}/", 308, HEADERS)
 
 
 @ROUTER.get(f"{PATH}/{{name:path}}")
 async def show(request: Request, name: str) -> Response:
-    found = served_files().get(name or INDEX)
-    if found is None:
+    file = served_files().get(name or INDEX)
+    if file is None:
         return Response("404 Not Found: the dashboard has no such file.\n", 404, HEADERS, "text/plain")
-    headers = {**HEADERS, "ETag": found.tag}
-    if found.tag in request.headers.get("if-none-match", ""):
+    headers = {**HEADERS, "ETag": file.tag}
+    if file.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.packed, 200, {**headers, "Content-Encoding": "gzip"}, found.media_type)
-    return Response(found.plain, 200, headers, found.media_type)
+        return Response(file.packed, 200, {**headers, "Content-Encoding": "gzip"}, file.media_type)
+    return Response(file.plain, 200, headers, file.media_type)

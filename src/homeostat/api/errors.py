@@ -1,7 +1,7 @@
 """Error responses in the format of the API at the request's path.
 
-Requests to the CloudFormation API get its XML or JSON errors, all others get faults of the Orchestration API. The
-Clustering API has the same, without a traceback.
+Requests to the CloudFormation API get its XML or JSON errors, all other requests get faults of the Orchestration API,
+in the Clustering API without a traceback.
 """
 
 import re
@@ -16,11 +16,11 @@ from homeostat.api.http import faults
 from homeostat.model.errors import Rejected, TooManyRequests, Transient
 
 CLOUDFORMATION = ("/v1", "/v1/")
-"""Paths of the CloudFormation API, which authenticates its callers itself."""
+"""Paths of the CloudFormation API, which authenticates its callers."""
 CLUSTERING = "/clustering/v1/"
 """Beginning of the paths of the Clustering API."""
 _SIGNALS = re.compile(r"/v1/(waitcondition|signal)/arn:openstack:heat::")
-"""Signed paths whose errors have the format of the CloudFormation API, too."""
+"""Signed paths whose errors also have the format of the CloudFormation API."""
 
 
 def rejected(scope: Scope, error: Rejected, challenge: str = "") -> Response:
@@ -53,7 +53,7 @@ def unexpected(scope: Scope) -> Response:
 
 
 def is_clustering(path: str) -> bool:
-    """Return whether a path is one of the Clustering API that only authenticated callers reach."""
+    """Return whether a path is a path of the Clustering API for authenticated callers."""
     return path.startswith(CLUSTERING)
 
 

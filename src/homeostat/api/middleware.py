@@ -1,6 +1,6 @@
 """Middleware: request ids, tracing, versions, limits, authentication.
 
-It runs in the order in which `app.create_app` adds it, the last one outermost.
+`app.create_app` defines the order: the middleware added last is the outermost.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ MEDIA_TYPE = re.compile(r"application/vnd\.openstack\.orchestration-v1(\.0)?\b")
 METRICS = "/metrics"
 """Path of the metrics in Prometheus format."""
 DEFAULT_PROJECT = "default"
-"""Project of the Clustering API where callers are not authenticated, and name none."""
+"""Project of requests to the Clustering API that name no project, without authentication."""
 SIGNED = re.compile(r"/v1/(waitcondition|signal|metadata)/arn:openstack:heat::|/clustering/v1/webhooks/")
-"""Paths that need no account, since their signature, or that they are known, authorizes the request.
+"""Paths that need no account: the signature, or for webhooks the secret path, authorizes the request.
 
 No project has paths of this form.
 """
@@ -55,7 +55,7 @@ _VERSION = re.compile(r"/(v\d+(?:\.\d+)?)(?=/|$)")
 DRAINED_FACTOR = 4
 """A body up to this many times the limit is read and discarded, so that the client reads the response."""
 FORM_FACTOR = 3
-"""Form bodies may be this much larger: URL encoding makes a template longer than it is."""
+"""Form bodies may be this much larger, since URL encoding lengthens templates."""
 
 
 class RequestId:
@@ -73,7 +73,7 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # Nobody has to be unable to guess it, and to ask the system for randomness hands other threads the interpreter.
+        # Ids need not be unguessable. The operating system's randomness would release the interpreter lock each time.
         request_id = f"req-{uuid.UUID(int=random.getrandbits(128), version=4)}"
         started = time.monotonic()
         code = 500
@@ -96,11 +96,9 @@ class RequestId:
 
 
 class AnswerHeaders:
-    """Middleware for what every answer says: that it is no other type than it says, and that no cache keeps it.
+    """Middleware for the headers of every answer: no guessing of content types, and no caching.
 
-    Answers with rules of their own for caches (the dashboard's files) keep them. A request that has both
-    `Content-Length` and `Transfer-Encoding` is read as chunks, and its connection ends with the answer (RFC 9112, 6.3):
-    a proxy in front may have seen another end of it, and what comes then is not to be taken for a request.
+    Answers that set `Cache-Control` (the dashboard's files) keep it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -111,6 +109,8 @@ class AnswerHeaders:
             await self._app(scope, receive, send)
             return
         named = {name for name, _ in scope["headers"]}
+        # Such a request is read as chunks, and its connection is closed after the answer (RFC 9112, 6.3): a proxy in
+        # front may disagree about its end, so later bytes must not be taken for a request (request smuggling).
         hangs_up = b"content-length" in named and b"transfer-encoding" in named
 
         async def completed(message: Message) -> None:
@@ -126,9 +126,9 @@ class AnswerHeaders:
 
 
 class Traced:
-    """Middleware that makes every request a span.
+    """Middleware that traces every request as a span, with the id of the stack in the path.
 
-    The span carries the id of the stack in the path, so that the stack's passes can be found next to it.
+    The passes over the stack have the same id in their spans.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -185,7 +185,7 @@ class Versions:
 class OriginCheck:
     """Middleware that refuses requests which the access mode cannot trust to be intended (see `Access.check_way`).
 
-    Exempt are signed paths, whose signature proves the intention, and paths that reveal nothing.
+    Exempt are signed paths, whose signature proves the intention, and unguarded paths, which reveal nothing.
     """
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
@@ -215,7 +215,7 @@ class ProjectGuard:
     Args:
         may_signal: Checks a handle's token for exactly this project and path.
         buckets: Rate limits: per caller and project, and per signed path.
-        shares: Where callers that are not known yet wait for their turn.
+        shares: Limits concurrent authentications.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class ProjectGuard:
                 await self._signed(scope, receive, send)
                 return
             try:
-                # PostgreSQL cannot store this character; no query should get as far as failing on it.
+                # PostgreSQL cannot store this character: the query would fail.
                 if "\0" in scope["path"] or b"%00" in scope["query_string"]:
                     raise Rejected("HTTPBadRequest", "No address and no parameter may hold a NUL character.")
                 headers = Headers(scope=scope)
@@ -277,20 +277,20 @@ class ProjectGuard:
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
-        """Authenticate the caller, in a thread where that may take long."""
+        """Authenticate the caller, in a thread if it may take long."""
         method, path, token = scope["method"], scope["path"], headers.get("x-auth-token", "")
         if method == "POST" and path.endswith("/signal") and SIGNAL_TOKEN.match(token):
             parts = path.split("/")[2:]
             if await self._identified(scope, self._may_signal, token, parts[0], parts):
                 return Caller(project=parts[0], roles=frozenset({STACK_USER}), only_here=True)
-        # Answers from memory need no thread: most requests come from callers that were seen shortly before.
+        # Cached callers need no thread: most requests come from recent callers.
         known = self._access.known(headers)
         if known is not None:
             return known
         return await self._identified(scope, self._access.caller, headers, method, path)
 
     async def _identified(self, scope: Scope, identify: Callable[..., Found], *arguments: Any) -> Found:
-        """Return what this finds out about the caller, within the share of the address."""
+        """Call `identify` in a thread, within the share of the client's address."""
         async with self._shares.logins.one(address_of(scope)):
             return await to_thread.run_sync(identify, *arguments, limiter=self._shares.login_threads)
 
@@ -298,10 +298,10 @@ class ProjectGuard:
 def _project_of(path: str, headers: Headers, caller: Caller) -> str:
     """Return the project that a request is about.
 
-    Paths of the Clustering API name none: it is that of the caller, or the one in the header `X-Project-Id`.
+    Paths of the Clustering API have no project: the header `X-Project-Id` names it; default: the caller's.
 
     Raises:
-        Rejected: Forbidden, where neither names one.
+        Rejected: Forbidden if the request has no project.
     """
     if not errors.is_clustering(path):
         return path.split("/")[2]
@@ -312,10 +312,9 @@ def _project_of(path: str, headers: Headers, caller: Caller) -> str:
 
 
 class RequestShares:
-    """Middleware that has requests wait while their project, their user or their address has its share of the process.
+    """Middleware that delays requests while their project, user or address has used up its share of the process.
 
-    Requests whose caller is not known yet pass: the CloudFormation API finds that out itself, other paths are open.
-    What remains of an answer once it has begun takes no place: a client may read it slowly, or follow events for hours.
+    Requests without a known caller pass: the CloudFormation API authenticates later, other paths are open.
     """
 
     def __init__(self, app: ASGIApp, *, shares: Shares) -> None:
@@ -344,6 +343,7 @@ class RequestShares:
                 self._shares.requests.give_back(sharers)
 
         async def begun(message: Message) -> None:
+            # The place is free once the answer starts: a client may read slowly, or follow events for hours.
             if message["type"] == "http.response.start":
                 give_back()
             await send(message)
@@ -379,9 +379,9 @@ def _head_bytes(scope: Scope) -> int:
 class BodyLimit:
     """Middleware that reads the whole body before the route runs.
 
-    It refuses a body of more than `bytes_max` bytes, without keeping it, and one that has not arrived within
-    `patience_s` seconds. A request whose body breaks off is dropped, not acted upon. A large body is read only when
-    its project, its user or its address does not have its share of those in memory.
+    Bodies of more than `bytes_max` bytes are refused without keeping them, also bodies that do not arrive within
+    `patience_s` seconds. A request with an incomplete body is dropped. A large body waits until its project, user and
+    address have room in their shares of large bodies.
     """
 
     def __init__(self, app: ASGIApp, *, bytes_max: int, patience_s: float, shares: Shares) -> None:
@@ -466,7 +466,7 @@ class ClientDisconnected(Exception):
 
 
 def _put_off(scope: Scope, error: Rejected | Transient) -> Response:
-    """Return the answer to a request that there is no place for."""
+    """Return the answer to a request for which there is no place."""
     return errors.transient(scope, error) if isinstance(error, Transient) else errors.rejected(scope, error)
 
 

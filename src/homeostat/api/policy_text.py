@@ -1,4 +1,4 @@
-"""The rules that guard all routes, and as text for people: a sample policy file, and the differences of a given one."""
+"""The rules of all routes, and texts about them: a sample policy file, and the changes of a given file."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -20,8 +20,8 @@ HEAD = """\
 
 
 def sample() -> str:
-    """Return a policy file that changes nothing: every rule with its default, as a comment."""
-    return "\n".join([HEAD, *(line for each in list_rules() for line in _entry(each))])
+    """Return a policy file with all defaults in comments, which changes nothing."""
+    return "\n".join([HEAD, *(line for rule in list_rules() for line in _entry(rule))])
 
 
 def _entry(rule: RuleDefault) -> Iterator[str]:
@@ -39,9 +39,9 @@ def rows(overrides: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str,
         overrides: Rules of a policy file, which override the defaults.
     """
     return [
-        (each.name, in_words(overrides.get(each.name, each.check_str)), each.description or "")
-        for each in list_rules()
-        if ":" in each.name
+        (rule.name, in_words(overrides.get(rule.name, rule.check_str)), rule.description or "")
+        for rule in list_rules()
+        if ":" in rule.name
     ]
 
 
@@ -50,8 +50,8 @@ def in_words(check: str) -> str:
 
 
 def changes(overrides: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return what a policy file changes: rule, its default ("" for a rule the file adds) and the file's check."""
-    known = {each.name: each.check_str for each in list_rules()}
+    """Return the changes of a policy file: rule, its default ("" for an additional rule) and the file's check."""
+    known = {rule.name: rule.check_str for rule in list_rules()}
     return [(name, known.get(name, ""), text) for name, text in overrides.items() if known.get(name) != text]
 
 

@@ -33,16 +33,16 @@ from homeostat.templates.shared_environments import SharedEnvironment
 KEEP_ALIVE_S = 75
 """Keep-alive time of idle connections.
 
-It is longer than clients wait between two polls: to them, a connection that closes just then is an error.
+Longer than clients wait between two polls: if the connection closed just then, they would report an error.
 """
 BACKLOG = 2048
 """Connections that may wait to be accepted."""
 OTHER_FILES = 256
-"""Files that a process opens besides its connections: of the database, and towards other services."""
+"""Open files of a process besides its client connections: connections to the database and to other services."""
 TIDY_S = 1
-"""Pause after which a process looks again whether it holds memory that is free."""
+"""Interval at which a process gives back free memory."""
 GRACE_S = 10
-"""Time that running requests get to finish when the process is told to stop."""
+"""Time that running requests get to finish when the process stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,18 @@ class ApiSettings:
 
     Attributes:
         host: Address to listen on, unless a socket is handed over.
-        port: The same for the port.
+        port: Port to listen on, unless a socket is handed over.
         patience: Timeouts of client connections.
         access_log: Log one line per request.
         metrics: Serve `/metrics`, which needs `prometheus_client`.
-        drain_file: While this file is there, `/healthcheck` answers 503.
-        fetching: Rules for what may be fetched by URL.
+        drain_file: While this file exists, `/healthcheck` answers 503.
+        fetching: Rules for fetches by URL.
         shared: Environment that applies to all stacks.
         policy: Authorization rules; None for the defaults.
         makes_users: Users are created for servers that log in.
-        ec2: Verifies requests signed with keys of users; None where there are none.
-        proxies: Addresses of proxies that say whose request it is (`X-Forwarded-For`, `X-Forwarded-Proto`).
-        public_url: URL of the service for links in answers, without version; "" for the one that a client uses.
+        ec2: Verifies requests signed with keys of users; None if users have no keys.
+        proxies: Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted.
+        public_url: URL of the service for links in answers, without version; "" for the client's URL.
     """
 
     host: str = "127.0.0.1"
@@ -97,8 +97,8 @@ def run_api(
     Args:
         db: A migrated database.
         listening: A bound socket to serve instead of host and port.
-        clouds: Where things named by templates are looked up; None for nowhere.
-        trusts: Trusts of users in the service; None where it needs none.
+        clouds: Clouds in which things named by templates are looked up; None for no lookups.
+        trusts: Trusts of users in the service; None if the service needs no trusts.
 
     Raises:
         ValueError: The access mode does not allow this address.
@@ -109,9 +109,9 @@ def run_api(
 
 
 def _within_files(patience: Timeouts) -> Timeouts:
-    """Let the process open as many files as its connections need; return as many connections as it may have then.
+    """Raise the limit of open files to fit the connections; return a maximum of connections that fits the limit.
 
-    Where files run out first, no connection can be accepted, and none makes room for another.
+    Without free files no connection can be accepted, so none would be closed to make room for it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = patience.connections_max + OTHER_FILES
@@ -163,7 +163,7 @@ def server(
         port=settings.port,
         http=protocol(settings.patience, needs_peer=access.needs_peer, proxies=settings.proxies),
         proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=[str(each) for each in settings.proxies],
+        forwarded_allow_ips=[str(proxy) for proxy in settings.proxies],
         backlog=BACKLOG,
         ws="none",
         h11_max_incomplete_event_size=settings.limits.head_bytes_max,
@@ -181,7 +181,7 @@ def server(
 
 
 def tidying(memory: Memory) -> Callable[[], Awaitable[None]]:
-    """Return what gives free memory back, beside the requests: large answers leave much of it behind."""
+    """Return a callback that gives free memory back to the system: large answers leave much of it behind."""
 
     async def tidy() -> None:
         await asyncio.to_thread(memory.tidy)
@@ -190,31 +190,29 @@ def tidying(memory: Memory) -> Callable[[], Awaitable[None]]:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, adapted to sockets that several processes share and to streams that never end.
-
-    Each process accepts few connections at a time, which leaves the others to its siblings; on shutdown it ends the
-    event streams, which would otherwise keep it open for ever.
-    """
+    """uvicorn's server, adapted to sockets that several processes share and to streams that never end."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         if sockets:
-            self.config.backlog = 1  # the event loop also accepts this many connections at once
+            # The event loop accepts up to `backlog` connections at once: leave connections to sibling processes.
+            self.config.backlog = 1
         await super().startup(sockets)
-        for each in sockets or ():
+        for listener in sockets or ():
             # The kernel's queue gets its full length back.
-            each.listen(BACKLOG)
+            listener.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service: Service = self.config.app.state.service  # type: ignore[union-attr]
+        # Open event streams would delay the shutdown for ever.
         service.tail.close()
         await super().shutdown(sockets)
 
 
-def run(one: uvicorn.Server, listening: socket.socket | None = None) -> None:
-    """Run the server until it is told to stop."""
+def run(uvicorn_server: uvicorn.Server, listening: socket.socket | None = None) -> None:
+    """Run the server until it receives a signal to stop."""
     if listening is None:
-        one.run()
+        uvicorn_server.run()
         return
-    # The event loop does this only for sockets it knows to be TCP; without it, each answer waits 40 ms for an ACK.
+    # The event loop does this only for sockets known to be TCP; with Nagle's algorithm, each answer waits 40 ms.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    one.run([listening])
+    uvicorn_server.run([listening])

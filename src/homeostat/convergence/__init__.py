@@ -11,7 +11,7 @@
 - `rollouts`: rollouts to the members of groups
 - `scaling`: resizes of groups by signals; `model_servers`: lookup of model servers for groups
 - `healing_brake`, `absences`, `draining`: facts for limits: healing elsewhere, absent members, drain times
-- `explainer`: explanations of stacks at a standstill; `supposed_worlds`: hypothetical shards for previews
+- `supposed_worlds`: hypothetical shards for previews
 - `engine`: assembly of these parts; `limits`: time limits and sizes
 - `jobs`: distribution of shards to workers; `lost_shards`: shards with an uncertain lease
 - `periodic`: threads for periodic tasks; `snapshot_end`, `snapshot_gc`: completion and deletion of snapshots

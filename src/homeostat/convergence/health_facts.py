@@ -1,14 +1,10 @@
 """Health policies of shards as values, and the facts about a shard by which the planner decides."""
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from homeostat.clustering.decisions.health_policy import health_policy
-from homeostat.clustering.decisions.policies import stored_policy
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import stands_beside
 from homeostat.model.node_health import NodeNames, ShardHealth
@@ -21,23 +17,11 @@ from homeostat.store.shards.health import WatchedMember
 from homeostat.store.stacks import revisions
 
 REMOVING = "members are being removed, and until that is done health checks of the group are off"
-POLICIES_MAX = 1000
-"""Policies that are kept in memory."""
-
-
-def policy_of(spec: Mapping[str, Any]) -> HealthPolicy:
-    """Return a stored spec as the engine reads it."""
-    return _read(json.dumps(spec, sort_keys=True))
-
-
-@lru_cache(maxsize=POLICIES_MAX)
-def _read(text: str) -> HealthPolicy:
-    return health_policy(stored_policy(json.loads(text)))
 
 
 def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:
     """Return the policies by the name of their resource, see `ShardHealth`."""
-    return {each.name: policy_of(each.spec) for each in checks}
+    return {each.name: stored_health_policy(each.spec) for each in checks}
 
 
 def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> ShardHealth | None:

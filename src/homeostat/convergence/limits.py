@@ -2,14 +2,9 @@
 
 from dataclasses import dataclass
 
-from homeostat.model.errors import Rejected
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX
 from homeostat.model.world import HEAL_SHARE
 from homeostat.store.operation.workers import FORGOTTEN_S
-
-DEPTH_MAX = 5
-"""Default of the levels of nested stacks below a root stack."""
-RESOURCES_MAX = 1_000_000
-"""Default of the resources of a root stack, with everything nested in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +43,3 @@ class Limits:
     depth_max: int = DEPTH_MAX
     resources_max: int = RESOURCES_MAX
     forget_workers_s: float = FORGOTTEN_S
-
-
-def too_deep(depth_max: int) -> Rejected:
-    """Return the error for a stack that is nested too deeply."""
-    message = (
-        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
-        "--depth-max of the service"
-    )
-    return Rejected("RequestLimitExceeded", message)

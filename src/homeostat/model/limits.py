@@ -88,3 +88,16 @@ ALL = (
     *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS, OUTPUTS),
     *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA, METADATA_OF_PROJECT),
 )
+DEPTH_MAX = 5
+"""Default of the levels of nested stacks below a root stack."""
+RESOURCES_MAX = 1_000_000
+"""Default of the resources of a root stack and all its nested stacks."""
+
+
+def too_deep(depth_max: int) -> Rejected:
+    """Return the error for a stack that is nested too deeply."""
+    message = (
+        f"Request limit exceeded: Recursion depth exceeds {depth_max}: nest fewer stacks in one another, or raise "
+        "--depth-max of the service"
+    )
+    return Rejected("RequestLimitExceeded", message)

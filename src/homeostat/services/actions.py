@@ -29,17 +29,17 @@ from homeostat.store.stacks import action_begin, locks, nested_status, stacks, v
 from homeostat.templates.registry import HOOKS
 
 EXCEPTIONS_MAX = 1000
-"""Resources of one stack that may have switches of their own."""
+"""Resources of one stack that may have their own switches."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConvergenceSettings:
-    """Changes of the switches of continuous convergence. What is omitted stays as it is.
+    """Changes of the switches of continuous convergence. Omitted switches keep their values.
 
     Attributes:
-        stack: Keys `converge` (bring back what drifts or dies) and `observe_s` (seconds between looks at settled
+        stack: Keys `converge` (heal drifted and dead resources) and `observe_s` (seconds between looks at settled
             resources; 0: never; None: the service's default).
-        exceptions: Resource -> the same keys and `healing`, where it differs from the stack; an empty map removes it.
+        exceptions: Resource -> the same keys and `healing`, if they differ from the stack; an empty map removes them.
         healing: `policy` (`replace` or `ask`) and `share`; None: the service's default.
     """
 
@@ -52,7 +52,7 @@ class StackActions:
     """Operations on existing stacks.
 
     Args:
-        timeout_s: Deadline of a check or convergence, where the stack has none of its own.
+        timeout_s: Deadline of a check or convergence if the stack does not set one.
     """
 
     def __init__(self, db: Database, timeout_s: float) -> None:
@@ -79,8 +79,8 @@ class StackActions:
         """Report how recent the observations are that `observe` requests.
 
         Returns:
-            Time since when everything has been observed, None if something never was; and why something cannot be
-                observed, "" if everything can.
+            Time since when everything has been observed, None if a resource never was; and why a resource cannot be
+                observed, "" if all can.
 
         Raises:
             Rejected: ResourceNotAvailable for a resource that has not been started.
@@ -97,7 +97,7 @@ class StackActions:
         return [stack.id], [row.shard]
 
     def converge(self, stack_id: str, resource: str | None = None) -> None:
-        """Observe the stack or the resource and bring it to its desired state, whatever the switches say.
+        """Observe the stack or the resource and bring it to its desired state, even if convergence is switched off.
 
         Failures are retried. A nested stack that is marked unhealthy, or whose replacement waits for consent, is
         replaced as a whole; otherwise its contents converge.
@@ -119,16 +119,14 @@ class StackActions:
                 action_begin.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
 
     def _converge_one(self, tx: Connection, stack: StackRow, row: Resource) -> None:
-        """Request convergence of one resource.
-
-        The shard is written before its row: every pass locks them in this order. The row's version moves, so that a
-        pass that has loaded it starts over.
-        """
+        """Request convergence of one resource."""
         now = self._db.now_of(tx)
+        # The shard is locked before its row, as in every pass.
         shards.wake(tx, stack.id, now, shards.USER, [row.shard])
         if is_outside(row.type):
             look_schedule.request_look(tx, [stack.id], now, [row.shard])
         table = schema.resource
+        # With another version of the row, a pass that has already loaded the row starts over.
         statement = (
             update(table).where(table.c.key == row.key).values(converge_requested_at=now, version=table.c.version + 1)
         )
@@ -138,8 +136,8 @@ class StackActions:
         """Let a resource continue that waits at a hook.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; InvalidBreakPointHook for an unknown hook, and where the resource
-                does not wait at it.
+            Rejected: EntityNotFound; StackLocked; InvalidBreakPointHook for an unknown hook, and if the resource does
+                not wait at this hook.
         """
         if hook not in HOOKS:
             message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
@@ -169,16 +167,14 @@ class StackActions:
     def begin(self, stack_id: str, action: Action, accept: Accept = accept_nothing) -> None:
         """Begin an action that leaves the desired state as it is, by its rules in `STACK_ACTIONS`.
 
-        Maintenance that is in progress or done already is not begun again.
+        Maintenance that is already in progress or done is not begun again.
 
         Args:
-            stack_id: The stack.
-            action: The action.
-            accept: Stores the trust of the user on whose behalf this is done.
+            accept: Stores the trust of the requesting user.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; ActionInProgress during an action that it does not overtake;
-                NotSupported for a nested stack, and for one whose deletion has failed, of which nothing should exist.
+            Rejected: EntityNotFound; StackLocked; ActionInProgress during an action that this action does not overtake;
+                NotSupported for a nested stack, and after a failed deletion: nothing of the stack should exist then.
         """
         rules = STACK_ACTIONS[action]
         with self._db.write() as tx:

@@ -1,7 +1,7 @@
-"""Looks at everything that a document would have a new stack adopt: rows as they would be, in memory alone.
+"""Looks at all things that a new stack would adopt from a document. The rows of the stack exist in memory only.
 
-Things are looked at in the order of requirements, since the handle of one may follow from the values of another one. No
-transaction is open while a cloud is called, and a cloud is asked for nothing but looks.
+Things are looked at in the order of requirements, since a handle may follow from the values of a required resource. No
+transaction is open while a cloud is called, and clouds are only read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,15 +60,15 @@ class Obstacle(StrEnum):
 
 @dataclass(slots=True)
 class LookedStack:
-    """A stack that is to be adopted, with what its things look like.
+    """A stack that is to be adopted, with observations of its things.
 
     Attributes:
-        path: Names of the resources above it, from the root.
-        world: Rows as they are right after the adoption; none for what would not be taken over.
-        current: Those rows by name.
-        values: Resolved properties by name, with `UNKNOWN` where they depend on what is not there.
-        obstacles: Name -> why it would not be taken over, for users, and the row of the document.
-        tags: Name -> what the adoption writes.
+        path: Names of the resources above the stack, from the root.
+        world: Rows as they are right after the adoption; none for resources that would not be taken over.
+        current: The same rows by name.
+        values: Resolved properties by name, with `UNKNOWN` where they depend on absent things.
+        obstacles: Name -> why the resource would not be taken over, for users, and the row of the document.
+        tags: Name -> the tags that the adoption writes.
         inside: Nested stacks by the names of their resources.
     """
 
@@ -84,10 +84,10 @@ class LookedStack:
     inside: dict[str, "LookedStack"] = field(default_factory=dict)
 
     def all(self) -> Iterator["LookedStack"]:
-        """Yield this stack and those nested in it, each before its own nested ones."""
+        """Yield this stack and its nested stacks, outer stacks first."""
         yield self
-        for each in self.inside.values():
-            yield from each.all()
+        for nested in self.inside.values():
+            yield from nested.all()
 
     def give_up(self, row: Resource, obstacle: Obstacle, why: str) -> None:
         """Note that a resource would not be taken over."""
@@ -96,10 +96,10 @@ class LookedStack:
 
 
 class AdoptionLooker:
-    """Looks at what one document names.
+    """Looks at the things of one document.
 
     Args:
-        cloud: As the project sees it.
+        cloud: The project's view of the cloud.
         limits: Limits of the preview; stacks and resources are counted.
     """
 
@@ -117,7 +117,7 @@ class AdoptionLooker:
         """Look at everything in a root stack.
 
         Raises:
-            Rejected: The document does not fit the template; it has more than may be previewed.
+            Rejected: The document does not fit the template, or has more resources than a preview may have.
         """
         graph = graph_of(compiled, desired)
         rows = adoption.root_rows(graph, document, NOT_STORED, self._keys, self._now)
@@ -139,7 +139,7 @@ class AdoptionLooker:
         stack.current.update((row.name, row) for row in rows)
         scope = LookedScope(stack.world, stack.current)
         context = Context(
-            stack.world, stack.current, iter(()), lambda each: DryRunActions(each, {}), PreviewGates, scope
+            stack.world, stack.current, iter(()), lambda resource: DryRunActions(resource, {}), PreviewGates, scope
         )
         for names in _waves(stack.world.definitions):
             self._limits.check_client()
@@ -153,14 +153,14 @@ class AdoptionLooker:
                     self._observe(stack, kind, some[start : start + HANDLES_MAX])
 
     def _count(self, resources: int) -> None:
-        """Count resources. Raise Rejected when there are more than a preview may have."""
+        """Count resources. Raise Rejected if a preview may not have so many."""
         self._looked += resources
         if self._looked > self._limits.resources_max:
             message = f"Request limit exceeded: a preview has at most {self._limits.resources_max} resources"
             raise Rejected("RequestLimitExceeded", f"{message}: raise --previewed-max of the service")
 
     def _resolve(self, stack: LookedStack, context: Context, row: Resource) -> bool:
-        """Resolve the properties of a resource; return whether its thing is to be looked at in the cloud."""
+        """Resolve the properties of a resource; return whether to look at its thing in the cloud."""
         definition, kind = stack.world.definitions[row.name], type_of(row.type)
         data = adoption_of(row.intent) or {}
         if kind.kind not in ("", STACK) and kind.kind not in self._cloud.kinds:
@@ -174,8 +174,8 @@ class AdoptionLooker:
             stack.give_up(row, Obstacle.FAILING, f"it would fail: {error}")
             return False
         stack.values[row.name], row.metadata, row.requires = want.values, want.metadata, want.requires
-        # What is not known cannot be compared with what is there.
-        row.properties = {name: each for name, each in want.values.items() if not holds(each, UNKNOWN)}
+        # Unknown values cannot be compared with the observed ones.
+        row.properties = {name: value for name, value in want.values.items() if not holds(value, UNKNOWN)}
         if kind.kind == STACK:
             self._nested(stack, row, data["document"])
         elif kind.kind == "" or kind.kind in BUILTIN_KINDS:
@@ -185,7 +185,7 @@ class AdoptionLooker:
         return False
 
     def _has_handle(self, stack: LookedStack, row: Resource, values: Mapping[str, Any], id: str) -> bool:
-        """Find the handle of a thing of the cloud; return whether it is known."""
+        """Set the handle of a thing in the cloud; return whether the handle is known."""
         row.handle = type_of(row.type).adopted_handle(id, values)
         if str(UNKNOWN) in row.handle:
             stack.give_up(row, Obstacle.UNSEEN, "its id here follows from what is not in the cloud")
@@ -193,10 +193,10 @@ class AdoptionLooker:
         return True
 
     def _made_again(self, stack: LookedStack, row: Resource, data: Mapping[str, Any]) -> None:
-        """Have what the service keeps itself look as it will once it is made from the document."""
+        """Show an object of the service itself as it will be once it is created from the document."""
         row.handle = data.get("id") or row.key
         _adopted(row, self._now)
-        # What the service keeps in records of its own has attributes that only the adoption gives.
+        # Builtin kinds have records, whose attributes are known only after the adoption.
         if kind_of(row.type) == "" and not holds(stack.values[row.name], UNKNOWN):
             stack.world.seen[row.key] = self._seen(row.handle, _built(row, data.get("data") or {}))
 
@@ -204,12 +204,11 @@ class AdoptionLooker:
         return Seen(Observation(Presence.PRESENT, handle, properties, self._now), 2)
 
     def _observe(self, stack: LookedStack, kind: str, rows: Sequence[Resource]) -> None:
-        """Look at things of one kind."""
         try:
-            found: Sequence[Observation] = self._cloud.observe(kind, [row.handle for row in rows])
+            observations: Sequence[Observation] = self._cloud.observe(kind, [row.handle for row in rows])
         except HomeostatError as error:
-            found = [Observation(Presence.UNKNOWN, row.handle, reason=str(error)) for row in rows]
-        for row, seen in zip(rows, found, strict=True):
+            observations = [Observation(Presence.UNKNOWN, row.handle, reason=str(error)) for row in rows]
+        for row, seen in zip(rows, observations, strict=True):
             if seen.presence is Presence.ABSENT:
                 stack.give_up(row, Obstacle.MISSING, f"{row.handle} is not in the cloud")
             elif seen.presence is Presence.UNKNOWN:
@@ -230,10 +229,10 @@ class AdoptionLooker:
             tags = kind.adoption_tags(thing_of(stack.world, row, kind), arguments)
             stack.tags |= {row.name: tags} if tags else {}
 
-    # -- what is nested in it ----------------------------------------------------------------------------------------
+    # -- nested stacks -----------------------------------------------------------------------------------------------
 
     def _nested(self, outer: LookedStack, row: Resource, document: adoption.Document) -> None:
-        """Look at the nested stack that would adopt its own part of the document."""
+        """Look at a nested stack, which would adopt its part of the document."""
         definition, kind = outer.world.definitions[row.name], type_of(row.type)
         note = ResourcePreview(row.name, row.type, definition=definition, after=outer.values[row.name])
         try:
@@ -252,7 +251,7 @@ class AdoptionLooker:
         except (Rejected, Terminal) as error:
             outer.give_up(row, Obstacle.FAILING, f"it would fail: {error}")
             return
-        graph = {name: each for number in range(desired.shards) for name, each in of_shard(number).items()}
+        graph = {name: definition for number in range(desired.shards) for name, definition in of_shard(number).items()}
         stack = LookedStack(name, (*outer.path, row.name), desired, compiled, self._world(name, graph))
         self._look_at(stack, rows)
         outer.inside[row.name] = stack
@@ -270,7 +269,7 @@ class AdoptionLooker:
         return compiled, lambda _: whole
 
     def _shown(self, stack: LookedStack) -> dict[str, Any]:
-        """Return what a nested stack shows its parent."""
+        """Return the attributes that a nested stack shows its parent."""
         try:
             members = members_of(stack.world, self._budget)
             scope = LookedScope(stack.world, stack.current)
@@ -282,10 +281,10 @@ class AdoptionLooker:
     # -- the whole ---------------------------------------------------------------------------------------------------
 
     def _leave_out_tagged(self, root: LookedStack) -> None:
-        """Have things look as they do once they have the tags that the adoption writes."""
+        """Show things as they look with the tags that the adoption writes."""
         of: dict[tuple[str, str], list[str]] = {}
         for stack in root.all():
-            for tag in (each for tags in stack.tags.values() for each in tags):
+            for tag in (tag for tags in stack.tags.values() for tag in tags):
                 of.setdefault((tag.kind, tag.handle), []).append(tag.of)
         for stack in root.all():
             for row in stack.current.values():
@@ -302,10 +301,10 @@ def _adopted(row: Resource, now: float) -> None:
 
 
 def _waves(definitions: Definitions) -> Iterator[list[str]]:
-    """Yield the names of all resources, those together whose requirements all came before."""
+    """Yield the names of all resources in groups, each after the groups of all its requirements."""
     depths: dict[str, int] = {}
-    for name in ordered({name: each.requires for name, each in definitions.items()}):
-        below = (depths[each] for each in definitions[name].requires if each in depths)
+    for name in ordered({name: definition.requires for name, definition in definitions.items()}):
+        below = (depths[required] for required in definitions[name].requires if required in depths)
         depths[name] = 1 + max(below, default=-1)
     by_depth: dict[int, list[str]] = {}
     for name, depth in depths.items():
@@ -314,7 +313,7 @@ def _waves(definitions: Definitions) -> Iterator[list[str]]:
 
 
 def _built(row: Resource, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object of a resource that is nothing but its row; what would be drawn anew is `UNKNOWN`."""
+    """Return the object of a resource that exists only as a row; random values make all but `data` unknown."""
     kind, drawn = type_of(row.type), []
 
     def nothing(size: int) -> bytes:

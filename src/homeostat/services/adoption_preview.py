@@ -1,9 +1,7 @@
-"""Previews of adoptions: what would be taken over, and what the planner would do about it afterwards (ADR 0061)."""
+"""Previews of adoptions: the resources taken over, and the planner's actions on them afterwards (ADR 0061)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from sqlalchemy import Connection
 
 from homeostat.desired.redaction import Redaction
 from homeostat.model.world import Resource
@@ -12,17 +10,17 @@ from homeostat.planner.report.preview import Fate, ResourcePreview
 from homeostat.resources.base import AdoptionTag
 from homeostat.resources.registry import is_thing
 from homeostat.services.adoption_looks import LookedStack, Obstacle
-from homeostat.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
+from homeostat.services.preview import NOT_STORED, Preview, Previewer
 from homeostat.transfer import adoption
 
 AS: Mapping[Obstacle, Fate] = {Obstacle.MISSING: Fate.ADDED, Obstacle.FAILING: Fate.UPDATED}
-"""What becomes of a resource that is not taken over; of the others, nothing."""
+"""Fate of a resource that is not taken over, by the obstacle; other obstacles change nothing."""
 MISSING = "the adoption would fail, and an update would make it"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an adoption would not take over, and why."""
+    """A resource that an adoption would not take over, and why."""
 
     path: tuple[str, ...]
     name: str
@@ -38,8 +36,8 @@ class AdoptionPreview:
 
     Attributes:
         preview: Effects on the resources after the adoption.
-        findings: What would not be taken over.
-        tags: What the adoption itself would write: (path, resource, tag).
+        findings: Resources that would not be taken over.
+        tags: Tags that the adoption itself would write: (path, resource, tag).
     """
 
     preview: Preview
@@ -48,26 +46,23 @@ class AdoptionPreview:
 
 
 class AdoptedPreviewer(Previewer):
-    """Previews what follows the adoption of things that were looked at."""
-
-    def __init__(self, tx: Connection, now: float, limits: PreviewLimits) -> None:
-        super().__init__(tx, now, limits)
+    """Previews the effects of an adoption, after a look at its things."""
 
     def of_adoption(self, root: LookedStack) -> AdoptionPreview:
         """Preview the adoption of a root stack."""
         self._refuse_conflicts(root)
         assert root.compiled is not None
-        found = AdoptionPreview(self._adopted(root, Redaction().of(root.compiled)))
+        preview = AdoptionPreview(self._adopted(root, Redaction().of(root.compiled)))
         for stack in root.all():
-            found.tags += [(stack.path, name, tag) for name, tags in stack.tags.items() for tag in tags]
+            preview.tags += [(stack.path, name, tag) for name, tags in stack.tags.items() for tag in tags]
             for name, (obstacle, reason, row) in stack.obstacles.items():
-                found.findings.append(Finding(stack.path, name, row.shown_type, row.handle, obstacle, reason))
-        return found
+                preview.findings.append(Finding(stack.path, name, row.shown_type, row.handle, obstacle, reason))
+        return preview
 
     def _refuse_conflicts(self, root: LookedStack) -> None:
-        """Give up what is another stack's, or named twice."""
+        """Give up resources whose things another stack owns, or that the document names twice."""
         stacks = {row.key: stack for stack in root.all() for row in _rows(stack)}
-        # What is made again has no thing that anybody else could have.
+        # Resources without a thing are created again: no other stack can own them.
         rows = [row for stack in root.all() for row in _rows(stack) if is_thing(row.type)]
         for row, reason in list(adoption.conflicts(self._tx, root.world.stack.project, rows)):
             stack = stacks[row.key]
@@ -104,5 +99,5 @@ class AdoptedPreviewer(Previewer):
 
 
 def _rows(stack: LookedStack) -> list[Resource]:
-    """Return all rows of a stack, also those that would not be taken over."""
+    """Return all rows of a stack, also of resources that would not be taken over."""
     return [*stack.current.values(), *(row for _, _, row in stack.obstacles.values())]

@@ -1,4 +1,4 @@
-"""Updates of a stack that is being deleted: one that changes only deletion policies adjusts the deletion (ADR 0048)."""
+"""Updates of a stack during its deletion: changes of deletion policies alone adjust the deletion (ADR 0048)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ _GET_FILE = "get_file"
 def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] | None:
     """Return the deletion policies that an update changes, by resource, if it changes nothing else.
 
-    Policies of nested templates are in the files of `after`, which is the desired state of a root stack then.
+    For a root stack, the policies of nested templates are in the files of `after`.
 
     Args:
         stack: Its row.
@@ -27,13 +27,13 @@ def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] 
         after: The desired state that the update requests.
 
     Returns:
-        Resource -> new policy. None where the stack is not being deleted, or anything else changes, or nothing does.
+        Resource -> new policy. None if the stack is not being deleted, nothing changes, or more than policies changes.
     """
     nested = stack.parent_id is not None and before.files != after.files
     if stack.action != Action.DELETE or nested or not _differ_in_policies_alone(before, after):
         return None
     identity = Identity(stack.id, stack.name, stack.project)
-    old, new = (policies_of(each, identity) for each in (before, after))
+    old, new = (policies_of(desired, identity) for desired in (before, after))
     return {name: policy for name, policy in new.items() if old.get(name) != policy}
 
 
@@ -54,7 +54,7 @@ def _rest(desired: Desired) -> tuple[Desired, Collection[str]]:
 
 
 def _as_template(text: str) -> Any:
-    """Parse a file as a template; return its text if it is none."""
+    """Parse a file as a template; return the text if it is no template."""
     try:
         template = parse_template(text)
     except Rejected:
@@ -71,7 +71,7 @@ def _without_policies(template: Any) -> Any:
 def _stripped_section(section: str, value: Any) -> Any:
     if section not in _RESOURCES or not isinstance(value, Mapping):
         return value
-    return {name: _stripped(each) for name, each in value.items()}
+    return {name: _stripped(resource) for name, resource in value.items()}
 
 
 def _stripped(resource: Any) -> Any:
@@ -87,13 +87,13 @@ def _are_read(names: Collection[str], desired: Desired) -> bool:
     texts = [text for text in desired.files.values() if _GET_FILE in text]
     todo: list[Any] = [desired.template, *map(_as_template, texts)]
     while todo:
-        each = todo.pop()
-        if isinstance(each, Mapping):
-            named = each.get(_GET_FILE, "")
+        value = todo.pop()
+        if isinstance(value, Mapping):
+            named = value.get(_GET_FILE, "")
             # A computed name could be any file.
             if not isinstance(named, str) or named in names:
                 return True
-            todo += each.values()
-        elif isinstance(each, list | tuple):
-            todo += each
+            todo += value.values()
+        elif isinstance(value, list | tuple):
+            todo += value
     return False

@@ -44,17 +44,17 @@ def desired_inside(
     time_left_s: float = math.inf,
     asks: Asks = Asks(math.inf),
 ) -> Desired | None:
-    """Return the desired state of a nested stack; None where it depends on unknown values.
+    """Return the desired state of a nested stack; None if it depends on unknown values.
 
     Args:
         tx: A consistent read.
-        note: Preview of its resource.
+        note: Preview of the stack's resource.
         parent: Desired state of the outer stack.
-        nested: Row of the nested stack; None while it is yet to be made.
-        before: Its newest revision.
+        nested: Row of the nested stack; None before its creation.
+        before: Newest revision of the nested stack.
         launched: Returns the properties of a launch configuration by its reference.
         time_left_s: Seconds that an action of the nested stack may take.
-        asks: Whom a group was asked to remove before.
+        asks: Earlier requests to remove members of a group.
 
     Raises:
         Rejected, Terminal: The nested stack cannot be as its resource describes it.
@@ -74,8 +74,8 @@ def desired_inside(
         return Desired("template", kind.template(values), environment=environment, files=files)
     if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
         return None
-    made = _members(tx, kind, values, nested, before, launched, time_left_s, asks)
-    return None if made is None else replace(made, environment=environment, files=parent.files)
+    members = _members(tx, kind, values, nested, before, launched, time_left_s, asks)
+    return None if members is None else replace(members, environment=environment, files=parent.files)
 
 
 def _members(
@@ -88,7 +88,7 @@ def _members(
     time_left_s: float,
     asks: Asks,
 ) -> Desired | None:
-    """Return the members of a group or chain; None where they depend on unknown values. Raises as `desired_inside`."""
+    """Return the members of a group or chain; None if they depend on unknown values. Raises as `desired_inside`."""
     if isinstance(kind, SoftwareDeploymentGroup):
         return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
     if isinstance(kind, NestedStack) and kind.contents == "chain":
@@ -102,7 +102,8 @@ def _members(
     except TypeError:  # members to remove, or their number, are not known yet
         return None
     except (Rejected, Terminal):
-        if holds(values, UNKNOWN):  # so is what they are made from
+        # An unknown value may be the cause: the update itself reports any real error.
+        if holds(values, UNKNOWN):
             return None
         raise
     return group_desired(wanted)
@@ -111,7 +112,7 @@ def _members(
 def _from_template(
     kind: FromTemplate, after: Mapping[str, Any], parent: Desired, environment: Mapping[str, Any]
 ) -> Desired | None:
-    """Return the desired state of a stack with a template of its own; None where that depends on unknown values."""
+    """Return the desired state of a stack with its own template; None if it depends on unknown values."""
     source, values = kind.source(after), kind.stack_parameters(after)
     if not isinstance(source, str) or not isinstance(values, Mapping):
         return None

@@ -1,11 +1,11 @@
-"""Adoption documents from outside: validation, and what they say about the stack."""
+"""Adoption documents from users: validation, and the stack request that they complete."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeostat.convergence.limits import too_deep
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import too_deep
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.tags import check_tags
 from homeostat.templates import parse_document, parse_environment
@@ -41,7 +41,7 @@ def read_document(data: Any, resources_max: int, depth_max: int) -> Document:
 
 
 def _check_stack(document: Document, path: tuple[str, ...], depth: int, depth_max: int) -> int:
-    """Check the document of one stack; return how many resources it has, nested ones included."""
+    """Check the document of one stack; return the number of its resources, nested ones included."""
     if depth > depth_max:
         raise too_deep(depth_max).at(*path)
     for name in MAPS:
@@ -80,13 +80,10 @@ def _wrong(message: str, *path: str) -> Rejected:
 
 
 def completed(request: StackRequest, document: Mapping[str, Any]) -> StackRequest:
-    """Return the request, with everything it leaves out taken from the document.
-
-    Parameters of the document stay unless the request has them, as in Heat.
-    """
+    """Return the request, completed from the document; its parameters override the document's, as in Heat."""
     stored = _environment(document)
     parameters = {**(stored.pop("parameters", None) or {}), **(request.environment.get("parameters") or {})}
-    environment = {name: each for name, each in request.environment.items() if each and name != "parameters"}
+    environment = {name: value for name, value in request.environment.items() if value and name != "parameters"}
     return replace(
         request,
         template=request.template if request.template is not None else document.get("template"),
@@ -99,14 +96,14 @@ def completed(request: StackRequest, document: Mapping[str, Any]) -> StackReques
 
 def _environment(document: Mapping[str, Any]) -> Document:
     """Return the document's environment. Empty (null) sections count as absent."""
-    data = {name: each for name, each in (document.get("environment") or {}).items() if each is not None}
+    data = {name: value for name, value in (document.get("environment") or {}).items() if value is not None}
     environment = parse_environment(data)
     check_registry(environment.get("resource_registry", {}))
-    return {name: each for name, each in environment.items() if name != "encrypted_param_names"}
+    return {name: value for name, value in environment.items() if name != "encrypted_param_names"}
 
 
 def _tags(document: Mapping[str, Any]) -> list[str] | None:
-    """Return the document's tags; None for none. Raise Rejected for invalid ones."""
+    """Return the document's tags; None if absent. Raise Rejected for invalid tags."""
     tags = document.get("tags")
     try:
         return check_tags([str(tag) for tag in tags]) if isinstance(tags, list) and tags else None

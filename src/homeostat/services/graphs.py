@@ -1,4 +1,4 @@
-"""In-memory cache of desired graphs: revisions never change, and most requests need the newest."""
+"""In-memory cache of desired graphs. Revisions never change, and most requests need the newest."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """Cost in the cache: definitions in memory, plus one. A group's members are made on demand and cost nothing."""
+        """Cost in the cache: 1 + number of definitions in memory. A group's members are made on demand, at no cost."""
         return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
@@ -62,7 +62,7 @@ class Graphs:
         return self._get(tx, stack, int(stack.revision))
 
     def described(self, tx: Connection, stack: StackRow) -> Graph:
-        """Return the newest graph that is not empty: what the user last described, also during a deletion."""
+        """Return the newest graph that is not empty: the user's last description, also during a deletion."""
         wanted = self.wanted(tx, stack)
         if wanted.desired.kind != "empty":
             return wanted
@@ -74,10 +74,10 @@ class Graphs:
         return self._get(tx, stack, number)
 
     def _get(self, tx: Connection, stack: StackRow, number: int) -> Graph:
-        def made() -> Graph:
+        def compiled() -> Graph:
             return _graph(revisions.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
 
-        return self._cache.get((stack.id, number), made)
+        return self._cache.get((stack.id, number), compiled)
 
 
 def _graph(desired: Desired, identity: Identity) -> Graph:
@@ -98,9 +98,6 @@ class Members(Mapping[str, Definition]):
     """Definitions of a group's members and their companion resources, names and types only.
 
     They are made on demand, since there may be a million.
-
-    Args:
-        group: The group.
     """
 
     def __init__(self, group: GroupDefinition) -> None:

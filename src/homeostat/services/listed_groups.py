@@ -1,4 +1,4 @@
-"""An update of a group's own stack: from a template that lists the members to the next revision (ADR 0096)."""
+"""Updates of a group's own stack: from a template that lists the members to the next revision (ADR 0096)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,33 +30,35 @@ FROM_AROUND = (
 
 
 def base_of(before: Desired) -> Desired:
-    """Return what a template of a group's stack is checked with: environment and files, as its members have them."""
+    """Return a base revision to check a template of a group's stack: environment and files as its members have them."""
     return Desired("template", GENERATED, environment=before.environment, files=before.files)
 
 
 def request_of(before: Desired, request: StackRequest) -> StackRequest:
-    """Return an update of a group's stack as one that leaves its environment and files as they are.
+    """Return an update of a group's stack without its environment and files, which must not differ from the stack's.
 
     Raises:
-        Rejected: It changes them, or has no template: the generated one, which counts then, has no parameters.
+        Rejected: Environment or files differ; or the request has no template.
     """
     if any(before.files.get(name) != text for name, text in request.files.items()):
         raise Rejected("NotSupported", FROM_AROUND.format(what="files"))
-    given = request.environment
-    if any(value and value != before.environment.get(name) for name, value in given.items() if name != "parameters"):
+    environment = request.environment
+    if any(
+        value and value != before.environment.get(name) for name, value in environment.items() if name != "parameters"
+    ):
         raise Rejected("NotSupported", FROM_AROUND.format(what="environment"))
     if request.template is None:
-        for name in {**given.get("parameters", {}), **request.parameters}:
+        # Without a template the generated one counts, which has no parameters.
+        for name in {**environment.get("parameters", {}), **request.parameters}:
             raise Rejected("UnknownUserParameter", f"The Parameter ({name}) was not defined in template.")
         raise Rejected("HTTPBadRequest", "No template specified")
-    own = {"parameters": given["parameters"]} if given.get("parameters") else {}
-    # What the service itself calls members it may be called in what comes back, too.
-    types = {one["type"] for one in _definitions(_group_of(before))}
+    own = {"parameters": environment["parameters"]} if environment.get("parameters") else {}
+    # A generated template that the user edits and sends back has the service's internal type names.
+    types = {definition["type"] for definition in _definitions(_group_of(before))}
     return replace(request, files={}, environment=own, internal_types=types)
 
 
 def _group_of(before: Desired) -> GroupDefinition:
-    """Return the group of a revision of a group's stack."""
     group = before.group
     if group is None:
         raise LookupError(f"a {before.kind} is no group")
@@ -64,14 +66,14 @@ def _group_of(before: Desired) -> GroupDefinition:
 
 
 def _definitions(group: GroupDefinition) -> list[Mapping[str, Any]]:
-    return [one for _, _, one in groups.runs_with_own(group)] + [group.resource_def]
+    return [definition for _, _, definition in groups.runs_with_own(group)] + [group.resource_def]
 
 
 def listed_in(checked: Checked, before: Desired) -> Listed:
     """Return the members that a checked template lists, each with its definition.
 
     Raises:
-        Rejected: It says more than a group can hold; the error names the place.
+        Rejected: The template has more than a group can hold; the error names the place.
     """
     compiled = checked.compiled
     for name, parameter in compiled.parameters.items():
@@ -80,33 +82,33 @@ def listed_in(checked: Checked, before: Desired) -> Listed:
             raise invalid(message, "parameters", name)
     for name in compiled.outputs:
         raise invalid("The outputs of a group's stack are the attributes of the group", "outputs", name)
-    listed = {name: _listed(each) for name, each in compiled.definitions.items()}
+    listed = {name: _listed(definition) for name, definition in compiled.definitions.items()}
     hidden = environments.inherited(before.environment)
     if not hidden.texts:
         return listed
-    known = {name: plain(one) for name, one in group_text(_group_of(before)) if name in listed}
+    known = {name: plain(member) for name, member in group_text(_group_of(before)) if name in listed}
     return {
-        name: unredacted(one, hidden.plain(known[name]), known[name]) if name in known else one
-        for name, one in listed.items()
+        name: unredacted(member, hidden.plain(known[name]), known[name]) if name in known else member
+        for name, member in listed.items()
     }
 
 
-def _listed(each: Definition) -> dict[str, Any]:
-    """Return the definition of a member as a group holds it. Raise Rejected for one that no group can hold."""
-    if each.requires or not each.static:
+def _listed(definition: Definition) -> dict[str, Any]:
+    """Return the definition of a member as a group holds it. Raise Rejected if no group can hold it."""
+    if definition.requires or not definition.static:
         raise invalid(
-            "A member of a group stands alone: it cannot refer to or depend on others", "resources", each.name
+            "A member of a group stands alone: it cannot refer to or depend on others", "resources", definition.name
         )
-    if each.external_id is not None or each.creation_policy:
-        raise invalid("A member of a group has neither external_id nor CreationPolicy", "resources", each.name)
+    if definition.external_id is not None or definition.creation_policy:
+        raise invalid("A member of a group has neither external_id nor CreationPolicy", "resources", definition.name)
     return plain(
         {
-            "type": each.shown_type,
-            "properties": dict(each.properties),
-            "metadata": each.metadata,
-            "deletion_policy": each.deletion_policy,
-            "update_policy": dict(each.update_policy),
-            "description": each.description,
+            "type": definition.shown_type,
+            "properties": dict(definition.properties),
+            "metadata": definition.metadata,
+            "deletion_policy": definition.deletion_policy,
+            "update_policy": dict(definition.update_policy),
+            "description": definition.description,
         }
     )
 
@@ -116,12 +118,12 @@ def revision_of(
 ) -> Desired:
     """Return the next revision of a group's stack.
 
-    The act of the group's own update goes on, if one is in progress: it is about what the user has listed now.
+    An update of the group that is in progress continues, with the members that the user has listed now.
 
     Args:
         tx: A consistent read.
-        nested: Row of the stack.
-        before: Its newest revision.
+        nested: Row of the group's stack.
+        before: Newest revision of the stack.
         listed: See `listed_in`.
         secret: Whether the template holds secrets.
         now: The agreed time.
@@ -134,14 +136,14 @@ def revision_of(
     if row is None:
         raise Rejected("NotSupported", "The group of this stack is not there any more.")
     group = listed_group(tx, row, nested, _group_of(before), listed, now)
-    made = replace(group_desired(group), environment=before.environment, files=before.files, intent=before.intent)
-    return replace(made, secret=secret, size=size_of(made))
+    revision = replace(group_desired(group), environment=before.environment, files=before.files, intent=before.intent)
+    return replace(revision, secret=secret, size=size_of(revision))
 
 
 def check_room(tx: Connection, nested: StackRow, desired: Desired, resources_max: int) -> None:
-    """Raise Rejected (RequestLimitExceeded) where the tree of stacks has no room for more members.
+    """Raise Rejected (RequestLimitExceeded) if the tree of stacks has no room for more members.
 
-    What is nested in these is counted when it is made.
+    Stacks nested in the members are counted at their creation.
     """
     more = size_of(desired) - nested.size
     if more > 0 and stacks.size_of_tree(tx, nested.root_id) + more > resources_max:

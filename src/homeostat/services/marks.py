@@ -1,6 +1,6 @@
-"""Marking resources unhealthy, one or many at once, and removing marks (MU). Never waits for the engine.
+"""Marks resources unhealthy and removes marks, for any number of resources at once (MU). Never waits for the engine.
 
-A mark is a fact that the API writes: it changes the row's version, so a pass that has loaded the row starts over (ADR
+The API writes a mark as a fact. The write changes the row's version, so a pass that has loaded the row starts over (ADR
 0031).
 """
 
@@ -36,15 +36,15 @@ DEFAULT_REASON = "state changed by resource_mark_unhealthy api"
 WORDS_MAX = 400
 """Names and ids in one query."""
 RECENT_S = 3.0
-"""Who marks something often sends an update right after, which replaces or removes it. What a pass began for the mark
-alone would have to be undone, so none is asked for before that."""
+"""Delay of the pass after a mark. Users often send an update right after a mark, to replace or remove the resource; a
+pass in between would start a recovery that the update has to undo."""
 DETAILS_MAX = 20
 """Errors of one request that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkRequest:
-    """A statement about resources.
+    """A request to mark resources or to remove marks.
 
     Attributes:
         unhealthy: True to mark, False to remove the mark.
@@ -66,8 +66,8 @@ class MarkOutcome:
 
     Attributes:
         target: As in the request.
-        path: Names of resources down to it.
-        changed: Its state changed.
+        path: Names of resources down to the resource itself.
+        changed: Whether the state of the resource changed.
     """
 
     target: str
@@ -77,14 +77,15 @@ class MarkOutcome:
 
 
 @dataclass(slots=True)
-class _Sought:
-    """A target on the way to its row.
+class _Target:
+    """A target of the request, resolved stack by stack until its row is found.
 
     Attributes:
         place: Place in the request, for messages.
-        stacks: Ids from the stack of the request down to the one it is in, as far as known.
-        rest: What is left of the target below that.
-        path: Names of resources so far.
+        stacks: Ids from the stack of the request down to the target's stack, as far as resolved.
+        rest: The part of the target below the last of these stacks.
+        path: Names of the resolved resources.
+        row: None until found.
     """
 
     place: str
@@ -97,13 +98,13 @@ class _Sought:
     wrong: Rejected | None = None
 
     @property
-    def found(self) -> Resource:
+    def resource(self) -> Resource:
         assert self.row is not None, f"{self.target} was not looked for"
         return self.row
 
     @property
     def shard(self) -> tuple[tuple[str, ...], int]:
-        return self.stacks, self.found.shard
+        return self.stacks, self.resource.shard
 
 
 class Marks:
@@ -116,8 +117,8 @@ class Marks:
         """Mark all of these resources, or none of them.
 
         Args:
-            targets: Place in the request ("" for a single target) -> name or physical id; for a nested stack's
-                resource, a path such as `group/0/server`.
+            targets: Place in the request ("" for a single target) -> name or physical id; for a resource in a nested
+                stack, a path such as `group/0/server`.
 
         Raises:
             Rejected: EntityNotFound; PhysicalResourceIDAmbiguity; ActionInProgress for a resource that does not exist
@@ -132,50 +133,51 @@ class Marks:
 
     def _mark(self, stack_id: str, request: MarkRequest, targets: Mapping[str, str]) -> list[MarkOutcome]:
         with self._db.write() as tx:
-            # Found twice: first to know what to lock, then, under the locks, as it is now.
+            # Resolve twice: first to know what to lock, then under the locks, since the rows may have changed.
             held = self._hold(tx, _find(tx, stack_id, targets), request)
-            found = _find(tx, stack_id, targets)
-            for each in found:
-                each.wrong = _hindrance(each, held)
-            _refuse(found)
-            return self._write(tx, found, request)
+            found_targets = _find(tx, stack_id, targets)
+            for target in found_targets:
+                target.wrong = _hindrance(target, held)
+            _refuse(found_targets)
+            return self._write(tx, found_targets, request)
 
-    def _hold(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> set[tuple[tuple[str, ...], int]]:
-        """Lock what was found, against passes and other requests, and wake its shards.
-
-        The lock order is everybody's: stacks before shards, parents first; then shards before rows, children first.
+    def _hold(
+        self, tx: Connection, targets: Sequence[_Target], request: MarkRequest
+    ) -> set[tuple[tuple[str, ...], int]]:
+        """Lock the targets against passes and other requests, and wake their shards.
 
         Returns:
             The locked shards, each with the ids of its stack and the stacks above.
         """
-        held = {each.shard for each in found}
+        held = {target.shard for target in targets}
+        # The global lock order: stacks before shards, parents first; then shards before rows, children first.
         for ids in sorted({ids for ids, _ in held}, key=lambda ids: (len(ids), ids)):
             locks.changeable(self._db, tx, ids[-1])
-        healed = {each.shard for each in found if stacks.facts(each.stack).converges(each.found.name)}
+        healed = {target.shard for target in targets if stacks.facts(target.stack).converges(target.resource.name)}
         now = self._db.now_of(tx)
         for ids, number in sorted(held, key=lambda shard: (-len(shard[0]), shard)):
-            # Where nothing is healed the status of the stack follows the mark at once.
+            # Without healing there is nothing to undo: the status of the stack shows the mark at once.
             delay_s = RECENT_S if request.unhealthy and (ids, number) in healed else 0.0
             shards.wake(tx, ids[-1], now + delay_s, shards.USER, [number])
         return held
 
-    def _write(self, tx: Connection, found: Sequence[_Sought], request: MarkRequest) -> list[MarkOutcome]:
+    def _write(self, tx: Connection, targets: Sequence[_Target], request: MarkRequest) -> list[MarkOutcome]:
         now = self._db.now_of(tx)
         written: dict[str, tuple[StackRow, Writes]] = {}
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
-        for each in found:
-            row, in_action = each.found, each.stack.status == Status.IN_PROGRESS
-            hindered = counts_as_failure(row, in_action=in_action)
-            happened = _change(tx, row, request, now)
-            if happened is not None:
-                _, writes = written.setdefault(row.stack_id, (each.stack, Writes()))
+        for target in targets:
+            row, in_action = target.resource, target.stack.status == Status.IN_PROGRESS
+            failed_before = counts_as_failure(row, in_action=in_action)
+            new_events = _change(tx, row, request, now)
+            if new_events is not None:
+                _, writes = written.setdefault(row.stack_id, (target.stack, Writes()))
                 writes.intend(row)
-                writes.events += happened
+                writes.events += new_events
                 # The shard counts its failed resources; marks change their number.
-                failures[row.stack_id, row.shard] += counts_as_failure(row, in_action=in_action) - hindered
-            path = (*each.path, row.name)
-            outcomes.append(MarkOutcome(each.target, path, joined(row.action, row.status), bool(happened)))
+                failures[row.stack_id, row.shard] += counts_as_failure(row, in_action=in_action) - failed_before
+            path = (*target.path, row.name)
+            outcomes.append(MarkOutcome(target.target, path, joined(row.action, row.status), bool(new_events)))
         for stack, writes in written.values():
             shard_state.record(self._db, tx, stack.id, writes, now)
         for (id, number), more in failures.items():
@@ -186,7 +188,7 @@ class Marks:
 
 
 def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> list[Event] | None:
-    """Change the row; return the events, or None where it stays as it is."""
+    """Change the row; return the events, or None if the row does not change."""
     reason = request.reason or DEFAULT_REASON
     if request.unhealthy:
         until = None if request.lasts_s is None else now + request.lasts_s
@@ -197,24 +199,24 @@ def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> 
         return [unhealthy.unmarked(row, reason, shard.settled_revision if shard is not None else 0, now)]
     if unhealthy.mark_of(row) is None:
         return None
-    unhealthy.forget(row)  # the repair that the mark caused has failed, and stays failed
+    unhealthy.forget(row)  # the failed repair that the mark caused stays failed
     return []
 
 
-def _hindrance(sought: _Sought, held: Collection[tuple[tuple[str, ...], int]]) -> Rejected | None:
-    """Return why the row must be left alone now (MU5), or None."""
-    row, stack = sought.found, sought.stack
+def _hindrance(target: _Target, held: Collection[tuple[tuple[str, ...], int]]) -> Rejected | None:
+    """Return the error if the row cannot be marked now (MU5), or None."""
+    row, stack = target.resource, target.stack
     closed = stack.status == Status.IN_PROGRESS and not STACK_ACTIONS[stack.action].marks_allowed
-    if not (row.busy or row.action == Action.INIT or closed or sought.shard not in held):
+    if not (row.busy or row.action == Action.INIT or closed or target.shard not in held):
         return None
     doing = f"its resource {row.name} is {joined(row.action, row.status)}"
     message = f"Stack {stack.name} already has an action ({stack.action}) in progress: {doing}. Mark it after that."
     return Rejected("ActionInProgress", message)
 
 
-def _refuse(found: Sequence[_Sought]) -> None:
-    """Raise Rejected with all errors, if there are any."""
-    wrong = [(each.place, each.wrong) for each in found if each.wrong is not None]
+def _refuse(targets: Sequence[_Target]) -> None:
+    """Raise Rejected with the errors of all targets, if any."""
+    wrong = [(target.place, target.wrong) for target in targets if target.wrong is not None]
     if wrong:
         details = "; ".join(
             f"{place}: {error.detail}" if place else error.detail for place, error in wrong[:DETAILS_MAX]
@@ -224,18 +226,16 @@ def _refuse(found: Sequence[_Sought]) -> None:
 
 
 def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:
-    """Return the error for a missing resource that the desired state has but that was not started yet; else None."""
+    """Return the error for a resource of the desired state that was not started yet; None if all were started."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
         return None
     names = sorted({target.partition("/")[0] for target in targets.values()})
-    made = {row.name for row in _rows(tx, stack_id, names)}
-    desired, identity = (
-        revisions.desired_of(tx, stack_id, stack.revision),
-        Identity(stack.id, stack.name, stack.project),
-    )
+    started = {row.name for row in _rows(tx, stack_id, names)}
+    desired = revisions.desired_of(tx, stack_id, stack.revision)
+    identity = Identity(stack.id, stack.name, stack.project)
     for name in names:
-        if name not in made and name in compile_graph(desired, identity, shard_of(name, stack.shards)):
+        if name not in started and name in compile_graph(desired, identity, shard_of(name, stack.shards)):
             message = f"The Resource ({name}) of Stack {stack.name} has not been made yet. Mark it after that."
             return Rejected("ActionInProgress", message)
     return None
@@ -244,55 +244,56 @@ def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Reject
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_Sought]:
+def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_Target]:
     """Find the row of each target; targets of the same row get the same object. Raise Rejected."""
-    sought = [_Sought(place, target, (stack_id,), target) for place, target in targets.items()]
-    on_the_way = sought
-    while on_the_way:
-        together: dict[str, list[_Sought]] = defaultdict(list)
-        for each in on_the_way:
-            together[each.stacks[-1]].append(each)
-        for id, those in together.items():
-            _look(tx, id, those)
-        on_the_way = [each for each in on_the_way if each.row is None and each.wrong is None]
-    _refuse(sought)
-    return sought
+    all_targets = [_Target(place, target, (stack_id,), target) for place, target in targets.items()]
+    unresolved = all_targets
+    while unresolved:
+        by_stack: dict[str, list[_Target]] = defaultdict(list)
+        for target in unresolved:
+            by_stack[target.stacks[-1]].append(target)
+        for id, in_stack in by_stack.items():
+            _look(tx, id, in_stack)
+        unresolved = [target for target in unresolved if target.row is None and target.wrong is None]
+    _refuse(all_targets)
+    return all_targets
 
 
-def _look(tx: Connection, stack_id: str, those: Sequence[_Sought]) -> None:
+def _look(tx: Connection, stack_id: str, targets: Sequence[_Target]) -> None:
     """Resolve targets in or below one stack by one step."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
-        for each in those:
-            each.wrong = stack_not_found(stack_id)
+        for target in targets:
+            target.wrong = stack_not_found(stack_id)
         return
-    rows = _rows(tx, stack_id, sorted({word for each in those for word in (each.rest, each.rest.partition("/")[0])}))
+    words = {word for target in targets for word in (target.rest, target.rest.partition("/")[0])}
+    rows = _rows(tx, stack_id, sorted(words))
     facts = stacks.facts(stack)
-    for each in those:
-        each.stack = stack
+    for target in targets:
+        target.stack = stack
         try:
-            _step(each, rows, facts)
+            _step(target, rows, facts)
         except Rejected as error:
-            each.wrong = error
+            target.wrong = error
 
 
-def _step(sought: _Sought, rows: Sequence[Resource], facts: StackFacts) -> None:
+def _step(target: _Target, rows: Sequence[Resource], facts: StackFacts) -> None:
     """Resolve a target in one stack, or move on to the nested stack that its path names.
 
     Raises:
         Rejected: EntityNotFound; PhysicalResourceIDAmbiguity.
     """
-    sought.row = _named(sought.rest, rows, facts)
-    first, _, rest = sought.rest.partition("/")
-    owner = _named(first, rows, facts) if sought.row is None and rest else None
-    if sought.row is not None:
+    target.row = _named(target.rest, rows, facts)
+    first, _, rest = target.rest.partition("/")
+    owner = _named(first, rows, facts) if target.row is None and rest else None
+    if target.row is not None:
         return
     if owner is None:
-        message = f"The Resource ({sought.rest}) could not be found in Stack {facts.name}."
+        message = f"The Resource ({target.rest}) could not be found in Stack {facts.name}."
         raise Rejected("EntityNotFound", message)
     if kind_of(owner.type) != NestedStack.kind or not owner.handle:
         raise Rejected("EntityNotFound", f"The Resource ({first}) of Stack {facts.name} has no nested stack.")
-    sought.stacks, sought.path, sought.rest = (*sought.stacks, owner.handle), (*sought.path, owner.name), rest
+    target.stacks, target.path, target.rest = (*target.stacks, owner.handle), (*target.path, owner.name), rest
 
 
 def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource | None:
@@ -310,11 +311,11 @@ def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource |
 
 def _rows(tx: Connection, stack_id: str, words: Sequence[str]) -> list[Resource]:
     """Load rows with one of these names or physical ids."""
-    found: dict[str, Resource] = {}
+    all_rows: dict[str, Resource] = {}
     table = schema.resource
     for start in range(0, len(words), WORDS_MAX):
         some = words[start : start + WORDS_MAX]
         known = or_(table.c.name.in_(some), table.c.handle.in_(some))
         rows, _ = shard_state.load_where(tx, table.c.stack_id == stack_id, known)
-        found |= {key: row for key, row in rows.items() if key not in found}
-    return list(found.values())
+        all_rows |= {key: row for key, row in rows.items() if key not in all_rows}
+    return list(all_rows.values())

@@ -10,7 +10,6 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.supposed_worlds import supposed_world
@@ -22,6 +21,7 @@ from homeostat.desired.members import group_weight, touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
+from homeostat.model.limits import DEPTH_MAX
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Resource, StackFacts, World
 from homeostat.planner.report.preview import FAILS, Fate, ResourcePreview, ShardPreviewer
@@ -37,15 +37,15 @@ from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import Compiled
 
 SHARDS_MAX = 2
-"""Shards of one group that are planned; the other members are alike and only counted."""
+"""Shards of a group that are planned; members of further shards are alike and only counted."""
 NOT_STORED = "None"
-"""Id of a stack that does not exist."""
+"""Id of a stack before its creation."""
 VALUES_MAX = 64 * 1024 * 1024
-"""Weight of the values of a preview's resources: what each has of its own in memory, as stored and as planned; of a new
-stack, whose properties are all written, what members share as often as it is written."""
+"""Maximum weight of the values of a preview's resources, as stored and as planned. Texts that group members share weigh
+something only in a new stack, whose properties are all written: once per member."""
 
 INSIDE_UNKNOWN = "what is in it is not known before"
-"""Told of a nested stack whose size, or contents, follow from values that only the update will know."""
+"""Reported for a nested stack whose size or contents depend on results of the update."""
 
 
 @dataclass(slots=True)
@@ -54,13 +54,13 @@ class Preview:
 
     Attributes:
         id: `NOT_STORED` for a stack that does not exist.
-        path: Names of the resources above it, from the root.
+        path: Names of the resources above the stack, from the root.
         redaction: Redacts hidden values.
         inside: Previews of the stacks that realize resources, by name.
-        deleted: Previews of the stacks that would be deleted with their resources.
-        more: Members that were not planned: fate -> count.
+        deleted: Previews of the nested stacks to be deleted with their resources.
+        more: Fate -> number of members, for members without a plan.
         required_by: Resource -> its dependents, in the new template.
-        revision: Revision of the stack that would be updated; 0 for one that does not exist.
+        revision: Revision of the stack before the update; 0 for a new stack.
     """
 
     id: str
@@ -80,13 +80,13 @@ class Preview:
     def changes_anything(self) -> bool:
         """Whether anything in this stack would change."""
         counts = sum(count for fate, count in self.more.items() if fate is not Fate.UNCHANGED)
-        return counts > 0 or any(each.fate is not Fate.UNCHANGED for each in self.resources)
+        return counts > 0 or any(note.fate is not Fate.UNCHANGED for note in self.resources)
 
     def all(self) -> Iterator["Preview"]:
-        """Yield this preview and those below it, each before its own nested ones."""
+        """Yield this preview and all previews below, outer stacks first."""
         yield self
-        for each in (*self.inside.values(), *self.deleted):
-            yield from each.all()
+        for preview in (*self.inside.values(), *self.deleted):
+            yield from preview.all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class PreviewLimits:
 
     Attributes:
         depth_max: Levels of nested stacks.
-        resources_max: Resources that it reports.
+        resources_max: Resources in the preview.
         check_client: Called before each stack.
         timeout_s: Seconds that the previewed action may take.
     """
@@ -110,8 +110,8 @@ class Previewer:
     """Previews changes of stored stacks.
 
     Args:
-        converges: Whether the update is to converge, too: it passes into all nested stacks, and needs no more consent.
-            It looks at everything first; a preview has the newest observations to go by.
+        converges: Whether the update also converges: it continues into all nested stacks and needs no further consent.
+            The real update looks at everything first; the preview uses the newest observations.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Previewer:
         self._files: Mapping[str, str] = {}
 
     def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
-        """Preview the creation of a stack: all properties are written, those that members share for each of them."""
+        """Preview the creation of a stack: all properties are written, shared ones once per member."""
         self._writes_all = True
         preview = Preview(NOT_STORED, name, project, (), Redaction().of(compiled), compiled)
         return self._filled(preview, None, revisions.EMPTY, desired)
@@ -152,7 +152,7 @@ class Previewer:
 
         Args:
             before: The last desired state before the deletion.
-            after: The updated one, whose files hold the policies of nested templates.
+            after: The updated desired state, whose files hold the policies of nested templates.
             policies: Resource -> new policy, for the stack itself.
         """
         self._policies, self._files = {stack.id: policies}, after.files
@@ -180,22 +180,22 @@ class Previewer:
     def _plan(
         self, preview: Preview, facts: StackFacts, stack: StackRow | None, desired: Desired, numbers: Sequence[int]
     ) -> None:
-        """Plan these shards of a stack under these facts, and add what is found to its preview."""
+        """Plan these shards of a stack under these facts, and add the effects to its preview."""
         for number in numbers:
             graph = self._graph(preview, desired, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
             previewer = ShardPreviewer(world, partial(self._inside, preview, desired, world))
-            found = previewer.preview(self._now)
-            preview.resources += found
-            for row in (each for note in found for each in previewer.going(note)):
+            notes = previewer.preview(self._now)
+            preview.resources += notes
+            for row in (row for note in notes for row in previewer.going(note)):
                 self._preview_deleted(preview, row)
             for name, definition in graph.items():
                 for required in definition.requires:
                     preview.required_by.setdefault(required, []).append(name)
 
     def _count(self, resources: int) -> None:
-        """Count resources. Raise Rejected when the preview would report too many."""
+        """Count resources. Raise Rejected if there are too many for one preview."""
         self._reported += resources
         if self._reported > self._limits.resources_max:
             message = (
@@ -205,7 +205,7 @@ class Previewer:
             raise Rejected("RequestLimitExceeded", message)
 
     def _weigh(self, more: int) -> None:
-        """Weigh values before they are read or planned. Raise Rejected when they are too many for one preview."""
+        """Weigh values before they are read or planned. Raise Rejected if they are too heavy for one preview."""
         self._weight += more
         if self._weight > VALUES_MAX:
             message = (
@@ -215,7 +215,7 @@ class Previewer:
             raise Rejected("RequestLimitExceeded", message)
 
     def _count_others(self, preview: Preview, before: Desired, after: Desired, touched: int) -> None:
-        """Estimate the fates of the group members that were not planned, from the definitions and the planned ones.
+        """Estimate the fates of the unplanned group members, from the definitions and the planned members.
 
         Args:
             touched: Number of shards in which the definitions differ.
@@ -223,14 +223,14 @@ class Previewer:
         if "group" not in (before.kind, after.kind):
             return
         old, new = _count(before), _count(after)
-        seen = {fate: sum(each.fate is fate for each in preview.resources) for fate in Fate}
+        seen = {fate: sum(note.fate is fate for note in preview.resources) for fate in Fate}
         added = max(new - old, 0) - seen[Fate.ADDED]
         deleted = max(old - new, 0) - seen[Fate.DELETED]
         remaining = min(old, new) - seen[Fate.UNCHANGED] - seen[Fate.UPDATED] - seen[Fate.REPLACED]
         changing = touched > SHARDS_MAX and seen[Fate.UPDATED] + seen[Fate.REPLACED] > 0
         fate = max((Fate.UPDATED, Fate.REPLACED), key=seen.__getitem__) if changing else Fate.UNCHANGED
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: remaining}
-        preview.more = {each: count for each, count in counts.items() if count > 0}
+        preview.more = {fate: count for fate, count in counts.items() if count > 0}
 
     def _graph(self, preview: Preview, desired: Desired, number: int) -> Definitions:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
@@ -255,14 +255,14 @@ class Previewer:
         policies = self._policies.get(stack.id)
         if policies is None:
             policies = inside(self._tx, facts, self._files.get) if self._files else {}
-        for each in world.rows.values():
-            each.deletion_policy = policies.get(each.name, each.deletion_policy)
+        for row in world.rows.values():
+            row.deletion_policy = policies.get(row.name, row.deletion_policy)
         return world
 
-    # -- what is nested in it ----------------------------------------------------------------------------------------
+    # -- nested stacks -----------------------------------------------------------------------------------------------
 
     def _inside(self, outer: Preview, parent: Desired, world: World, note: ResourcePreview) -> bool:
-        """Preview the stack that realizes a resource; return whether anything in it would change.
+        """Preview the stack that realizes a resource; return whether the stack would change.
 
         Args:
             parent: Desired state of the outer stack.
@@ -306,11 +306,11 @@ class Previewer:
             outer.deleted.append(self._filled(preview, nested, before, revisions.EMPTY))
 
     def _nested_of(self, note: ResourcePreview) -> StackRow | None:
-        """Return the row of the stack that realizes a resource; None where there is none."""
+        """Return the row of the stack that realizes a resource; None if absent."""
         return stacks.get(self._tx, note.row.handle) if note.row is not None and note.row.handle else None
 
     def _show_unchanged(self, outer: Preview, note: ResourcePreview) -> None:
-        """Preview the stack that realizes a resource whose update does not reach it: it may still be healed."""
+        """Preview the nested stack of a resource that the update does not change: the stack may still be healed."""
         nested = self._nested_of(note)
         if nested is None:
             return
@@ -349,7 +349,7 @@ def _count(desired: Desired) -> int:
 
 def all_of(preview: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:
     """Yield every resource with its stack, outer stacks first."""
-    for each in preview.all():
-        for note in each.resources:
+    for stack in preview.all():
+        for note in stack.resources:
             if note.fate in fates:
-                yield each, note
+                yield stack, note

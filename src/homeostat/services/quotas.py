@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from homeostat.convergence.limits import DEPTH_MAX
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX
 from homeostat.model.world import HEAL_SHARE
 from homeostat.services.pipeline.expansion import ExpansionLimits
 
@@ -19,14 +19,14 @@ class Quotas:
         previewed_max: Resources that a preview reports.
         snapshots_max: Snapshots of one stack.
         timeout_s: Default deadline of an action.
-        heal_share: Share of a stack's things that is healed at a time; the same setting as the workers'.
+        heal_share: Share of a stack's things that are healed at a time; the same setting as the workers'.
         health_interval_min: Shortest interval of health checks, in seconds.
         adopt: Stacks may be adopted.
         abandon: Stacks may be exported and abandoned.
     """
 
     stacks_max: int = 512
-    resources_max: int = 1_000_000
+    resources_max: int = RESOURCES_MAX
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
     previewed_max: int = 10_000

@@ -52,12 +52,12 @@ class Snapshots:
         """Make the content of a snapshot the newest revision, whatever action is in progress.
 
         Args:
-            check_types: See `stacks.StackRequest`.
-            accept: Stores the trust of the user on whose behalf this is done.
+            check_types: See `StackRequest`.
+            accept: Stores the trust of the requesting user.
 
         Raises:
             Rejected: EntityNotFound; StackLocked; NotSupported for an incomplete snapshot or a suspended stack; as in
-                `StackService.compile` where its content is no longer valid.
+                `StackService.check` if the content is no longer valid.
         """
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)
@@ -72,7 +72,7 @@ class Snapshots:
                 raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
             if stack.spares == KeepPolicy.ALL:
                 raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
-            # It may have been deleted while its content was checked.
+            # The snapshot may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
@@ -81,10 +81,10 @@ class Snapshots:
             action_begin.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
-        """Start deleting a snapshot, with everything that clouds keep for it.
+        """Start deleting a snapshot, with its parts in the clouds.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; NotSupported while it is taken or restored.
+            Rejected: EntityNotFound; StackLocked; NotSupported while the snapshot is taken or restored.
         """
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
@@ -106,10 +106,10 @@ class Snapshots:
                 snapshots.remove(self._db, tx, id, stack.project, now)
 
     def _get(self, tx: Connection, stack_id: str, id: str) -> SnapshotRow:
-        found = snapshots.get(tx, stack_id, id)
-        if found is None:
+        snapshot = snapshots.get(tx, stack_id, id)
+        if snapshot is None:
             raise not_found(id)
-        return found
+        return snapshot
 
 
 def _check_at_rest(stack: StackRow) -> None:

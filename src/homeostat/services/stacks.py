@@ -55,14 +55,14 @@ from homeostat.transfer import adoption
 
 @dataclass(frozen=True, slots=True)
 class PreparedStack:
-    """A stack that is checked, and not stored yet; `revision` is encoded."""
+    """A checked stack that is not stored yet; `revision` is encoded."""
 
     new: NewStack
     revision: Desired
 
 
 OF_RESOURCES = frozenset({"group", "chain"})
-"""Kinds of revisions that say what a resource is to be: templates do not."""
+"""Kinds of revisions that describe a resource of the parent stack, not a template."""
 UPDATE_THE_RESOURCE = (
     "Updating this stack with a template, parameters, an environment or files is not supported: update the resource "
     "that it belongs to. A PATCH without these mends what has failed or is marked in it."
@@ -77,7 +77,7 @@ class StackService:
         prerequisites: Lookups in the users' clouds; None: every type is available, and named things are not looked up.
         shared: The operator's environment, which applies to all stacks.
         sinks: Checks event sinks.
-        trusts: Trusts of users in the service; None where it needs none.
+        trusts: Trusts of users in the service; None if the service needs no trusts.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class StackService:
         self._pipeline.check(identity, desired, self.quotas.expansion_limits, check_types=check_types)
 
     def check_new(self, project: str, request: StackRequest) -> None:
-        """Check a creation, also against the clouds, without storing anything. Raises like `create`."""
+        """Check a creation, also against the clouds, without storing it. Raises like `create`."""
         self._pipeline.run(Identity(NOT_STORED, "check", project), request, self.quotas.expansion_limits)
 
     def validate(
@@ -154,14 +154,14 @@ class StackService:
         Args:
             document: Existing things to adopt; None for a plain creation.
             by: The user on whose behalf the service acts later.
-            stack_id: Id of the stack; None for a new one.
-            also: What is stored with it.
+            stack_id: Id of the stack; None to generate it.
+            also: Further step of the transaction.
 
         Returns:
             Id of the stack.
 
         Raises:
-            Rejected: Names the place; also where another stack owns a thing of the document.
+            Rejected: Names the place; also if another stack owns a thing of the document.
         """
         stack_id = stack_id or self.entropy.stack_id()
         tracing.note(stack_id=stack_id)
@@ -184,7 +184,7 @@ class StackService:
         return stack_id
 
     def prepare(self, new: NewStack, request: StackRequest) -> PreparedStack:
-        """Check a new stack that is stored together with something else. Raises like `create`."""
+        """Check a new stack, for `add_prepared` in another transaction. Raises like `create`."""
         identity = Identity(new.id, new.name, new.project)
         checked = self._pipeline.run(identity, request, self.quotas.expansion_limits)
         return PreparedStack(new, revisions.encode(self._db, checked.revision))
@@ -202,11 +202,10 @@ class StackService:
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.
 
-        It is empty if the service needs no trust, or cannot get one: the caller sent no token, or acts in another
-        project.
+        The context is empty if the service needs no trust, or if the caller sent no token or acts in another project.
 
         Raises:
-            Rejected: Forbidden, where the caller cannot create a trust.
+            Rejected: Forbidden if the caller cannot create a trust.
             Transient: The identity service does not answer.
         """
         if self._trusts is None or by is None or not by.token or not by.user_id or by.project != project:
@@ -226,12 +225,12 @@ class StackService:
     ) -> int:
         """Store a new revision and return its number.
 
-        The newest revision wins in every state, during a deletion too (CV2). An update of a stack that is being deleted
-        which changes only deletion policies continues the deletion with these (CV14).
+        The newest revision wins in every state, even during a deletion (CV2). But an update that changes only the
+        deletion policies of a stack that is being deleted continues the deletion with the new policies (CV14).
 
         Args:
-            patch: Keep what `request` leaves out; otherwise replace everything.
-            also: What is stored with it; called while the stack is locked.
+            patch: Keep everything that `request` omits; otherwise replace the whole desired state.
+            also: Further step of the transaction; called while the stack is locked.
             first: See `RevisionStore.add_revision`.
         """
         while True:
@@ -249,9 +248,9 @@ class StackService:
         also: TransactionStep,
         first: TransactionStep,
     ) -> int | None:
-        """Try once; return None if another revision was stored in the meantime, which this one must be based on."""
+        """Try once; return None if another revision was stored in the meantime: a retry has to start from it."""
         with self._db.read() as tx:
-            # An early refusal spares the work of checking; the lock is checked again when the revision is stored.
+            # Refuse locked stacks before the expensive checks. The lock is checked again when the revision is stored.
             row = self._live(tx, stack_id)
             locks.check_unlocked(row)
             kind = revisions.get(tx, stack_id, row.revision).kind
@@ -283,7 +282,7 @@ class StackService:
         also: TransactionStep,
         first: TransactionStep,
     ) -> int | None:
-        """Try to store what a template of a group's own stack says of its members; returns as `_try_update`."""
+        """Try to store the members that a template of a group's own stack lists; returns as `_try_update`."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             before = revisions.desired_of(tx, stack_id, row.revision)
@@ -316,16 +315,16 @@ class StackService:
         )
 
     def _begin_again(self, stack_id: str, also: TransactionStep, first: TransactionStep) -> int:
-        """Begin an update of the stack of a group or chain that changes nothing: what failed or is marked is mended.
+        """Begin an update of the stack of a group or chain that only repairs failed and marked members.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; NotSupported for one that is suspended or abandoned.
+            Rejected: EntityNotFound; StackLocked; NotSupported for a suspended or abandoned stack.
         """
         with self._db.write() as tx:
             row = locks.changeable(self._db, tx, stack_id)
             _check_changeable(row)
             first(tx)
-            # The act of the resource that the stack belongs to goes on, if one is in progress.
+            # The new revision keeps the intent, so that an action of the parent's resource in progress can continue.
             intent, now = revisions.intent_of(tx, row.id, row.revision), self._db.now_of(tx)
             number = action_begin.converge(self._db, tx, row, now, self.quotas.timeout_s, intent)
             also(tx)
@@ -348,13 +347,13 @@ class StackService:
         _check_changeable(row)
         if before.kind != "template":
             raise Rejected("NotSupported", UPDATE_THE_RESOURCE)
-        # All of it runs outside of the transaction that stores the revision: compiling and calling clouds take long.
+        # Outside of the transaction that stores the revision: compiling and calling clouds take long.
         identity = Identity(row.id, row.name, row.project)
         limits = self.quotas.expansion_limits
         checked = self._pipeline.run(identity, request, limits, base=base if patch else None)
         parameters = checked.compiled.parameters
-        # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may be chosen anew.
-        if described == row.revision and any(each.schema.immutable for each in parameters.values()):
+        # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may change.
+        if described == row.revision and any(parameter.schema.immutable for parameter in parameters.values()):
             check_immutable(compile_desired(before, identity, strict=False).parameters, parameters)
         return row, checked
 
@@ -373,8 +372,8 @@ class StackService:
         Conflicts with the cloud or with other stacks are reported in the preview, not raised.
 
         Args:
-            document: The document that names the things.
-            cloud: Where they are looked at, as the caller sees it.
+            document: Names the things.
+            cloud: The caller's view of the cloud with the things.
         """
         identity = Identity(NOT_STORED, name, project)
         limits = self._preview_limits(request)
@@ -405,7 +404,7 @@ class StackService:
         return Previewer(tx, self._db.now_of(tx), limits, converges=request.look_first)
 
     def _preview_limits(self, request: StackRequest, timeout_mins: int | None = None) -> PreviewLimits:
-        """Return the limits of a preview; `timeout_mins` is that of the stack, which the request may change."""
+        """Return the limits of a preview. The request may override `timeout_mins`, the timeout of the stack."""
         minutes = timeout_mins if request.timeout_mins is None else request.timeout_mins
         timeout_s = stacks.timeout_of(minutes, self.quotas.timeout_s)
         return PreviewLimits(self.quotas.depth_max, self.quotas.previewed_max, request.check_client, timeout_s)
@@ -414,7 +413,7 @@ class StackService:
         """Store that the stack should not exist (CV12), and `also` in the same transaction.
 
         Raises:
-            Rejected: EntityNotFound once it is deleted; StackLocked.
+            Rejected: EntityNotFound for a deleted stack; StackLocked.
         """
         with self._db.read() as tx:
             seen = self._live(tx, stack_id)
@@ -432,10 +431,10 @@ class StackService:
         """Stop an action of the stack and all its nested stacks.
 
         Args:
-            roll_back: Return to the last COMPLETE revision; otherwise stay as it is, FAILED.
+            roll_back: Return to the last COMPLETE revision; otherwise the stack stays as it is, FAILED.
 
         Raises:
-            Rejected: NotSupported where nothing can be cancelled; StackLocked.
+            Rejected: NotSupported if there is no action to cancel; StackLocked.
         """
         cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
         with self._db.write() as tx:
@@ -472,8 +471,8 @@ def _check_free(tx: Connection, project: str, name: str) -> None:
 
 def _changes_nothing(request: StackRequest) -> bool:
     """Return whether a patch leaves the desired state of a stack without parameters as it is."""
-    given = (request.parameters, request.environment, request.files)
-    return request.template is None and request.revision is None and not any(given)
+    parts = (request.parameters, request.environment, request.files)
+    return request.template is None and request.revision is None and not any(parts)
 
 
 def _changes(request: StackRequest, *, patch: bool) -> dict[str, Any]:

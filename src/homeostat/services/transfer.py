@@ -38,7 +38,7 @@ class StackTransfer:
         data: Mapping[str, Any] | str,
         by: Caller | None = None,
     ) -> str:
-        """Store a new stack that adopts what a document names; return its id.
+        """Store a new stack that adopts the things of a document; return its id.
 
         Args:
             data: The document, or its text.
@@ -53,9 +53,9 @@ class StackTransfer:
         return self._stack_service.create(project, owner, name, completed(request, adopted), adopted, by)
 
     def preview(self, project: str, name: str, request: StackRequest, data: Mapping[str, Any] | str) -> AdoptionPreview:
-        """Preview an adoption: nothing is stored, and clouds are only looked at. For arguments and errors, see `adopt`.
+        """Preview an adoption: nothing is stored, and clouds are only read. For arguments and errors, see `adopt`.
 
-        What keeps things from being adopted, but is no error of the document, is told in the preview.
+        Obstacles outside the document, such as missing things, are reported in the preview, not raised.
         """
         quotas = self._stack_service.quotas
         _check_switch("Stack Adopt", on=quotas.adopt)
@@ -64,7 +64,7 @@ class StackTransfer:
         return self._stack_service.preview_adoption(project, name, completed(request, adopted), adopted, cloud)
 
     def export(self, stack_id: str) -> Document:
-        """Return the stack as a document from which it can be adopted; its resources are read while it is written.
+        """Return the stack as an adoption document, whose resources are read while the document is written.
 
         Raises:
             Rejected: NotSupported; EntityNotFound.
@@ -77,15 +77,14 @@ class StackTransfer:
             return document(tx, row, DesiredGraphs(cache_max=1), self._db.read)
 
     def abandon(self, stack_id: str, write: Callable[[Document], Any] = plain) -> Any:
-        """Stop managing the stack and leave all its things in place; return its last document, written.
+        """Stop managing the stack and leave all its things in place; return its last document, as `write` returns it.
 
         Args:
-            stack_id: The stack.
-            write: Writes the document, once before and once while nothing can change; what it raises keeps the stack
-                from being abandoned.
+            write: Writes the document, once before and once under the stack's lock. If it raises, the stack is not
+                abandoned.
 
         Raises:
-            Rejected: EntityNotFound; StackLocked; NotSupported where the operator has disabled it, and for a nested
+            Rejected: EntityNotFound; StackLocked; NotSupported if the operator has disabled it, and for a nested
                 stack.
         """
         _check_switch("Stack Abandon", on=self._stack_service.quotas.abandon)

@@ -11,14 +11,14 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, stacks
 
 ANY = "*"
-"""Stands for all types of a service, at the end of a name."""
+"""Wildcard at the end of a type name: all types of a service."""
 
 
 def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | None:
-    """Return the first of these types that the stack or a nested one has; None when there is none.
+    """Return the first of these types that the stack or a nested stack has; None if there are no such resources.
 
-    The resources are searched only if one of the names occurs in the user's input for the root stack. That input
-    contains every text that resources are made from, so the check is cheap for stacks without these types.
+    The resources are searched only if the user's input for the root stack, from which all resources are made, contains
+    one of the names. So the check is cheap for stacks without these types.
 
     Args:
         wanted: Type names; `NS::*` stands for all types of a service.
@@ -26,9 +26,9 @@ def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | 
     if not any(_pattern(wanted).search(text) for text in _texts(tx, stack)):
         return None
     column = schema.resource.c.type
-    names = [each for each in wanted if not each.endswith(ANY)]
-    services = [each.removesuffix(ANY) for each in wanted if each.endswith(ANY)]
-    fits = or_(column.in_(names), *(column.startswith(each, autoescape=True) for each in services))
+    names = [name for name in wanted if not name.endswith(ANY)]
+    services = [name.removesuffix(ANY) for name in wanted if name.endswith(ANY)]
+    fits = or_(column.in_(names), *(column.startswith(name, autoescape=True) for name in services))
     chosen = select(column).where(schema.resource.c.stack_id.in_(stacks.tree_of(stack.id)), fits)
     return tx.execute(chosen.order_by(column).limit(1)).scalar()
 
@@ -41,4 +41,4 @@ def _texts(tx: Connection, stack: StackRow) -> Iterator[str]:
 
 
 def _pattern(wanted: Collection[str]) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(each.removesuffix(ANY)) for each in sorted(wanted)))
+    return re.compile("|".join(re.escape(name.removesuffix(ANY)) for name in sorted(wanted)))

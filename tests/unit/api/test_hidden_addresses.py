@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.unit.api.neighbours import OWN, Neighbours
 
-from homeostat.api.hidden_addresses import HELD_MAX, _Hiding, without_acting
+from homeostat.api.hidden_addresses import HELD_MAX, _Redactor, without_secrets
 from homeostat.resources.signing import signed_url
 
 URL = signed_url("http://api.test", "/v1/signal/arn:a", "POST", "a" * 32, "key", "b" * 32)
@@ -33,7 +33,7 @@ SIGNED = {
 
 def test_its_length_and_all_else_of_an_answer_stay() -> None:
     answer = json.dumps(WHOLE | HARMLESS).encode()
-    hidden = without_acting(answer)
+    hidden = without_secrets(answer)
     assert len(hidden) == len(answer)
     assert KEY.encode() not in hidden
     assert URL.rpartition("Signature=")[2].encode() not in hidden
@@ -42,19 +42,19 @@ def test_its_length_and_all_else_of_an_answer_stay() -> None:
         name: HARMLESS[name] for name in HARMLESS if name != "password"
     }
     assert read["url"].startswith(URL.partition("Signature=")[0])
-    assert without_acting(json.dumps(HARMLESS).encode()) == json.dumps(HARMLESS).encode()
+    assert without_secrets(json.dumps(HARMLESS).encode()) == json.dumps(HARMLESS).encode()
 
 
 def test_it_is_found_where_an_answer_comes_in_pieces() -> None:
     answer = json.dumps([WHOLE, "x" * 100]).encode()
     for place in range(1, len(answer)):
-        hiding = _Hiding()
-        assert hiding(answer[:place], True) + hiding(answer[place:], False) == without_acting(answer)
+        hiding = _Redactor()
+        assert hiding(answer[:place], True) + hiding(answer[place:], False) == without_secrets(answer)
 
 
 def test_no_more_is_held_back_than_a_value_may_have() -> None:
-    assert _Hiding()(b"x" * (HELD_MAX + 1), True) == b"x" * (HELD_MAX + 1)
-    assert _Hiding()(b'data: {"id": 1}\n\n', True) == b'data: {"id": 1}\n\n', "an event is sent at once"
+    assert _Redactor()(b"x" * (HELD_MAX + 1), True) == b"x" * (HELD_MAX + 1)
+    assert _Redactor()(b'data: {"id": 1}\n\n', True) == b'data: {"id": 1}\n\n', "an event is sent at once"
 
 
 class World(Neighbours):
@@ -108,7 +108,7 @@ def world() -> World:
 
 def acts(text: str) -> bool:
     """Whether there is something in a text that lets its bearer act."""
-    return without_acting(text.encode()) != text.encode()
+    return without_secrets(text.encode()) != text.encode()
 
 
 PLACES = [
@@ -124,7 +124,7 @@ def test_a_reader_sees_of_what_acts_that_it_is_there(world: World, place: str) -
     by_member, by_reader = (world.text(role, f"{world.path}{place}") for role in ("member", "reader"))
     assert acts(by_member)
     assert "****" not in by_member
-    assert without_acting(by_member.encode()).decode() == by_reader
+    assert without_secrets(by_member.encode()).decode() == by_reader
 
 
 def described(world: World, role: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Authentication of callers, and what each of them may do.
+"""Authentication and authorization of callers.
 
 - `auth`: the access modes; `keystone` validates tokens
 - `rules`: the rules and their defaults; `policy`: the rule of each route; `enforcer`: applies the policy file

@@ -1,6 +1,4 @@
-"""Authentication: the access modes, each of which identifies the caller.
-
-What a caller may do is decided elsewhere (`enforcer`).
+"""Authentication: the access modes, which identify the caller. For authorization, see `enforcer`.
 
 - `none`: no credentials; access is limited to local processes, by the user ids that the kernel reports (ADR 0041)
 - `basic`: users and bcrypt hashes in a file
@@ -35,7 +33,7 @@ REMEMBERED_S = 60.0
 REMEMBERED_MAX = 10_000
 """Verified passwords kept in memory."""
 COST = 12
-"""Cost of the dummy hash when the file has no accounts whose cost could be taken."""
+"""Cost of the dummy hash if the file has no accounts to take the cost from."""
 IMPLIED: Mapping[str, Collection[str]] = {"admin": ("member", "reader"), "member": ("reader",)}
 """Roles that a role includes, as Keystone's default implied roles."""
 
@@ -51,20 +49,20 @@ class Access(Protocol):
         """Whether each request needs the user id of the process that sent it."""
 
     def check_host(self, host: str) -> None:
-        """Raise ValueError when serving on this address would be unsafe."""
+        """Raise ValueError if serving on this address would be unsafe."""
 
     def check_way(self, headers: Mapping[str, str], peer: int | None) -> None:
-        """Check that the apparent sender of a request intended it.
+        """Check that a request was intended by its apparent sender.
 
         Args:
-            peer: User id of the process that sent the request; None when unknown.
+            peer: User id of the sending process; None if unknown.
 
         Raises:
             Rejected: Forbidden for a request that a web page, or another local user, may have caused.
         """
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
-        """Return the caller if that is known without blocking, else None. Called on the event loop."""
+        """Return the caller if known without blocking, else None. Called on the event loop."""
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         """Authenticate the caller by the request's headers. May block.
@@ -190,9 +188,9 @@ class BasicAccess:
         check_page(headers)
 
     def known(self, headers: Mapping[str, str]) -> Caller | None:
-        """Return the caller whose password was verified a short time ago, where the file is still the same.
+        """Return the caller if the password was verified recently and the file has not changed since.
 
-        So a caller who is known does not wait for hashes of wrong passwords.
+        So known callers do not wait for the hashes of wrong passwords.
         """
         credentials = _credentials(headers.get("authorization", ""))
         account = None if credentials is None else self._accounts.get(credentials[0])
@@ -212,7 +210,7 @@ class BasicAccess:
         user, password = credentials
         accounts = self._current()
         account = accounts.get(user)
-        # A failure must take the same time for unknown and known names, so that names cannot be found out.
+        # A failure must take the same time for unknown and known names, so that attackers cannot find out names.
         if account is None or not self._verified(password, account.hash):
             self._spend(password, None if account is None else _cost(account.hash), accounts)
             raise Rejected("HTTPUnauthorized", "The user is unknown or the password is wrong.")
@@ -237,7 +235,7 @@ class BasicAccess:
             spent: Cost of the hash that was computed already; None for none. A hash takes 2 ** cost, so one hash of
                 each cost from `spent` up to the largest, exclusive, makes up the difference.
         """
-        most = max((_cost(each.hash) for each in accounts.values()), default=COST)
+        most = max((_cost(account.hash) for account in accounts.values()), default=COST)
         for cost in [most] if spent is None else range(spent, most):
             bcrypt.hashpw(password[:72], bcrypt.gensalt(cost))
 
@@ -297,8 +295,8 @@ def read_accounts(path: Path) -> dict[str, Account]:
 
 def with_implied(roles: str) -> frozenset[str]:
     """Parse roles separated by commas ("" means member), and add the roles that they imply, as Keystone does."""
-    named = {each.strip() for each in roles.split(",") if each.strip()} or {"member"}
-    return frozenset(named.union(*(IMPLIED.get(each, ()) for each in named)))
+    named = {role.strip() for role in roles.split(",") if role.strip()} or {"member"}
+    return frozenset(named.union(*(IMPLIED.get(role, ()) for role in named)))
 
 
 def _credentials(header: str) -> tuple[str, bytes] | None:

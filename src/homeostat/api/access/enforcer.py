@@ -55,10 +55,10 @@ class ActiveRules:
         return self._verdict(rule, project, replace(caller, token=None))
 
     def _denied_types(self, project: str, caller: Caller) -> frozenset[str]:
-        denied = {each for each in self.typed if not self.verdict(rules.RESOURCE_TYPES + each, project, caller)}
-        for each, named in rules.OF_TYPES.items():
-            if not all(self.verdict(one, project, caller) for one in named):
-                denied.add(each)
+        denied = {name for name in self.typed if not self.verdict(rules.RESOURCE_TYPES + name, project, caller)}
+        for type_name, rule_names in rules.OF_TYPES.items():
+            if not all(self.verdict(rule, project, caller) for rule in rule_names):
+                denied.add(type_name)
         return frozenset(denied)
 
     def _evaluate(self, rule: str, project: str, caller: Caller) -> bool:
@@ -96,18 +96,18 @@ class Policy:
         self._holding = ActiveRules(read_policy(path) if path is not None else {}, old_defaults=old_defaults)
 
     def allows(self, rule: str, caller: Caller, project: str) -> bool:
-        """Return whether a rule allows this caller its operation in this project.
+        """Return whether a rule allows its operation to this caller in this project.
 
-        Admins have the roles of their own project in all others, too.
+        Admins have the roles of their own project in all projects.
         """
         if caller.is_anybody:
             return True
-        # Rules compare the project with the caller's own, so for an admin the check runs as in that.
+        # Rules compare the project with the caller's own project, so an admin's own project is checked.
         project_in_scope = (caller.is_admin and caller.project) or project
         return self._current().verdict(rule, project_in_scope, caller)
 
     def check(self, rule: str, caller: Caller, project: str) -> None:
-        """Raise Rejected (Forbidden) unless the rule allows this caller its operation."""
+        """Raise Rejected (Forbidden) unless the rule allows its operation to this caller."""
         if not self.allows(rule, caller, project):
             raise forbidden(rule.partition(":")[2])
 
@@ -120,7 +120,8 @@ class Policy:
     def denied_types(self, caller: Caller, project: str) -> Collection[str]:
         """Return the types that stacks of this caller may not have; `NS::*` stands for all types of a service.
 
-        Types without a rule are allowed, unless the service would do for them what a rule forbids (`rules.OF_TYPES`).
+        Types without a rule are allowed, unless a rule denies the caller the service's operations for the type
+        (`rules.OF_TYPES`).
         """
         if caller.is_anybody:
             return ()
@@ -128,21 +129,18 @@ class Policy:
         return self._current().denied_types(project_in_scope, replace(caller, token=None))
 
     def may_use(self, type_name: str, caller: Caller, project: str) -> bool:
-        """Return whether stacks of this caller may have resources of this type.
-
-        Not where the service would do for them what a rule forbids the caller (`rules.OF_TYPES`).
-        """
+        """Return whether stacks of this caller may have resources of this type; see `denied_types`."""
         if caller.is_anybody:
             return True
         typed = self._current().typed
-        guarded = [rules.RESOURCE_TYPES + each for each in (type_name, wildcard_of(type_name)) if each in typed]
-        return all(self.allows(each, caller, project) for each in (*guarded, *rules.OF_TYPES.get(type_name, ())))
+        guarded = [rules.RESOURCE_TYPES + name for name in (type_name, wildcard_of(type_name)) if name in typed]
+        return all(self.allows(rule, caller, project) for rule in (*guarded, *rules.OF_TYPES.get(type_name, ())))
 
     def check_types(self, types: Mapping[str, Place], caller: Caller, project: str) -> None:
         """Raise Rejected (Forbidden) naming the first type that this caller may not use.
 
         Args:
-            types: Type name -> where it stands in the template.
+            types: Type name -> place in the template.
         """
         for type_name in types:
             if not self.may_use(type_name, caller, project):
@@ -176,9 +174,9 @@ def forbidden(what: str) -> Rejected:
 
 
 def _credentials(caller: Caller) -> dict[str, Any]:
-    """Return what rules may check about a caller, by the names that policy files use.
+    """Return the attributes of a caller for checks, by their names in policy files.
 
-    Unknown values are left out, so that no rule matches on them.
+    Unknown values are omitted, so that no rule matches on them.
     """
     known = {
         "user_id": caller.user_id,
@@ -213,16 +211,16 @@ def _enforcer(overrides: Mapping[str, str], *, old_defaults: bool) -> Enforcer:
     """
     conf = cfg.ConfigOpts()
     conf([], project="homeostat", default_config_files=[], default_config_dirs=[])
-    made = Enforcer(conf, policy_file=NO_FILE)
+    enforcer = Enforcer(conf, policy_file=NO_FILE)
     conf.set_override("enforce_new_defaults", not old_defaults, group="oslo_policy")
     conf.set_override("policy_dirs", [], group="oslo_policy")
-    made.suppress_deprecation_warnings = True
-    made.register_defaults(rules.defaults())
-    made.set_rules({name: _parsed(text) for name, text in overrides.items()}, overwrite=True, use_conf=True)
-    made.file_rules = {name: RuleDefault(name, text) for name, text in overrides.items()}
-    made.load_rules()
-    made.use_conf = False  # `Policy` reloads the file, and keeps the last valid rules
-    return made
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.register_defaults(rules.defaults())
+    enforcer.set_rules({name: _parsed(text) for name, text in overrides.items()}, overwrite=True, use_conf=True)
+    enforcer.file_rules = {name: RuleDefault(name, text) for name, text in overrides.items()}
+    enforcer.load_rules()
+    enforcer.use_conf = False  # `Policy` reloads the file, and keeps the last valid rules
+    return enforcer
 
 
 def library_enforcer() -> Enforcer:
@@ -248,7 +246,7 @@ def read_policy(path: Path) -> dict[str, str]:
         ValueError: Names the invalid line.
     """
     try:
-        # Composed nodes, not loaded values: they know their line.
+        # Composed nodes have line numbers; loaded values have not.
         root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -285,16 +283,16 @@ def _entry(key: yaml.Node, value: yaml.Node) -> tuple[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a check; one that is invalid becomes the check that allows nobody."""
+    """Parse a check; an invalid check becomes "!", which allows nobody."""
     return RuleDefault("", text).check
 
 
 def _check_references(overrides: Mapping[str, str], lines: Mapping[str, int], path: Path) -> None:
-    """Raise ValueError for a rule that refers to a rule that does not exist, or to itself through others."""
-    checks = {each.name: each.check for each in rules.defaults()}
+    """Raise ValueError for a rule that refers to a missing rule, or, directly or indirectly, to itself."""
+    checks = {rule.name: rule.check for rule in rules.defaults()}
     checks |= {name: _parsed(text) for name, text in overrides.items()}
     for name, line in lines.items():
-        missing = next((each for each in _named(checks[name]) if each not in checks), None)
+        missing = next((rule for rule in _named(checks[name]) if rule not in checks), None)
         if missing is not None:
             raise ValueError(f"{path}, line {line}: {name} names the rule {missing}, and there is none")
         if _comes_back(name, checks):
@@ -315,10 +313,10 @@ def _comes_back(name: str, checks: Mapping[str, Any]) -> bool:
     seen: set[str] = set()
     ahead = list(_named(checks[name]))
     while ahead:
-        each = ahead.pop()
-        if each == name:
+        referenced = ahead.pop()
+        if referenced == name:
             return True
-        if each not in seen:
-            seen.add(each)
-            ahead += _named(checks[each]) if each in checks else ()
+        if referenced not in seen:
+            seen.add(referenced)
+            ahead += _named(checks[referenced]) if referenced in checks else ()
     return False

@@ -67,8 +67,8 @@ class KeystoneAccess:
         if "x-service-token" in headers:
             return None
         with self._lock:
-            found = self._cache.get(headers.get("x-auth-token", ""))
-        return None if found is None else found[0]
+            known = self._cache.get(headers.get("x-auth-token", ""))
+        return None if known is None else known[0]
 
     def caller(self, headers: Mapping[str, str], method: str = "GET", path: str = "/") -> Caller:
         """Validate the token.
@@ -100,8 +100,8 @@ class KeystoneAccess:
     def _believed(self, token: str, environ: Mapping[str, Any]) -> Caller:
         caller = _caller(token, environ["keystone.token_auth"].user)
         info = environ["keystone.token_info"]["token"]
-        # Access rules allow single requests, and a service token changes the verdict: neither is good for another
-        # request.
+        # Access rules allow single requests, and a service token changes the verdict, so neither may be cached for the
+        # next request.
         limited = "access_rules" in info.get("application_credential", {})
         if self._believed_s > 0 and not limited and "HTTP_X_SERVICE_TOKEN" not in environ:
             expires_at = environ["keystone.token_auth"].user.expires.timestamp()
@@ -126,6 +126,6 @@ def _caller(token: str, who: Any) -> Caller:
 
 
 def _take(environ: Mapping[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer 200: the WSGI application behind keystonemiddleware, which is reached with valid tokens only."""
+    """Answer 200: the WSGI application behind keystonemiddleware, which passes on requests with valid tokens only."""
     start_response("200 OK", [])
     return [b""]

@@ -29,7 +29,7 @@ def may(rule: str) -> Any:
 def may_act(family: str) -> Any:
     """Return a dependency for a route whose body has one key, the action: it checks the rule `family:action`.
 
-    Actions without a rule of their own are checked by the rule `action` of the family.
+    Actions without a rule are checked by the rule `action` of the family.
     """
 
     async def check(request: Request, body: Body) -> None:
@@ -44,7 +44,7 @@ def may_act(family: str) -> Any:
 def may_signal() -> Any:
     """Return a dependency for the signal route.
 
-    Clearing a hook needs a rule of its own: stack users may send signals, but not clear hooks.
+    Clearing a hook has a separate rule: stack users may send signals, but not clear hooks.
     """
 
     async def check(request: Request, body: SignalBody) -> None:
@@ -60,6 +60,6 @@ def _checked(request: Request, rule: str) -> None:
 
 
 def rule_of(route: BaseRoute) -> str | None:
-    """Return the rule that guards a route; None when it names none."""
-    found = [getattr(each.dependency, "rule", None) for each in getattr(route, "dependencies", ())]
-    return next((rule for rule in found if rule), None)
+    """Return the rule that guards a route; None if the route names no rule."""
+    names = [getattr(dependency.dependency, "rule", None) for dependency in getattr(route, "dependencies", ())]
+    return next((name for name in names if name), None)

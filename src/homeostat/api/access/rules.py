@@ -55,7 +55,7 @@ class Rule:
 
     Attributes:
         allows: Its default check.
-        old: The deprecated default, from before the roles reader and member; None for a rule without one.
+        old: The deprecated default, from before the roles reader and member; None if there is none.
         ours: The rule exists only in this service, not in Heat.
         on: Method and path below the project, for a rule that no route names.
     """
@@ -71,7 +71,7 @@ class Rule:
         """Return the rule in the form of oslo.policy, for project-scoped tokens.
 
         Args:
-            operations: Methods and paths that it guards.
+            operations: Methods and paths that the rule guards.
         """
         deprecated = None
         if self.old is not None:
@@ -111,7 +111,7 @@ CLUSTERING = (
         readers={
             "index": "List the types of profiles.",
             "get": "Show a type of profiles.",
-            "ops": "List what can be done with nodes of a type of profiles.",
+            "ops": "List the operations on nodes of a type of profiles.",
         },
     ),
     RuleFamily("policy_types", readers={"index": "List the types of policies.", "get": "Show a type of policies."}),
@@ -147,8 +147,8 @@ CLUSTERING = (
             "create": "Make a node.",
             "update": "Change a node.",
             "delete": "Delete a node.",
-            "adopt": "Let a server be a node.",
-            "adopt_preview": "Preview the profile of a server that would be a node.",
+            "adopt": "Adopt a server as a node.",
+            "adopt_preview": "Preview the profile of a server that would be adopted as a node.",
             "action": "Check or recover a node.",
             "operation": "Perform an operation on a node.",
         },
@@ -160,7 +160,7 @@ CLUSTERING = (
             "create": "Make a receiver.",
             "update": "Change a receiver.",
             "delete": "Delete a receiver.",
-            "notify": "Begin what a message to a receiver asks for.",
+            "notify": "Start the action that a message to a receiver requests.",
         },
     ),
     RuleFamily(
@@ -171,7 +171,7 @@ CLUSTERING = (
 )
 """Rules of the Clustering API, by Senlin's names.
 
-The Orchestration API has `events:index`, `build_info:build_info` and `service:index`, too: each is one rule for both.
+`events:index`, `build_info:build_info` and `service:index` are shared with the Orchestration API.
 """
 OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "OS::Senlin::Cluster": ("clusters:create", "clusters:update", "clusters:action", "clusters:delete"),
@@ -180,7 +180,7 @@ OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "OS::Senlin::Profile": ("profiles:create", "profiles:update", "profiles:delete"),
     "OS::Senlin::Receiver": ("receivers:create", "receivers:delete"),
 }
-"""Resource type -> rules of what the service does for it: who is denied one may not use the type either."""
+"""Resource type -> rules of the service's operations for the type: callers need all of them to use the type."""
 FAMILIES = (
     RuleFamily(
         "stacks",
@@ -202,7 +202,7 @@ FAMILIES = (
             "show_output": "Show an output.",
         },
         members={
-            "abandon": "Let go of a stack without touching what is in it.",
+            "abandon": "Abandon a stack: stop managing it and keep its resources.",
             "create": "Create or adopt a stack.",
             "delete": "Delete a stack.",
             "export": "Export a stack.",
@@ -224,31 +224,31 @@ FAMILIES = (
             "show_revision": "Show a revision of a stack.",
             "explain": "Explain why a stack is not at rest.",
             "graph": "Show the graph of a stack.",
-            "show_convergence": "Show whether a stack is brought back by itself.",
+            "show_convergence": "Show the settings of continuous convergence.",
         },
         members={"switch_convergence": "Switch continuous convergence."},
         ours=True,
     ),
     RuleFamily(
         "actions",
-        readers={"check": "Tell what is not as it should be; change nothing."},
+        readers={"check": "Check the resources of a stack; change nothing."},
         members={
             "action": "Any action on a stack that has no rule of its own.",
             "snapshot": "Take a snapshot by an action.",
             "suspend": "Suspend a stack.",
             "resume": "Resume a stack.",
-            "cancel_update": "Stop what is going on and go back.",
-            "cancel_without_rollback": "Stop what is going on and stay.",
+            "cancel_update": "Stop an update and roll back.",
+            "cancel_without_rollback": "Stop the action in progress, without a rollback.",
         },
         on=ACTIONS,
     ),
     RuleFamily(
         "actions",
-        readers={"observe": "Look at everything in a stack now."},
+        readers={"observe": "Observe all resources of a stack now."},
         members={
-            "converge": "Bring a stack to what it should be now.",
+            "converge": "Bring a stack to its desired state now.",
             "lock": "Lock a stack.",
-            "unlock": "Unlock a stack that oneself has locked.",
+            "unlock": "Unlock a stack that the caller has locked.",
         },
         ours=True,
         on=ACTIONS,
@@ -261,10 +261,10 @@ FAMILIES = (
     RuleFamily("resource", readers={"explain": "Explain why a resource is not at rest."}, ours=True),
     RuleFamily(
         "resource_actions",
-        readers={"observe": "Look at a resource now."},
+        readers={"observe": "Observe a resource now."},
         members={
             "action": "Any action on a resource that has no rule of its own.",
-            "converge": "Bring a resource to what it should be now.",
+            "converge": "Bring a resource to its desired state now.",
         },
         ours=True,
         on=RESOURCE_ACTIONS,
@@ -280,7 +280,7 @@ FAMILIES = (
     ),
     RuleFamily(
         "health",
-        readers={"index": "List what health policies have found."},
+        readers={"index": "List the findings of health policies."},
         members={"approve": "Approve the recovery of a resource."},
         ours=True,
     ),
@@ -316,7 +316,7 @@ FAMILIES = (
             "CreateStack": "Create a stack.",
             "UpdateStack": "Update a stack.",
             "DeleteStack": "Delete a stack.",
-            "CancelUpdateStack": "Stop an update and go back.",
+            "CancelUpdateStack": "Stop an update and roll back.",
         },
     ),
     *CLUSTERING,
@@ -332,13 +332,14 @@ SINGLE = (
         None,
         on=("GET", "/software_configs"),
     ),
-    Rule("actions:break_lock", PROJECT_ADMIN, "Unlock what others have locked.", None, ours=True, on=ACTIONS),
+    Rule("actions:break_lock", PROJECT_ADMIN, "Unlock stacks locked by other users.", None, ours=True, on=ACTIONS),
     Rule("resource:metadata", READER_OR_STACK_USER, "Show the metadata of a resource.", ANYBODY),
     Rule("resource:signal", READER_OR_STACK_USER, "Signal a resource.", ANYBODY),
     Rule(
         "resource:signal_gate",
         MEMBER_OR_STACK_USER,
-        "Signal what acts (a rollout's handle, a group whose members report, a scaling policy); see such addresses.",
+        "Signal resources that act (handles of rollouts, groups whose members report, scaling policies); see their "
+        "signed addresses.",
         None,
         ours=True,
         on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),
@@ -346,13 +347,13 @@ SINGLE = (
     Rule(
         "resource:clear_hook",
         MEMBER,
-        "Let a resource go on that waits at a hook (a signal with `unset_hook`).",
+        "Clear a hook at which a resource waits (a signal with `unset_hook`).",
         ours=True,
         on=("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/signal"),
     ),
     Rule("software_deployments:metadata", READER_OR_STACK_USER, "List the configs that a server is to apply.", None),
     Rule("cloudformation:DescribeStackResource", READER_OR_STACK_USER, "Show a resource with its metadata.", ANYBODY),
-    Rule("cloudformation:SignalResource", READER_OR_STACK_USER, "Report how a member of a group is.", ANYBODY),
+    Rule("cloudformation:SignalResource", READER_OR_STACK_USER, "Report the status of a group member.", ANYBODY),
     Rule("service:index", PROJECT_ADMIN, "List the workers.", CLOUD_ADMIN),
     Rule("service:show", PROJECT_ADMIN, "Show workers, shards and the limits of requests.", None, ours=True),
     Rule("service:examine", CLOUD_ADMIN, "Examine the service; names stacks of all projects.", None, ours=True),
@@ -391,17 +392,17 @@ FOR_ADMINS = (
 
 def type_rules() -> list[RuleDefault]:
     """Return a rule without operations for each resource type that is restricted."""
-    return [RuleDefault(f"{RESOURCE_TYPES}{each}", ADMIN, f"Have stacks with {each}.") for each in FOR_ADMINS]
+    return [RuleDefault(f"{RESOURCE_TYPES}{name}", ADMIN, f"Have stacks with {name}.") for name in FOR_ADMINS]
 
 
 def defaults(operations: Mapping[str, Iterable[tuple[str, str]]] | None = None) -> list[RuleDefault]:
     """Return all rules with their defaults.
 
     Args:
-        operations: Rule -> methods and paths of the requests that it guards.
+        operations: Rule -> methods and paths of the guarded requests.
     """
     known = operations or {}
-    return [*BASE, *(each.default(_operations(each, known)) for each in RULES), *type_rules()]
+    return [*BASE, *(rule.default(_operations(rule, known)) for rule in RULES), *type_rules()]
 
 
 def _operations(rule: Rule, known: Mapping[str, Iterable[tuple[str, str]]]) -> Iterable[tuple[str, str]]:
@@ -411,4 +412,4 @@ def _operations(rule: Rule, known: Mapping[str, Iterable[tuple[str, str]]]) -> I
     return [(method, f"/v1/{{project}}{path}")]
 
 
-NAMES = frozenset(each.name for each in defaults())
+NAMES = frozenset(rule.name for rule in defaults())

@@ -2,6 +2,6 @@
 
     routes -> parameters, signatures -> authentication -> stacks, resources (the actions) -> responses
 
-It only translates: actions use the same services and rows as the Orchestration API. `errors` has the error codes,
-`paging` the long lists. `signed_urls` are addresses that carry their own permission.
+The actions use the same services and rows as the Orchestration API. `errors` has the error codes, `paging` the long
+lists. `signed_urls` are addresses whose signature authorizes the request.
 """

@@ -12,7 +12,7 @@ from homeostat.model.caller import STACK_USER, Caller
 from homeostat.store.database import Database
 
 DEFAULT_PROJECT = "default"
-"""Project in access mode `none`, where neither credentials nor a key name one."""
+"""Project in access mode `none` if neither credentials nor a key name a project."""
 SHOWN = ("x-auth-token", "x-auth-user")
 """Headers that carry credentials without a signature."""
 
@@ -34,8 +34,8 @@ class Authenticated:
     """The caller of a request.
 
     Attributes:
-        holder: Holder of the service's own key that the request is signed with; None otherwise.
-        by_link: The request may come from a link that the caller's browser followed: it may not change anything.
+        holder: Holder of the key of this service that signed the request; None otherwise.
+        by_link: The request may come from a link in the caller's browser, so it may not change anything.
     """
 
     caller: Caller
@@ -45,7 +45,7 @@ class Authenticated:
 
 
 class Authenticator:
-    """Authenticates requests: keys of the service are verified here, those of an identity service by that service."""
+    """Authenticates requests. Keys of this service are verified here, keys of users by the identity service."""
 
     def __init__(self, db: Database, clock: Clock, access: Access, ec2: Ec2 | None = None) -> None:
         self._db = db

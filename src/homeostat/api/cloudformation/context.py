@@ -19,10 +19,10 @@ _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """One request.
+    """A request.
 
     Attributes:
-        holder: Holder of the service's own key that the request is signed with; None for any other authentication.
+        holder: Holder of the key of this service that signed the request; None otherwise.
     """
 
     context: RequestContext
@@ -30,7 +30,7 @@ class ActionContext:
     holder: KeyHolder | None = None
 
     def stack(self, tx: Connection, name: str | None = None) -> StackRow:
-        """Return the stack of that name, id or ARN (default: parameter StackName); deleted ones only by id or ARN.
+        """Return the stack of this name, id or ARN (default: parameter StackName); a deleted stack only by id or ARN.
 
         Raises:
             Refused: MissingParameter.

@@ -77,7 +77,7 @@ def _caller(token: str, claims: Mapping[str, Any]) -> Caller:
     if not project.get("id"):
         raise Refused("AccessDenied", "The key is for no project.")
     user = claims["user"]
-    roles = frozenset(str(each["name"]) for each in claims.get("roles", ()))
+    roles = frozenset(str(role["name"]) for role in claims.get("roles", ()))
     return Caller(
         user=user["name"],
         project=project["id"],

@@ -51,7 +51,7 @@ FROM_FAULTS: Mapping[str, str] = {
     "StackLocked": "InvalidAction",
     "TooManyRequests": "Throttling",
 }
-"""Fault of the Orchestration API -> code. All others, EntityNotFound too, become InvalidParameterValue."""
+"""Fault of the Orchestration API -> code. All other faults, EntityNotFound too, become InvalidParameterValue."""
 
 
 class Refused(Exception):
@@ -59,7 +59,7 @@ class Refused(Exception):
 
     Attributes:
         code: Key of CODES.
-        detail: What is wrong, and the remedy.
+        detail: The problem and the remedy.
     """
 
     def __init__(self, code: str, detail: str = "") -> None:

@@ -12,9 +12,9 @@ from homeostat.api.http.answer_budget import PAGE_BYTES, too_large
 from homeostat.json_pieces import encoded
 
 PAGE = 5_000
-"""Items of one response: more than callers without paging have, and few enough for memory."""
+"""Items of a response: more than callers without paging have, and few enough for memory."""
 PAGE_S = 1.0
-"""CPU time after which a page ends with what it has: what is shown may take long to be resolved."""
+"""CPU time after which a page ends early: outputs may take long to resolve."""
 READ_MAX = 500
 """Items that are read at once."""
 R = TypeVar("R")
@@ -26,32 +26,31 @@ def page_of(
     show: Callable[[Connection, R], Any],
     token_of: Callable[[R], str],
 ) -> tuple[list[Any], dict[str, str]]:
-    """Return a page, and what the response says about the next one.
+    """Return a page, and the response's reference to the next page.
 
-    It ends after `PAGE` items, or where it is long, or takes long.
+    The page ends after `PAGE` items, `PAGE_BYTES` or `PAGE_S`.
 
     Args:
-        action: The request.
         read: Reads items after a marker, up to a number.
-        show: Returns an item as callers see it.
+        show: Builds the response for an item.
         token_of: Returns the marker of an item.
     """
-    found: list[Any] = []
+    items: list[Any] = []
     size, token, ends_at = 0, action.parameters.get("NextToken"), time.thread_time() + PAGE_S
     with action.context.db.read() as tx:
-        while not found or (len(found) < PAGE and _has_room(size, ends_at)):
-            count = min(READ_MAX, PAGE - len(found))
+        while not items or (len(items) < PAGE and _has_room(size, ends_at)):
+            count = min(READ_MAX, PAGE - len(items))
             rows = read(tx, token, count)
             for row in rows:
-                if found and not _has_room(size, ends_at):
+                if items and not _has_room(size, ends_at):
                     break
-                found.append(show(tx, row))
-                size += len(encoded(found[-1]))
+                items.append(show(tx, row))
+                size += len(encoded(items[-1]))
                 token = token_of(row)
             else:
                 if len(rows) < count:
-                    return found, {}
-    return found, {"NextToken": token} if token is not None else {}
+                    return items, {}
+    return items, {"NextToken": token} if token is not None else {}
 
 
 def _has_room(size: int, ends_at: float) -> bool:
@@ -64,11 +63,11 @@ def whole(items: Iterable[Any]) -> list[Any]:
     Raises:
         Rejected: RequestLimitExceeded.
     """
-    found: list[Any] = []
+    all_items: list[Any] = []
     size = 0
-    for each in items:
-        found.append(each)
-        size += len(encoded(each))
+    for item in items:
+        all_items.append(item)
+        size += len(encoded(item))
         if size > XML_BYTES_MAX:
             raise too_large(REMEDY)
-    return found
+    return all_items

@@ -25,7 +25,7 @@ def read_pairs(encoded: bytes) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Parameters by name; each was given once."""
+    """Parameters by name, without duplicates."""
 
     values: Mapping[str, str]
 
@@ -34,7 +34,7 @@ class Parameters:
         """Collect the parameters.
 
         Raises:
-            Refused: A parameter was given twice: choosing one, and which was signed, would be a guess.
+            Refused: A parameter was given twice: the signed value would be a guess.
         """
         values: dict[str, str] = {}
         for name, value in pairs:
@@ -44,7 +44,7 @@ class Parameters:
         return cls(values)
 
     def get(self, *names: str) -> str | None:
-        """Return the first of these that is given and not empty."""
+        """Return the first of these parameters that is not empty."""
         return next((self.values[name] for name in names if self.values.get(name)), None)
 
     def needed(self, name: str) -> str:
@@ -55,7 +55,7 @@ class Parameters:
         return value
 
     def flag(self, name: str) -> bool | None:
-        """Return a boolean parameter; None where it is not given. Raise Refused."""
+        """Return a boolean parameter; None if absent. Raise Refused."""
         value = self.get(name)
         if value is None:
             return None
@@ -66,13 +66,13 @@ class Parameters:
     def members(self, name: str) -> list[dict[str, str]]:
         """Return the items of a list, `<name>.member.<N>.<key>`, in the order of N."""
         pattern = re.compile(rf"{re.escape(name)}\.member\.(\d{{1,9}})\.(\w+)\Z")
-        found: dict[int, dict[str, str]] = {}
-        for each, value in self.values.items():
-            match = pattern.match(each)
+        items: dict[int, dict[str, str]] = {}
+        for parameter, value in self.values.items():
+            match = pattern.match(parameter)
             if match:
-                found.setdefault(int(match[1]), {})[match[2]] = value
-        return [found[number] for number in sorted(found)]
+                items.setdefault(int(match[1]), {})[match[2]] = value
+        return [items[number] for number in sorted(items)]
 
     def has(self, name: str) -> bool:
-        """Return whether the parameter, or any item of such a list, is given."""
-        return any(each == name or each.startswith(f"{name}.") for each in self.values)
+        """Return whether the parameter, or any item of a list of this name, is given."""
+        return any(parameter == name or parameter.startswith(f"{name}.") for parameter in self.values)

@@ -43,12 +43,15 @@ def describe_resource(action: ActionContext) -> Any:
         metadata = _metadata(action, tx, stack, entry.row) if at is None else instance_metadata(tx, stack.id, at)
         if metadata is None:
             raise Rejected("EntityNotFound", f"The Resource ({name}) could not be found in Stack {stack.name}.")
-        shown = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
-    return {"StackResourceDetail": {**shown, "Description": entry.description, "Metadata": json.dumps(metadata)}}
+        fields = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
+    return {"StackResourceDetail": {**fields, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
 def _check_stack_user(action: ActionContext, tx: Connection, stack: StackRow, name: str) -> KeyHolder | None:
-    """Check that a server or user that a template created may read this resource; return it, None for another caller.
+    """Check that a server or user created by a template may read this resource.
+
+    Returns:
+        The server or user; None for ordinary callers.
 
     Raises:
         Rejected: Forbidden.
@@ -68,7 +71,7 @@ def _metadata(action: ActionContext, tx: Connection, stack: StackRow, row: Resou
 
 
 def describe_resources(action: ActionContext) -> Any:
-    """Describe resources of a stack, given by its name or by the physical id of one of its things."""
+    """Describe resources of a stack, given by its name or by the physical id of any of its things."""
     wanted = action.parameters.get("LogicalResourceId")
     with action.context.db.read() as tx:
         stack = _stack_of(action, tx)
@@ -91,8 +94,8 @@ def _stack_of(action: ActionContext, tx: Connection) -> StackRow:
         raise Refused(code, "Give StackName or PhysicalResourceId, one of them.")
     if handle is None:
         return action.stack(tx)
-    found = [stacks.get(tx, id) for id in {each.stack_id for each in records.owners_of(tx, [handle])}]
-    visible = [row for row in found if row is not None and action.context.reaches(row)]
+    rows = [stacks.get(tx, id) for id in {owner.stack_id for owner in records.owners_of(tx, [handle])}]
+    visible = [row for row in rows if row is not None and action.context.reaches(row)]
     if len(visible) > 1:
         raise Rejected("HTTPBadRequest", f"{len(visible)} stacks have the resource {handle}: give StackName instead.")
     if not visible:
@@ -105,8 +108,8 @@ def list_resources(action: ActionContext) -> Any:
         stack = action.stack(tx)
 
     def show(inventory: Inventory, entry: Entry) -> Shown:
-        shown = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
-        return {name: shown[name] for name in shown if name not in ("StackId", "StackName")}
+        fields = _shown(action, inventory, entry, time="LastUpdatedTimestamp")
+        return {name: fields[name] for name in fields if name not in ("StackId", "StackName")}
 
     return {"StackResourceSummaries": whole(some_at_a_time(action.context, stack.id, show))}
 
@@ -135,25 +138,25 @@ def _shown(action: ActionContext, inventory: Inventory, entry: Entry, *, time: s
 
 
 def describe_events(action: ActionContext) -> Any:
-    """List events, newest first, of one stack or of all live ones that are not nested."""
+    """List events, newest first, of one stack or of all live root stacks."""
     by_id: dict[str, StackRow] = {}
     properties: dict[str, Mapping[str, Any]] = {}
 
     def page(tx: Connection, marker: str | None, limit: int) -> list[EventRow]:
         by_id.update((row.id, row) for row in _stacks_of(action, tx))
-        found = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
+        items = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
         properties.clear()
-        for stack_id in {each.stack_id for each in found}:
-            names = {each.name for each in found if each.stack_id == stack_id}
+        for stack_id in {event.stack_id for event in items}:
+            names = {event.name for event in items if event.stack_id == stack_id}
             rows, _ = views.resources(tx, stack_id, names)
             properties.update((key, row.properties) for key, row in rows.items())
-        return found
+        return items
 
     def show(_: Connection, event: EventRow) -> Shown:
         return _event(action, event, by_id[event.stack_id], properties)
 
-    found, following = page_of(action, page, show, lambda each: event_id(each.stack_id, each.seq))
-    return {"StackEvents": found, **following}
+    items, following = page_of(action, page, show, lambda event: event_id(event.stack_id, event.seq))
+    return {"StackEvents": items, **following}
 
 
 def _after(marker: str | None) -> int | None:
@@ -189,12 +192,12 @@ def _event(
 
 
 def signal_resource(action: ActionContext) -> Any:
-    """Take the report of a member to the group that it is in: before its next batch, the group may wait for that."""
+    """Take the report of a member to its group. The group may wait for reports before its next batch."""
     parameters = action.parameters
     name, member = parameters.needed("LogicalResourceId"), parameters.needed("UniqueId")
     if action.holder is None:
         action.context.check("resource:signal_gate")
-    said = member_reports.report(member, parameters.needed("Status"))
+    report = member_reports.report(member, parameters.needed("Status"))
     with action.context.db.read() as tx:
         stack = action.live_stack(tx)
         holder = _check_stack_user(action, tx, stack, name)
@@ -202,10 +205,10 @@ def signal_resource(action: ActionContext) -> Any:
         group = name if at is None else at.group
         row = _inventory(action, tx, stack, [group]).entry(group).row
         if holder is not None:
-            said = member_reports.own_report(tx, holder, stack.id, name, said)
+            report = member_reports.own_report(tx, holder, stack.id, name, report)
     if row is None:
         raise Rejected("ResourceNotAvailable", f"The Resource ({name}) is not available: it is not begun yet.")
-    action.context.service.reports.take(row.key, said)
+    action.context.service.reports.take(row.key, report)
     return ""
 
 

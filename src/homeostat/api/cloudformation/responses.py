@@ -16,7 +16,7 @@ from homeostat.json_pieces import is_light
 TEXTS = ("Metadata", "TemplateBody")
 """Elements whose content is JSON text."""
 XML_BYTES_MAX = ANSWER_BYTES_MAX // 2
-"""Memory of what is written as XML."""
+"""Memory of a value to be written as XML."""
 REMEDY = "ask for one stack or one resource alone, or for pages by NextToken"
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[^\w.-]")
@@ -24,7 +24,7 @@ _NO_FIRST = re.compile(r"[^A-Za-z_]")
 
 
 class Xml(Response):
-    """XML response in ASCII without an encoding declaration: agents on servers pass it to parsers that reject one."""
+    """XML response in ASCII without an encoding declaration, which parsers of agents on servers reject."""
 
     media_type = "text/xml"
 
@@ -74,7 +74,7 @@ def _response(tree: Mapping[str, Any], status: int = 200, *, as_json: bool) -> R
 
 
 def _fill(element: ElementTree.Element, content: Any) -> None:
-    """Fill an element. Lists become `<member>`; None is omitted: clients take an empty element's name for its value."""
+    """Fill an element. Lists become `<member>`. None is omitted: clients take an empty element's name for its value."""
     if isinstance(content, Mapping):
         for name, value in content.items():
             if value is not None:

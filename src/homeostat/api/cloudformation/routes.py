@@ -27,7 +27,7 @@ ROUTER = APIRouter(tags=["cloudformation"])
 ACTIONS: Mapping[str, Action] = {**stacks.ACTIONS, **resources.ACTIONS}
 CHANGES = frozenset({"CancelUpdateStack", "CreateStack", "DeleteStack", "SignalResource", "UpdateStack"})
 FOR_STACK_USERS = frozenset({"DescribeStackResource", "SignalResource"})
-"""Actions that are open to servers and users that a template created."""
+"""Actions for servers and users created by templates."""
 HEAVY = frozenset({"CreateStack", "EstimateTemplateCost", "UpdateStack", "ValidateTemplate"})
 """Actions that check templates, which need a place."""
 QUERY = [
@@ -39,8 +39,8 @@ QUERY = [
         "schema": {"type": "string", "enum": values},
     }
     for name, description, values in (
-        ("Action", "What to do; each has parameters of its own.", sorted(ACTIONS)),
-        ("ContentType", "For an answer that is no XML.", ["JSON"]),
+        ("Action", "The action; each has its own parameters.", sorted(ACTIONS)),
+        ("ContentType", "Format of the response; default: XML.", ["JSON"]),
     )
 ]
 FORM_BODY = {"requestBody": {"content": {FORM: {"schema": {"type": "object", "additionalProperties": True}}}}}

@@ -1,7 +1,7 @@
 """AWS request signatures, versions 2 and 4, in headers and in URLs. Pure.
 
-The signature is computed from the same decoded parameters that the action receives, so what is verified is what is
-carried out.
+The signature is computed from the same decoded parameters that the action receives, so the verified request is the
+executed request.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class SignedRequest:
     """A request as it was received.
 
     Attributes:
-        path: Still percent-encoded.
+        path: As sent, percent-encoded.
         query: Decoded, in order.
         form: Decoded, in order.
         headers: Lower-case names, in order.
@@ -48,7 +48,7 @@ class SignedRequest:
     body: bytes = b""
 
     def header(self, name: str) -> str:
-        return next((value for each, value in self.headers if each == name), "")
+        return next((value for key, value in self.headers if key == name), "")
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class SignedV2:
     sent: SignedRequest
 
     def check_time(self, now: float) -> None:
-        """Check the request's time, if it has one: agents on servers send none.
+        """Check the request's time, if given: agents on servers do not send it.
 
         Args:
             now: Seconds since the epoch.
@@ -85,11 +85,13 @@ class SignedV2:
         """Return whether the request is signed with this secret, in constant time."""
         signed = {name: value for name, value in self.sent.parameters.items() if name != signing.SIGNATURE}
         host = self.sent.header("host")
-        # Some clients sign the host without its port. Both are always computed, so that the time does not depend on the
-        # match.
+        # Some clients sign the host without its port. Both signatures are always computed, so that the time does not
+        # depend on the match.
         fitting = [
-            signing.same(signing.signature(secret, self.sent.method, each, self.sent.path, signed), self.signature)
-            for each in dict.fromkeys((host, _without_port(host)))
+            signing.same(
+                signing.signature(secret, self.sent.method, signed_host, self.sent.path, signed), self.signature
+            )
+            for signed_host in dict.fromkeys((host, _without_port(host)))
         ]
         return any(fitting)
 
@@ -118,7 +120,7 @@ class SignedV4:
 
     Attributes:
         scope: Date, region, service and the terminator `aws4_request`.
-        date: As it was signed.
+        date: As signed.
         expires_s: Lifetime of a presigned URL; None for other requests.
         headers: Names of the signed headers.
     """
@@ -171,7 +173,7 @@ class SignedV4:
 
 def _in_header(sent: SignedRequest, value: str) -> SignedV4:
     """Parse the header Authorization: `AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`."""
-    parts = dict(each.strip().partition("=")[::2] for each in value.split(","))
+    parts = dict(part.strip().partition("=")[::2] for part in value.split(","))
     date = sent.header("x-amz-date") or sent.parameters.get("X-Amz-Date", "") or sent.header("date")
     return _version_4(sent, parts, date)
 
@@ -222,7 +224,7 @@ Claim = SignedV2 | SignedV4
 
 
 def claim_of(sent: SignedRequest) -> Claim | None:
-    """Return the signature of a request; None for an unsigned one. Raise Refused for an incomplete signature."""
+    """Return the signature of a request; None if unsigned. Raise Refused for an incomplete signature."""
     authorization = _V4_HEADER.match(sent.header("authorization"))
     if authorization:
         return _in_header(sent, authorization[1])

@@ -17,15 +17,15 @@ from homeostat.builtin.inbox import SignalOutcome
 
 ROUTER = APIRouter(prefix="/v1", tags=["signals"], responses=documented(400, 401, 403, 404, 405, 429, 500, 503))
 TAKEN = responses.documented("Taken.")
-"""Responses of signals: these paths belong to the CloudFormation API, and so does the format of their errors.
+"""Responses of signals: these paths belong to the CloudFormation API, so their errors have its format.
 
-Those to an address without an ARN (401) and to another method (405) are faults all the same.
+Only the errors 401 (no ARN in the address) and 405 are faults.
 """
 SIGNED = f"{{arn:{ANY_PATH}}}"
 EARLY = APIRouter(prefix="/v1", include_in_schema=False)
-"""The same routes for addresses of the form of signed ones, which no other route serves: they are looked up first.
+"""The same routes for addresses in the form of signed addresses, matched first.
 
-A fleet that reports sends nothing else, and looking at all other routes before takes longer than to answer.
+Reporting fleets send only such requests, and matching all routes would take longer than the answer.
 """
 Arn = Annotated[str, Path(description="`arn:openstack:heat::<project>:stacks/<name>/<id>/resources/<name>`.")]
 
@@ -69,7 +69,7 @@ def post_signal(request: Request, arn: Arn, body: SignalBody) -> Response:
 )
 @ROUTER.head(f"/metadata/{SIGNED}", include_in_schema=False)
 def show_metadata(request: Request, arn: Arn) -> Response:
-    """Show what the agent on a server reads: the configs to apply, and the metadata of the template."""
+    """Show the input of the agent on a server: the configs to apply, and the metadata of the template."""
     service: Service = request.app.state.service
     return Json(service.signals.metadata("GET", request.scope["path"], dict(request.query_params)))
 

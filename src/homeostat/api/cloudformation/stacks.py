@@ -39,7 +39,7 @@ UNSUPPORTED = (
     "EnableTerminationProtection",
     "RetainResources",
 )
-"""Parameters of AWS that would change the effect of a request, and are not supported; they are refused."""
+"""Unsupported parameters of AWS that would change the effect of a request; they are refused."""
 NO_STACK = "None"
 
 
@@ -58,8 +58,8 @@ def list_stacks(action: ActionContext) -> Any:
             "DeletionTime": summary["deletion_time"],
         }
 
-    shown, following = page_of(action, partial(_page, action), show, attrgetter("id"))
-    return {"StackSummaries": shown, **following}
+    items, following = page_of(action, partial(_page, action), show, attrgetter("id"))
+    return {"StackSummaries": items, **following}
 
 
 def _page(action: ActionContext, tx: Connection, marker: str | None, limit: int) -> list[StackRow]:
@@ -72,18 +72,18 @@ def _listing(action: ActionContext, marker: str | None, limit: int) -> views.Lis
 
 
 def describe_stacks(action: ActionContext) -> Any:
-    """Describe one stack (a deleted one by its id or ARN), or all live ones."""
+    """Describe one stack (a deleted stack by its id or ARN), or all live stacks."""
     if action.parameters.get("StackName") is not None:
         with action.context.db.read() as tx:
             return {"Stacks": [_described(action, tx, action.stack(tx))]}
-    found, following = page_of(action, partial(_page, action), partial(_described, action), attrgetter("id"))
-    return {"Stacks": found, **following}
+    items, following = page_of(action, partial(_page, action), partial(_described, action), attrgetter("id"))
+    return {"Stacks": items, **following}
 
 
 def _described(action: ActionContext, tx: Any, row: Any) -> dict[str, Any]:
     graph = action.context.service.graphs.described(tx, row)
     detail = stack_detail(action.context, tx, row, graph)
-    shown = {
+    fields = {
         "StackId": arn_of(row),
         "StackName": row.name,
         "Description": detail["description"],
@@ -99,15 +99,15 @@ def _described(action: ActionContext, tx: Any, row: Any) -> dict[str, Any]:
         "TimeoutInMinutes": detail["timeout_mins"],
     }
     resolved = [] if is_deleted(row) else outputs.resolved(tx, row, graph)
-    shown["Outputs"] = [_output(each) for each in resolved]
-    return shown
+    fields["Outputs"] = [_output(output) for output in resolved]
+    return fields
 
 
-def _output(shown: Mapping[str, Any]) -> dict[str, Any]:
+def _output(output: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "OutputKey": shown["output_key"],
-        "Description": shown["description"],
-        "OutputValue": without_colons(shown["output_value"]),
+        "OutputKey": output["output_key"],
+        "Description": output["description"],
+        "OutputValue": without_colons(output["output_value"]),
     }
 
 
@@ -129,11 +129,11 @@ def update_stack(action: ActionContext) -> Any:
         action.context.check_types_of(tx, row)
         declared = declared_in(template_of(action.context.service.graphs.described(tx, row)), "parameters")
     previous = {
-        each.get("ParameterKey", "")
-        for each in action.parameters.members("Parameters")
-        if each.get("UsePreviousValue", "").lower() == "true"
+        entry.get("ParameterKey", "")
+        for entry in action.parameters.members("Parameters")
+        if entry.get("UsePreviousValue", "").lower() == "true"
     }
-    # As in AWS, parameters that are not named take their defaults, while a patch would keep them: so they are cleared.
+    # As in AWS, omitted parameters take their defaults. A patch would keep their values, so they are cleared.
     patch = bool(previous) or action.parameters.flag(PREVIOUS) is True
     request = _request(
         action, without_template=action.parameters.flag(PREVIOUS) is True, cleared=declared.keys() - previous
@@ -153,10 +153,10 @@ def _request(action: ActionContext, *, without_template: bool = False, cleared: 
     if refused:
         raise Rejected("NotSupported", f"{refused[0]} is not supported: leave it out.")
     template, url = _source(action)
-    there = template is not None or url is not None
-    if without_template and there:
+    has_template = template is not None or url is not None
+    if without_template and has_template:
         raise Refused("InvalidParameterCombination", f"{PREVIOUS} goes without another template.")
-    if not without_template and not there:
+    if not without_template and not has_template:
         raise Refused("MissingParameter", "TemplateBody or TemplateUrl is needed.")
     body = {
         "template": template,
@@ -181,15 +181,15 @@ def _source(action: ActionContext) -> tuple[Mapping[str, Any] | None, str | None
 def _values(action: ActionContext) -> dict[str, str]:
     """Return the values of the template's parameters. Raise Refused for incomplete items."""
     values: dict[str, str] = {}
-    for each in action.parameters.members("Parameters"):
-        name = each.get("ParameterKey")
+    for entry in action.parameters.members("Parameters"):
+        name = entry.get("ParameterKey")
         if not name:
             raise Refused("MissingParameter", "Each of Parameters needs a ParameterKey.")
-        previous = each.get("UsePreviousValue", "").lower() == "true"
-        if previous == ("ParameterValue" in each):
+        previous = entry.get("UsePreviousValue", "").lower() == "true"
+        if previous == ("ParameterValue" in entry):
             raise Refused("InvalidParameterCombination", f"{name}: give ParameterValue or UsePreviousValue.")
         if not previous:
-            values[name] = each["ParameterValue"]
+            values[name] = entry["ParameterValue"]
     return values
 
 
@@ -230,7 +230,7 @@ def get_template(action: ActionContext) -> Any:
 
 
 def validate_template(action: ActionContext) -> Any:
-    """Validate a template. An invalid one is no error: the result is then a text in place of the structure."""
+    """Validate a template. For an invalid template the result is the error message, as text."""
     request = _request(action)
     try:
         compiled, _ = action.context.service.stack_service.validate(
@@ -241,16 +241,16 @@ def validate_template(action: ActionContext) -> Any:
     shape = validate_shape(compiled)
     return {
         "Description": shape["Description"],
-        "Parameters": [_declared(name, each) for name, each in shape["Parameters"].items()],
+        "Parameters": [_declared(name, schema) for name, schema in shape["Parameters"].items()],
     }
 
 
-def _declared(name: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+def _declared(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "ParameterKey": name,
-        "DefaultValue": shown.get("Default", ""),
-        "Description": shown.get("Description", ""),
-        "NoEcho": str(shown.get("NoEcho", "false")).lower(),
+        "DefaultValue": schema.get("Default", ""),
+        "Description": schema.get("Description", ""),
+        "NoEcho": str(schema.get("NoEcho", "false")).lower(),
     }
 
 

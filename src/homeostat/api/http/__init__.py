@@ -1,9 +1,9 @@
 """HTTP without any knowledge of stacks.
 
-- `connections`, `peers`, `path_convertors`: from the first byte to the route; which user's process is calling
+- `connections`, `peers`, `path_convertors`: from the first byte to the route; the local user of a connection
 - `inputs`: bodies, booleans and numbers as clients send them
-- `heavy_requests`, `rate_limits`: how much one caller may request
-- `fair_places`, `shares`, `connection_shares`: how much each of those who ask gets of what there is
-- `answer_budget`: the bytes of answers
+- `heavy_requests`, `rate_limits`: limits of expensive requests, and of each caller's requests
+- `fair_places`, `shares`, `connection_shares`: fair shares of scarce resources for addresses, users and projects
+- `answer_budget`: size limits of answers
 - `responses`, `faults`, `event_streams`, `versions`, `health`: responses; `addresses`: the addresses in links
 """

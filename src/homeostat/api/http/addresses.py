@@ -1,7 +1,7 @@
-"""Addresses of the service in its answers: where links lead, and which names of it a request may use.
+"""The base URL of links in answers, and the known names of the service.
 
-A client names the service in the header `Host`, and may write anything there. So links follow it only where it is one
-of the names that are known; else they name the address that the client has connected to.
+Clients may write anything into the header `Host`. So links use the header only if it holds a known name of the service;
+otherwise links use the address that the client has connected to.
 """
 
 import ipaddress
@@ -20,13 +20,13 @@ LOCAL = "localhost"
 
 
 def host_named(authority: str) -> str | None:
-    """Return the name or address in the header `Host`, in lower case and without the port; None where it is none."""
-    found = _AUTHORITY.match(authority)
-    return None if found is None else (found[1] or found[2]).lower()
+    """Return the name or address in the header `Host`, in lower case and without the port; None if invalid."""
+    match = _AUTHORITY.match(authority)
+    return None if match is None else (match[1] or match[2]).lower()
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address is one of this machine alone."""
+    """Return whether a name or address is a loopback address."""
     if host.lower() == LOCAL:
         return True
     try:
@@ -40,7 +40,7 @@ class Addresses:
     """Addresses at which clients reach the service.
 
     Attributes:
-        public_url: The one that the operator gave, without version; "" for none.
+        public_url: The URL in the operator's settings, without version; "" if not set.
         own_names: Names of this machine, in lower case.
     """
 
@@ -59,7 +59,7 @@ class Addresses:
 
 @lru_cache(maxsize=256)
 def _followed(authority: str, host: str, port: int | None, own_names: frozenset[str]) -> str:
-    """Return what the client calls the service where that is known, else the address that it has connected to."""
+    """Return the client's name for the service if known, else the address to which the client has connected."""
     named = host_named(authority)
     if named is not None and (is_loopback(named) or named == host.lower() or named in own_names):
         return authority

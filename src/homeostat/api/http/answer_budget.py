@@ -1,8 +1,8 @@
-"""The budget of bytes that one answer has, and what all answers of a process may hold together (ADR 0084).
+"""Memory budgets of each answer, and of all answers of a process together (ADR 0084).
 
-Requests and stored values are limited where they come in; an answer may multiply them, since what is shared is written
-as often as it occurs. So the bytes of an answer are counted while it is made, and one that is too large is refused
-before its first byte is sent. `api.answer_limit` stands around all routes, and weighs what does not count itself.
+Requests and stored values have limits at the entrance, but an answer may multiply them, since shared values are written
+repeatedly. So bytes are counted while an answer is built, and too large answers are refused before their first byte is
+sent. `api.answer_limit` counts all answers that are not built here.
 """
 
 import threading
@@ -14,18 +14,18 @@ from contextvars import ContextVar
 from homeostat.model.errors import Rejected, Transient
 
 ANSWER_BYTES_MAX = 32 * 1024 * 1024
-"""Bytes of one answer that is made before it is sent. Streams are not made before: they are sent piece by piece."""
+"""Bytes of an answer that is built as a whole. Streams are sent piece by piece, without a budget."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""Bytes from which on a page of a list ends, where clients follow its link to the next one."""
+"""Size at which a page of a list ends, if clients can follow a link to the next page."""
 HELD_BYTES_MAX = 96 * 1024 * 1024
-"""Bytes of all large answers of a process that are made and not yet sent."""
+"""Bytes of all large answers of a process that are built and not yet sent."""
 SHARE_BYTES_MAX = HELD_BYTES_MAX // 2
-"""Bytes of these that one project has."""
+"""Share of one project in `HELD_BYTES_MAX`."""
 LARGE_BYTES = 1024 * 1024
-"""Size up to which an answer takes nothing of what all have together."""
+"""Answers up to this size do not count towards `HELD_BYTES_MAX`."""
 RETRY_AFTER_S = 5.0
 STREAMED = "homeostat.streamed"
-"""Key in the first message of an answer that is sent piece by piece, and has no budget."""
+"""Key in the first message of a stream, which has no budget."""
 REMEDY = "ask for a part of it: a page (limit and marker), fewer details, fewer levels, or one thing alone"
 OWNER: ContextVar[str] = ContextVar("owner_of_answer", default="")
 """Project of the request that is being answered."""
@@ -41,7 +41,7 @@ class HeldBytes:
     """Bytes of large answers that wait for their clients. Safe to share between threads."""
 
     def __init__(self, most: int = HELD_BYTES_MAX, share: int = SHARE_BYTES_MAX) -> None:
-        """Begin empty; `most` are the bytes of all together, `share` those of one project."""
+        """Begin empty, with a limit for all projects together (`most`) and for one project (`share`)."""
         self._most = most
         self._share = share
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class HeldBytes:
         """Take bytes for an answer.
 
         Raises:
-            Transient: There are none left, or the owner has its share.
+            Transient: All bytes, or the owner's share, are in use.
         """
         with self._lock:
             if self._of[owner] + count > self._share or self.taken + count > self._most:
@@ -62,7 +62,7 @@ class HeldBytes:
             self.taken += count
 
     def give_back(self, owner: str, count: int) -> None:
-        """Give back bytes that were taken."""
+        """Give back taken bytes."""
         with self._lock:
             self._of[owner] -= count
             self.taken -= count
@@ -74,22 +74,22 @@ HELD = HeldBytes()
 
 
 class AnswerBytes:
-    """The bytes of one answer that is made before it is sent.
+    """The bytes of one answer, built as a whole before sending.
 
-    What it takes of the bytes that all large answers have together it gives back once it is sent, or dropped.
+    Bytes taken from `held` are given back once the answer is sent, or garbage-collected.
 
     Attributes:
-        pieces: What is to be sent, in order.
-        size: Its bytes.
+        pieces: Pieces to send, in order.
+        size: Total number of bytes.
     """
 
     def __init__(self, pieces: Iterable[bytes], remedy: str = REMEDY, held: HeldBytes = HELD) -> None:
-        """Make the whole answer.
+        """Build the whole answer.
 
         Args:
-            pieces: The answer, each piece made when it is asked for.
-            remedy: What a caller may do about an answer that is too large.
-            held: What is taken from.
+            pieces: Generates the pieces of the answer.
+            remedy: Advice for the caller if the answer is too large.
+            held: Budget of all large answers.
 
         Raises:
             Rejected: RequestLimitExceeded: the answer is larger than its budget.
@@ -112,13 +112,13 @@ class AnswerBytes:
             raise
 
     def done(self) -> None:
-        """Give back what was taken; nothing of the answer is kept any more."""
+        """Drop the answer and give back its bytes."""
         self.pieces.clear()
         self._finalizer()
 
 
 class _Taken:
-    """What one answer has taken."""
+    """The bytes that one answer has taken from `HeldBytes`."""
 
     def __init__(self, held: HeldBytes, owner: str) -> None:
         self._held = held

@@ -1,8 +1,7 @@
-"""The connections of one process, and which of them makes room where there are too many (ADR 0085).
+"""Limits of the connections of one process (ADR 0085).
 
-Nobody has logged in yet when a connection is made, so they are counted by address. Where an address, or the process,
-has as many as it may, the one that has kept the service waiting for longest is closed: a client whose request comes at
-once gets in while others hold hundreds of connections open and say nothing.
+Connections have no user yet, so they are counted by address. If an address or the process has too many, the connection
+that has kept the service waiting longest is closed: an active client gets in although idle connections fill the limit.
 """
 
 import ipaddress
@@ -20,7 +19,7 @@ class Member(Protocol):
     """A connection."""
 
     def make_room(self) -> None:
-        """Close the connection, whose client owes the service something."""
+        """Close the connection, whose client owes a head or body."""
 
 
 @dataclass(slots=True)
@@ -28,8 +27,8 @@ class _Address:
     """Connections of one address.
 
     Attributes:
-        open: How many there are.
-        waiting: Those whose clients owe the head or the body of a request, in the order in which they began to.
+        open: Number of connections.
+        waiting: Connections whose clients owe the head or the body of a request, longest wait first.
     """
 
     open: int = 0
@@ -40,8 +39,8 @@ class ConnectionShares:
     """Counts of the connections of one process.
 
     Args:
-        most: Connections altogether.
-        proxies: Addresses of proxies, which may have all of them: their clients are counted by their own.
+        most: Maximum number of connections.
+        proxies: Addresses of proxies, exempt from the limit per address: their clients are limited by request.
     """
 
     def __init__(self, most: int, proxies: Sequence[Network] = ()) -> None:
@@ -52,8 +51,8 @@ class ConnectionShares:
         self._addresses: dict[str, _Address] = {}
         self._address_of: dict[Member, str] = {}
 
-    def enter(self, one: Member, address: str) -> bool:
-        """Count a new connection; return False where there is no room, and none can be made."""
+    def enter(self, connection: Member, address: str) -> bool:
+        """Count a new connection; return False if there is no room and no connection to close for it."""
         key = prefix(address)
         share = self._addresses.get(key)
         if share is not None and share.open >= self._each_max and not _is_among(address, self._proxies):
@@ -63,32 +62,32 @@ class ConnectionShares:
             return False
         share = self._addresses.setdefault(key, _Address())
         share.open += 1
-        share.waiting[one] = None
+        share.waiting[connection] = None
         self._open += 1
-        self._address_of[one] = key
+        self._address_of[connection] = key
         return True
 
-    def leave(self, one: Member) -> None:
-        """Count a connection no longer; one that never came in counts for nothing."""
-        key = self._address_of.pop(one, None)
+    def leave(self, connection: Member) -> None:
+        """Stop counting a connection; refused connections were never counted."""
+        key = self._address_of.pop(connection, None)
         if key is None:
             return
         share = self._addresses[key]
         share.open -= 1
-        share.waiting.pop(one, None)
+        share.waiting.pop(connection, None)
         self._open -= 1
         if not share.open:
             del self._addresses[key]
 
-    def note(self, one: Member, *, owes: bool) -> None:
-        """Note what has changed on a connection: its client has begun to owe something else, or owes nothing."""
-        key = self._address_of.get(one)
+    def note(self, connection: Member, *, owes: bool) -> None:
+        """Note that the client now owes a new head or body, or owes nothing."""
+        key = self._address_of.get(connection)
         if key is None:
             return
         waiting = self._addresses[key].waiting
-        waiting.pop(one, None)
+        waiting.pop(connection, None)
         if owes:
-            waiting[one] = None
+            waiting[connection] = None
 
     def _make_room(self, address: _Address) -> bool:
         oldest = next(iter(address.waiting), None)
@@ -106,8 +105,8 @@ def _count_waiting(address: _Address) -> int:
 @lru_cache(maxsize=1024)
 def _is_among(address: str, networks: tuple[Network, ...]) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return any((mapped or found) in each for each in networks)
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return any((mapped or parsed) in network for network in networks)

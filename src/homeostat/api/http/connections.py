@@ -1,7 +1,7 @@
 """One client connection, from its first byte to its last.
 
-Clients that are too slow, or send what is not HTTP, are disconnected. The application limits bodies
-(`api.middleware`); this module limits what the application cannot see. Streams last as long as they are read.
+Clients that are too slow, or do not speak HTTP, are disconnected. Bodies are limited by the application
+(`api.middleware`), heads and idle connections here. Streams last as long as they are read.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Timeouts:
     Attributes:
         head_s: From the first byte of a request, or the start of the connection, to the end of the request's head.
         body_s: To the end of the request's body.
-        stalled_s: Time within which a client must read some of what it is sent.
+        stalled_s: Time within which a client must read some of the data sent to it.
         connections_max: Connections of one API process; one address gets half of them.
     """
 
@@ -44,7 +44,7 @@ def protocol(patience: Timeouts, *, needs_peer: bool = False, proxies: Sequence[
     """Return the value for `http` in uvicorn's settings.
 
     Args:
-        needs_peer: Put the connecting process's user id into the state of each request as `PEER`, where it is known.
+        needs_peer: Put the connecting process's user id into the state of each request as `PEER`, if known.
         proxies: See `ConnectionShares`.
     """
     return partial(Connection, patience, needs_peer, ConnectionShares(patience.connections_max, proxies))
@@ -88,7 +88,7 @@ class Connection(H11Protocol):
         self._note_owed()
 
     def make_room(self) -> None:
-        """Close this connection for another: it is told so, unless it idles between two requests."""
+        """Close this connection for another, with a 503 unless the connection is idle between two requests."""
         if self.cycle is not None and self.cycle.response_complete:
             self.timeout_keep_alive_handler()
         else:

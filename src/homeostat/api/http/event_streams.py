@@ -1,7 +1,7 @@
 """Server-sent events: stack events pushed over connections that stay open.
 
-One query at a time serves all followers of a process: it finds the root stacks that have new events. Each follower then
-reads its own events, page by page, as fast as its client takes them.
+A periodic query finds the root stacks with new events, for all followers of a process. Each follower then reads its own
+events, page by page, as fast as the client takes them.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ POLL_S = 0.05
 SIGN_S = 15.0
 """Interval of keep-alive comments on an idle connection."""
 STREAM_S = 3600.0
-"""Longest life of a connection: the client reconnects and is authenticated anew."""
+"""Longest life of a connection: the client reconnects and is authenticated again."""
 COME_BACK_MS = 2000
-"""Time after which clients are told to reconnect (the field `retry`)."""
+"""Time after which clients should reconnect (the field `retry`)."""
 PAGE = 500
-"""Most events that are read at once."""
+"""Events that are read at once."""
 FOLLOWERS_MAX = 1000
-"""Most streams of one process."""
+"""Streams of one process."""
 FOLLOWERS_EACH = FOLLOWERS_MAX // 4
-"""Most of them of one project, and of one user."""
+"""Streams of one project, and of one user."""
 READERS = 4
-"""Followers that read the database at the same time, at most half of them of one project, or of one user.
+"""Followers that read the database at the same time; at most half for one project or user.
 
-Others wait, without delaying any other request.
+The remaining followers wait, without delaying ordinary requests.
 """
 MEDIA_TYPE = "text/event-stream"
 
@@ -107,8 +107,8 @@ class EventTail:
         """Check that there is room for another stream.
 
         Raises:
-            TooManyRequests: One of the sharers follows as many as it may.
-            Transient: All together do.
+            TooManyRequests: A sharer has its maximum of streams.
+            Transient: The process has its maximum of streams.
         """
         for kind, name in sharers:
             if self._shares[kind, name] >= FOLLOWERS_EACH:
@@ -154,9 +154,9 @@ class EventTail:
         finally:
             self._followers.discard(follower)
             self._shares.subtract(sharers)
-            for each in sharers:
-                if not self._shares[each]:
-                    del self._shares[each]
+            for sharer in sharers:
+                if not self._shares[sharer]:
+                    del self._shares[sharer]
 
     async def _poll(self) -> None:
         while self._followers and not self.closed:

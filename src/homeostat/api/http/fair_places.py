@@ -1,6 +1,7 @@
-"""Places for what there is little of, shared among those who ask (ADR 0085).
+"""Fair queues for scarce resources (ADR 0085).
 
-Each who asks has a share: what one asks for beyond it waits its turn, or is refused, while others go on.
+Each address, user and project has a share. Requests beyond the share wait or are refused, while requests of different
+sharers proceed.
 """
 
 import asyncio
@@ -15,45 +16,45 @@ from homeostat.model.errors import HomeostatError, TooManyRequests, Transient
 
 RETRY_AFTER_S = 5.0
 Sharer = tuple[str, str]
-"""Kind (address, user, project) and name of one who has a share."""
+"""Kind (address, user, project) and name of the owner of a share."""
 IPV6_PREFIX = 64
-"""Length of the prefix of an IPv6 address that counts as one: a user of one such address has all of the prefix."""
+"""IPv6 addresses with the same prefix of this length count as one: providers assign whole prefixes to a user."""
 
 
 class ClientGone(HomeostatError):
-    """The client has disconnected; nothing will read the response."""
+    """The client has disconnected and will not read the response."""
 
 
 def sharers_of(project: str, user: str | None) -> tuple[Sharer, ...]:
-    """Return those whose shares a request of a known caller counts for."""
+    """Return the sharers of a request with a known caller."""
     return (("project", project),) if user is None else (("project", project), ("user", user))
 
 
 def address_of(scope: Scope) -> tuple[Sharer, ...]:
-    """Return those whose shares a request counts for before its caller is known."""
+    """Return the sharer of a request before its caller is known."""
     return (("address", prefix(scope["client"][0] if scope.get("client") else "")),)
 
 
 def prefix(address: str) -> str:
-    """Return what stands for an address where addresses are counted."""
+    """Return the key under which an address is counted."""
     try:
-        found = ipaddress.ip_address(address)
-    except ValueError:  # a socket that has none
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a Unix socket has no IP address
         return address
-    if isinstance(found, ipaddress.IPv4Address):
+    if isinstance(parsed, ipaddress.IPv4Address):
         return address
-    mapped = found.ipv4_mapped
-    return str(ipaddress.ip_network((found, IPV6_PREFIX), strict=False) if mapped is None else mapped)
+    mapped = parsed.ipv4_mapped
+    return str(ipaddress.ip_network((parsed, IPV6_PREFIX), strict=False) if mapped is None else mapped)
 
 
 class FairPlaces:
-    """The places of one process for one kind of work, for use on one event loop.
+    """The places of a process for a kind of work, for use on an event loop.
 
     Args:
-        count: Places altogether.
-        which: What tells requests that need a place from others, for messages, such as "that log in"; "" for all.
-        each_max: Places of one sharer; None for half, so that others always find some free.
-        waiting_max: Requests of one sharer that may wait.
+        count: Total number of places.
+        which: Description of the requests for messages, such as "with large bodies"; "" for all requests.
+        each_max: Places of a sharer; None for half, which leaves places for all other sharers.
+        waiting_max: Waiting requests of a sharer.
         patience_s: Longest wait for a place.
     """
 
@@ -67,7 +68,7 @@ class FairPlaces:
         self._patience_s = patience_s
         self._held: Counter[Sharer] = Counter()
         self._waiting: OrderedDict[tuple[Sharer, ...], deque[asyncio.Future[None]]] = OrderedDict()
-        """Queues by sharers, those whose turn is next first; each queue oldest request first."""
+        """Sharers -> queue, next turn first; each queue oldest request first."""
         self._in_line: Counter[Sharer] = Counter()
 
     @property
@@ -76,25 +77,27 @@ class FairPlaces:
         return bool(self._held)
 
     @asynccontextmanager
-    async def one(self, sharers: tuple[Sharer, ...], gone: "asyncio.Future[None] | None" = None) -> AsyncIterator[None]:
-        """Hold a place, as soon as one is free.
+    async def one(
+        self, sharers: tuple[Sharer, ...], disconnect: "asyncio.Future[None] | None" = None
+    ) -> AsyncIterator[None]:
+        """Hold a place, as soon as a place is free.
 
         Args:
-            sharers: Those that the place counts for; it is given only within the shares of all of them.
-            gone: Done when the client has disconnected, and its request need not wait any longer.
+            sharers: Owners of the shares; the place must fit into all of their shares.
+            disconnect: Done when the client has disconnected, which ends the wait.
 
         Raises:
-            TooManyRequests: Too many requests of one of the sharers already wait.
+            TooManyRequests: Too many requests of a sharer already wait.
             Transient: No place became free in time.
             ClientGone: The client disconnected while its request was waiting.
         """
-        await self.take(sharers, gone)
+        await self.take(sharers, disconnect)
         try:
             yield
         finally:
             self.give_back(sharers)
 
-    async def take(self, sharers: tuple[Sharer, ...], gone: "asyncio.Future[None] | None" = None) -> None:
+    async def take(self, sharers: tuple[Sharer, ...], disconnect: "asyncio.Future[None] | None" = None) -> None:
         """Take a place; see `one`. The caller gives it back."""
         if self._free and self._fits(sharers):
             self._hold(sharers)
@@ -103,27 +106,27 @@ class FairPlaces:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(sharers, deque()).append(turn)
         self._in_line.update(sharers)
-        over = {turn} if gone is None else {turn, gone}
+        over = {turn} if disconnect is None else {turn, disconnect}
         try:
             await asyncio.wait(over, timeout=self._patience_s, return_when=asyncio.FIRST_COMPLETED)
-            if not turn.done() and not (gone is not None and gone.done()):
+            if not turn.done() and not (disconnect is not None and disconnect.done()):
                 message = f"all places for requests{self._which} were taken for {self._patience_s:g} s"
                 raise Transient(message, RETRY_AFTER_S)
             if not turn.done():
                 raise ClientGone("the client disconnected while its request waited")
-        # Cancellation, too: a place that was handed over at the same moment must not be lost.
+        # BaseException, for cancellation too: a place that was handed over at the same moment must not be lost.
         except BaseException:
             self._leave(sharers, turn)
             raise
 
     def give_back(self, sharers: tuple[Sharer, ...]) -> None:
-        """Give back a place that was taken for these."""
+        """Give back a place of these sharers."""
         self._free += 1
         _take_off(self._held, sharers)
         self._let_in()
 
     def _fits(self, sharers: Sequence[Sharer]) -> bool:
-        return all(self._held[each] < self._each_max for each in sharers)
+        return all(self._held[sharer] < self._each_max for sharer in sharers)
 
     def _hold(self, sharers: Sequence[Sharer]) -> None:
         self._free -= 1
@@ -136,7 +139,7 @@ class FairPlaces:
                 raise TooManyRequests(message, RETRY_AFTER_S)
 
     def _leave(self, sharers: tuple[Sharer, ...], turn: "asyncio.Future[None]") -> None:
-        """Remove a request from its queue; a place it was given in the meantime is passed on."""
+        """Remove a request from its queue; pass on a place that it was given in the meantime."""
         if turn.done():
             self.give_back(sharers)
             return
@@ -157,11 +160,11 @@ class FairPlaces:
             _take_off(self._in_line, sharers)
             self._hold(sharers)
             if queue:
-                self._waiting[sharers] = queue  # behind all others
+                self._waiting[sharers] = queue  # at the end: round robin
 
 
 def _take_off(counts: Counter[Sharer], sharers: Sequence[Sharer]) -> None:
     counts.subtract(sharers)
-    for each in sharers:
-        if not counts[each]:
-            del counts[each]
+    for sharer in sharers:
+        if not counts[sharer]:
+            del counts[sharer]

@@ -26,7 +26,7 @@ EXPLANATIONS = {
 
 RETRY_AFTER_S = 5
 CACHING = "no-store"
-"""Value of `Cache-Control` for all answers of the APIs: they hold what only the caller may see."""
+"""Value of `Cache-Control` for all answers of the APIs, which are confidential."""
 
 
 class FaultError(BaseModel):
@@ -46,11 +46,9 @@ class Fault(BaseModel):
 
 
 def documented(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return entries for a route's `responses` that document these faults.
-
-    Only the first has the model, which brings it into the document; the others refer to it. The framework builds a
-    validator for each model of each route, and these would be nine out of ten.
-    """
+    """Return entries for a route's `responses` that document these faults."""
+    # Only the first entry has the model, the others refer to it: FastAPI builds a validator for each model of each
+    # route, and faults would be nine out of ten.
     schema = {"schema": {"$ref": f"#/components/schemas/{Fault.__name__}"}}
     first, *others = codes
     entries: dict[int | str, dict[str, Any]] = {first: {"model": Fault}}
@@ -71,10 +69,10 @@ def fault(
 
     Args:
         kind: `error.type`.
-        remedy: `error.remedy`: what to do about it, where that is no part of the message.
+        remedy: `error.remedy`, if the message does not contain it.
         message: `error.message`; None for unexpected errors, whose texts are not shown to callers.
         traceback: Whether the error has the key `traceback`, which is always null. Faults of the Clustering API have
-            the code in its place.
+            `code` instead.
     """
     error: dict[str, Any] = {"type": kind, **({"traceback": None} if traceback else {"code": code})}
     if message is not None:

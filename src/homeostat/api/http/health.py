@@ -1,4 +1,4 @@
-"""The health of one API process, for load balancers: 200 while it serves, 503 with a reason when it does not."""
+"""The health check of an API process, for load balancers: 200 while the process serves, else 503 with a reason."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 PATIENCE_S = 3.0
 """Seconds within which the database has to answer: less than load balancers wait."""
 THREADS = 2
-"""Threads that ask the database, apart from those of requests: these may all wait for it."""
+"""Threads for database checks, separate from the threads of requests, which may all be waiting for the database."""
 METHODS = ["GET", "HEAD", "OPTIONS"]
 
 
@@ -24,7 +24,7 @@ class Health:
     """Answers whether a process can serve.
 
     Args:
-        drain_file: While this file is there, the answer is 503; None for no such file.
+        drain_file: While this file exists, the answer is 503; None to disable.
         patience_s: Seconds within which the database has to answer.
     """
 
@@ -36,18 +36,18 @@ class Health:
         self._look: asyncio.Task[str] | None = None
 
     async def answer(self) -> Response:
-        """Return the answer to a check; it waits for no request and writes nothing."""
+        """Return the answer to a health check, without waiting for requests and without writing."""
         if self._drain_file is not None and self._drain_file.exists():
             return _answer(503, DRAINED)
-        # One look at the database answers all who ask meanwhile: one who asks all the time does not keep the others
-        # from an answer, after which load balancers would take this process for dead.
+        # Concurrent health checks share a database check. So a client that polls permanently cannot use up the threads:
+        # load balancers would get no answer and consider this process dead.
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._find_trouble())
         trouble = await asyncio.shield(self._look)
         return _answer(503, trouble) if trouble else _answer(200, "OK")
 
     async def _find_trouble(self) -> str:
-        """Ask the database; return what is wrong, or ""."""
+        """Query the database; return the problem, or ""."""
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)  # belongs to the event loop that is running now
         try:

@@ -1,7 +1,7 @@
 """A bounded number of places for expensive requests, shared fairly among projects and users (ADR 0040).
 
-Checking a template may take seconds of CPU time. Without a limit, a dozen such requests would share the process's one
-processor with all reads. Requests that only read need no such place.
+Checking a template may take seconds of CPU time. Without a limit, a dozen such requests would compete with all reads
+for the process's only processor. Requests that only read need no such place.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from starlette.types import Receive
 from homeostat.api.http.fair_places import ClientGone, FairPlaces, Sharer
 
 PLACES = 4
-"""Expensive requests that run at the same time, of all projects together."""
+"""Concurrent expensive requests of all projects together."""
 WAITING_MAX = 50
-"""Requests of one project, or of one user, that may wait for a place."""
+"""Waiting requests of a project or user."""
 PATIENCE_S = 60.0
-"""Longest time that a request waits for a place."""
+"""Longest wait of a request for a place."""
 TURN_S = 0.001
 """Interpreter switch interval (seconds) while a place is taken.
 
@@ -30,7 +30,7 @@ _USUAL_TURN_S = sys.getswitchinterval()
 
 
 class ClientWatch:
-    """Detection of a client that disconnects while its request is being worked on.
+    """Detects that a client disconnects while its request is in progress.
 
     The event loop watches the connection; the thread that does the work calls `check`.
     """
@@ -47,7 +47,7 @@ class ClientWatch:
         """Run until the client disconnects.
 
         Args:
-            receive: Of a request whose body has been read, so that the next message can only be the disconnect.
+            receive: The request's, after the body was read, so that the next message can only be the disconnect.
         """
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -55,11 +55,11 @@ class ClientWatch:
 
 
 class HeavyRequests:
-    """The places of one process, for use on one event loop.
+    """The places of a process, for use on one event loop.
 
     Args:
-        count: Places of all together. One project, or user, gets at most half, so that others always find some free.
-        waiting_max: Requests of one of them that may wait.
+        count: Total number of places; a project or user gets at most half.
+        waiting_max: Waiting requests of a project or user.
         patience_s: Longest wait for a place.
     """
 
@@ -68,12 +68,12 @@ class HeavyRequests:
 
     @asynccontextmanager
     async def one(self, sharers: tuple[Sharer, ...], client: ClientWatch, receive: Receive) -> AsyncIterator[None]:
-        """Hold a place, as soon as one is free, and watch the client meanwhile.
+        """Hold a place, as soon as a place is free, and watch the client meanwhile.
 
         Args:
-            sharers: Project and user that the place counts for.
+            sharers: Project and user of the request.
             client: Set when the client disconnects.
-            receive: Of the request, whose body has been read.
+            receive: The request's, after the body was read.
 
         Raises:
             TooManyRequests: Too many requests of this project or user already wait.

@@ -1,4 +1,4 @@
-"""What requests carry besides their path: bodies, booleans, numbers and names."""
+"""Input of requests: bodies, booleans, numbers and names."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ MALFORMED = "The server could not comply with the request since it is either mal
 
 
 COUNT_MAX = 2**31 - 1
-"""Largest number that a caller may give: every supported database can store it and count to it."""
+"""Largest number in a request, which every supported database can store and count to."""
 
 
 @lru_cache(maxsize=8192)
@@ -30,16 +30,16 @@ def quoted(part: str) -> str:
 
 
 SMALL = 65_536
-"""Largest body in bytes that is parsed at once; a larger one is in a thread, so that other requests go on."""
+"""Largest body in bytes that is parsed on the event loop; larger bodies are parsed in a thread."""
 JSON = "application/json"
 KEY_SHOWN = 100
 """Most characters of a key that a message quotes."""
 WITH_SIGNALS = (JSON, "text/plain", "")
-"""Content types of signals: scripts on servers send none, or the default of their HTTP tool."""
+"""Content types of signals: scripts on servers send no type, or the default of their HTTP tool."""
 
 
 async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] | None:
-    """Return the JSON object that was sent; None where the body is something else or has another content type.
+    """Return the JSON object in the body; None if the body is no object or has another content type.
 
     Raises:
         Rejected: HTTPBadRequest for malformed JSON, or JSON that is nested too deeply.
@@ -53,9 +53,9 @@ async def _sent(request: Request, kinds: Collection[str]) -> Mapping[str, Any] |
 def _parsed(raw: bytes) -> Mapping[str, Any]:
     try:
         body = dict(orjson.loads(raw))
-        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # fewer brackets than that cannot be nested that deep
+        if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:  # fewer brackets cannot be nested too deeply
             check_bounds(body)
-        # The parser keeps the last of equal keys; who has judged the body before may have seen the first.
+        # Of equal keys orjson keeps the last; a proxy that checks requests may have seen the first.
         json.loads(raw, object_pairs_hook=_check_keys, parse_int=_drop, parse_float=_drop)
     except ValueError as error:
         raise Rejected("HTTPBadRequest", f"Malformed JSON in the body: {error}") from error
@@ -63,7 +63,7 @@ def _parsed(raw: bytes) -> Mapping[str, Any]:
 
 
 def _check_keys(pairs: Sequence[tuple[str, Any]]) -> None:
-    """Raise ValueError for an object of JSON that has a key twice."""
+    """Raise ValueError for a JSON object with duplicate keys."""
     if len(dict(pairs)) == len(pairs):
         return
     (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
@@ -71,7 +71,7 @@ def _check_keys(pairs: Sequence[tuple[str, Any]]) -> None:
 
 
 def _drop(_: str) -> None:
-    """Return nothing for a number, whose value is known already."""
+    """Do not parse a number again."""
 
 
 def _kind(request: Request) -> str:
@@ -79,10 +79,8 @@ def _kind(request: Request) -> str:
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    """Return the body as JSON object, only with the content type `application/json`.
-
-    A web page can have a browser send other content types without the user's intention (cross-site request forgery).
-    """
+    """Return the body as JSON object, only with the content type `application/json`."""
+    # A web page can make a browser send other content types without the user's intention (cross-site request forgery).
     if _kind(request) != JSON and await request.body():
         raise Rejected("HTTPBadRequest", f"{MALFORMED} The body has to be JSON, with the header Content-Type: {JSON}.")
     body = await _sent(request, (JSON,))
@@ -92,7 +90,7 @@ async def _body(request: Request) -> Mapping[str, Any]:
 
 
 async def _harmless_body(request: Request) -> Mapping[str, Any]:
-    """Return the body of a request that changes nothing, as JSON object, also where it says no content type."""
+    """Return the body of a request that changes nothing, as JSON object, even without content type."""
     body = await _sent(request, (JSON, ""))
     return await _body(request) if body is None else body
 

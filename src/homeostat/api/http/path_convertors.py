@@ -10,7 +10,7 @@ class AnyPath(PathConvertor):
 
 
 class SignedArn(PathConvertor):
-    """The end of a signed address: no path of a project has this form."""
+    """The end of a signed address. No path of a project has this form."""
 
     regex = r"arn:openstack:heat::[\s\S]*"
 

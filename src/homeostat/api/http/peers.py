@@ -1,4 +1,4 @@
-"""Find out, from the kernel, which user's process is at the other end of a local TCP connection (ADR 0041)."""
+"""Finds the user of the process at the other end of a local TCP connection, from the kernel (ADR 0041)."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 LOG = logging.getLogger(__name__)
 _ESTABLISHED = 1
 _SOCK_DIAG = 4
-"""Netlink protocol that tells about sockets (linux/netlink.h)."""
+"""Netlink protocol for information about sockets (linux/netlink.h)."""
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST = 1
 _ANY_COOKIE = 0xFFFF_FFFF
@@ -22,23 +22,23 @@ Ends = tuple[str, int, str, int]
 
 
 def uid_of_peer(connection: socket.socket) -> int | None:
-    """Return the user id of the process at the other end; None when unknown, as when that process has exited.
+    """Return the user id of the process at the other end; None if unknown, for instance after the process exited.
 
-    Only an established connection is trusted: once a process has closed its socket, the kernel reports root as its
-    owner. This end is checked again afterwards: while it is established, no other process can have taken the other end.
+    Only an established connection is trusted: once a process has closed its socket, the kernel reports root as owner.
     """
     try:
         (peer, peer_port), (own, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
         ends = peer, peer_port, own, own_port
         try:
-            found = _uid_by_netlink(connection.family, ends)
+            uid = _uid_by_netlink(connection.family, ends)
         except OSError:  # not permitted, no such kernel module, or the other end is closed
-            found = _read_from_table(connection.family, ends) if _is_whole(connection) else None
+            uid = _read_from_table(connection.family, ends) if _is_whole(connection) else None
+        # Checked afterwards: while this end is established, no other process can have taken the other end.
         whole = _is_whole(connection)
     except (OSError, ValueError, struct.error) as error:
         LOG.debug("it cannot be told who has connected: %s", error)
         return None
-    return found if whole else None
+    return uid if whole else None
 
 
 def _is_whole(connection: socket.socket) -> bool:
@@ -52,7 +52,9 @@ def _uid_by_netlink(family: int, ends: Ends) -> int | None:
         User id of the other end; None unless the kernel reports an established connection with an open socket.
     """
     peer, peer_port, own, own_port = ends
-    sides = struct.pack("!HH16s16s", peer_port, own_port, *(socket.inet_pton(family, each) for each in (peer, own)))
+    sides = struct.pack(
+        "!HH16s16s", peer_port, own_port, *(socket.inet_pton(family, address) for address in (peer, own))
+    )
     named = sides + struct.pack("=III", 0, _ANY_COOKIE, _ANY_COOKIE)
     body = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, _ALL_STATES) + named
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, _SOCK_DIAG) as netlink:
@@ -70,7 +72,7 @@ def _uid_by_netlink(family: int, ends: Ends) -> int | None:
 
 
 def _read_from_table(family: int, ends: Ends) -> int | None:
-    """Find the connection in the kernel's table of all connections, where netlink does not answer."""
+    """Find the connection in the kernel's table of all connections, if netlink does not answer."""
     peer, peer_port, own, own_port = ends
     sides = [f"{_in_hex(family, peer)}:{peer_port:04X}", f"{_in_hex(family, own)}:{own_port:04X}"]
     with _TABLES[socket.AddressFamily(family)].open(encoding="ascii") as table:

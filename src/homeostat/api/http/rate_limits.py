@@ -1,4 +1,4 @@
-"""Rate limits per caller: a token bucket each, refilled at an even rate."""
+"""Rate limits: a token bucket per caller, refilled at an even rate."""
 
 import hashlib
 import threading
@@ -24,17 +24,17 @@ class TokenBuckets:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._full_at: dict[bytes, float] = {}
-        """Digest of a key -> time at which each bucket is full again, which is all there is to know of it."""
+        """Digest of a key -> time at which the bucket is full again, which determines its content at any time."""
 
     def __len__(self) -> int:
         return len(self._full_at)
 
     def take(self, *key: Hashable) -> None:
-        """Take one token. Raise TooManyRequests when the bucket is empty."""
+        """Take a token. Raise TooManyRequests if the bucket is empty."""
         if self._rate is None:
             return
         now = self._monotonic()
-        # A key may hold what callers wrote, of any length; so many of them must not fill the memory.
+        # A key may hold text of the caller, of any length; digests bound the memory.
         digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
         with self._lock:
             full_at = max(self._full_at.get(digest, now), now) + 1 / self._rate.per_s
@@ -47,6 +47,6 @@ class TokenBuckets:
         raise TooManyRequests(f"At most {self._rate.per_s:g} requests a second, and {self._rate.burst} at once", wait_s)
 
     def _forget(self, now: float) -> None:
-        """Drop the buckets that are full again, and at least the quarter that is closest to it."""
-        by_time = sorted(self._full_at.items(), key=lambda each: each[1])
+        """Drop full buckets, at least the fullest quarter."""
+        by_time = sorted(self._full_at.items(), key=lambda bucket: bucket[1])
         self._full_at = {key: at for key, at in by_time[len(by_time) // 4 :] if at > now}

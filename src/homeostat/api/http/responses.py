@@ -1,4 +1,4 @@
-"""Response classes that all routes share: each is within the budget of an answer, or is sent piece by piece."""
+"""Response classes for all routes: within the budget of an answer, or sent piece by piece."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import chain, islice
@@ -14,7 +14,7 @@ from homeostat.api.http.answer_budget import REMEDY, STREAMED, AnswerBytes
 from homeostat.json_pieces import pieces
 
 MAKERS = 4
-"""Streams whose next piece is made at the same time. Others wait, without keeping any other request from a thread."""
+"""Streams that build their next piece concurrently. Further streams wait, without using the threads of requests."""
 _MAKERS: RunVar[CapacityLimiter] = RunVar("makers_of_pieces")
 _END = b""
 
@@ -22,11 +22,11 @@ _END = b""
 class Json(JSONResponse):
     """JSON within the budget of an answer.
 
-    The content may hold `Items` and `Entries`, which are made while they are written: in the constructor, within the
-    transaction that they read in. Large answers are kept in pieces, each of which goes once it is sent.
+    The content may hold `Items` and `Entries`, which are evaluated in the constructor, so within the caller's
+    transaction. Large answers are kept in pieces, and each piece is dropped once it is sent.
 
     Args:
-        remedy: What a caller may do about an answer that is too large.
+        remedy: Advice for the caller if the answer is too large.
 
     Raises:
         Rejected: RequestLimitExceeded.
@@ -45,38 +45,38 @@ class Json(JSONResponse):
         *,
         remedy: str = REMEDY,
     ) -> None:
-        made = AnswerBytes(pieces(content), remedy)
-        self._made = made if len(made.pieces) > 1 else None
+        answer = AnswerBytes(pieces(content), remedy)
+        self._made = answer if len(answer.pieces) > 1 else None
         super().__init__(
-            b"".join(made.pieces) if self._made is None else b"", status_code, headers, media_type, background
+            b"".join(answer.pieces) if self._made is None else b"", status_code, headers, media_type, background
         )
         if self._made is not None:
-            self.headers["content-length"] = str(made.size)
+            self.headers["content-length"] = str(answer.size)
 
     def render(self, content: Any) -> bytes:
-        """Return the body, which has been made."""
+        """Return the body, which is encoded already."""
         return bytes(content)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        made, self._made = self._made, None
-        if made is None:
+        answer, self._made = self._made, None
+        if answer is None:
             await super().__call__(scope, receive, send)
             return
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            made.pieces.reverse()
-            while made.pieces:
-                piece = made.pieces.pop()
-                await send({"type": "http.response.body", "body": piece, "more_body": bool(made.pieces)})
+            answer.pieces.reverse()
+            while answer.pieces:
+                piece = answer.pieces.pop()
+                await send({"type": "http.response.body", "body": piece, "more_body": bool(answer.pieces)})
         finally:
-            made.done()
+            answer.done()
 
 
 class Stream(StreamingResponse):
-    """A response that is sent piece by piece while it is made; it has no budget, since it is never there as a whole."""
+    """A response that is sent in pieces while it is built; its size has no limit."""
 
     async def stream_response(self, send: Send) -> None:
-        """Send the response. An error in the middle cuts the connection: the client sees that the end is missing."""
+        """Send the response. An error in the middle cuts the connection, so that the client notices the missing end."""
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         await send({**start, STREAMED: True})
         async for chunk in self.body_iterator:
@@ -85,27 +85,26 @@ class Stream(StreamingResponse):
 
 
 class JsonStream(Stream):
-    """JSON that is sent while it is made.
+    """JSON that is sent while it is built.
 
     Args:
-        made: Its pieces. They are made in changing threads.
+        json_pieces: Generates the pieces, in changing threads.
     """
 
     media_type = "application/json"
 
-    def __init__(self, made: Iterator[bytes]) -> None:
-        super().__init__(_made_in_threads(made))
+    def __init__(self, json_pieces: Iterator[bytes]) -> None:
+        super().__init__(_made_in_threads(json_pieces))
 
 
 def json_stream(content: Any) -> Response:
-    """Return JSON that is sent while it is made.
+    """Return JSON that is sent while it is built.
 
-    Its first pieces are made at once: what is wrong with the request is answered with a fault still, and what is short
-    is sent as a whole.
+    The first two pieces are built at once: invalid requests still get a fault, and short answers are sent as a whole.
 
     Args:
-        content: A value with `Items` or `Entries`. No transaction may be open between two of their members: a client
-            that reads slowly would keep it.
+        content: A value with `Items` or `Entries`. Between their members no transaction may be open, which a slowly
+            reading client would keep open.
     """
     rest = pieces(content)
     begun = list(islice(rest, 2))
@@ -114,9 +113,9 @@ def json_stream(content: Any) -> Response:
     return JsonStream(chain(begun, rest))
 
 
-async def _made_in_threads(made: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _made_in_threads(json_pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     limiter = _makers()
-    while piece := await to_thread.run_sync(next, made, _END, limiter=limiter):
+    while piece := await to_thread.run_sync(next, json_pieces, _END, limiter=limiter):
         yield piece
 
 

@@ -1,31 +1,31 @@
-"""What the requests of one process share, and how much of it one of those who ask gets (ADR 0085)."""
+"""The shared places of an API process, and the shares of each project, user and address (ADR 0085)."""
 
 from anyio import CapacityLimiter
 
 from homeostat.api.http.fair_places import FairPlaces
 
 REQUESTS, REQUESTS_EACH = 32, 8
-"""Requests that are worked on at the same time: fewer than the threads that there are for them."""
+"""Concurrent requests: fewer than the threads for requests."""
 LOGINS, LOGINS_EACH = 16, 4
-"""Callers that are being identified at the same time: hashes of passwords are computed, other services are asked."""
+"""Concurrent authentications, which compute hashes of passwords or call identity services."""
 BODIES, BODIES_EACH = 64, 16
-"""Large bodies in memory at the same time."""
+"""Large bodies in memory."""
 WAITING_MAX = 1000
-"""Requests of one sharer that may wait for one of these: as many as one address has connections.
+"""Waiting requests of a sharer: as many as an address may have connections.
 
-Servers behind one address may all signal at once, and have no second try.
+Servers behind a common address may all signal at once, and do not retry.
 """
 
 
 class Shares:
-    """Places of one process, for use on one event loop.
+    """Places of a process, for use on one event loop.
 
     Attributes:
-        requests: Places of requests, by project and user; those of signed addresses by the client's address.
-        logins: Places of callers that are being identified, by the client's address.
-        login_threads: Threads that identify callers, apart from those of requests: these may all wait for the service
-            that knows the users.
-        bodies: Places of large bodies, by the same as those of requests.
+        requests: Places of requests, by project and user; for signed addresses by the client's address.
+        logins: Places of authentications, by the client's address.
+        login_threads: Threads of authentications, separate from the threads of requests: all of them may be waiting for
+            the identity service.
+        bodies: Places of large bodies, with the same sharers as requests.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Version discovery: the one version of the API."""
+"""Version discovery: the only version of the API."""
 
 from typing import Any
 

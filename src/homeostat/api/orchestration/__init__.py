@@ -2,7 +2,7 @@
 
 - Operations on stacks: `stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`,
   `revisions`, `convergence`, `transfer`, `graphs`, `health`, `rollouts`; `lookup` finds stacks by name
-- For servers: `signals` receives what they report, `configs` stores what is deployed to them
+- For servers: `signals` receives their reports, `configs` stores their software configs and deployments
 - For authors of templates: `types`, `type_templates`, `validation`
 - The service itself: `about`
 - Requests and responses: `bodies`, `listing`, `locks` and `revision_match` parse requests; `inventory`,

@@ -21,7 +21,7 @@ ROUTER = router("service")
 REPORT_INTERVAL_S = 2
 """Interval shown to clients; workers actually report more often, every quarter of a lease."""
 ASIDE_MAX = 100
-"""Shards that were set aside and are named."""
+"""Shards named in an examination, of those that were set aside."""
 
 
 @ROUTER.get(
@@ -36,28 +36,28 @@ def show_build_info(context: Context) -> Response:
 
 @ROUTER.get("/services", dependencies=[may("service:index")], summary="List the workers", responses=answers(Services))
 def list_services(context: Context) -> Response:
-    """List the workers. One that was killed is shown as `down`, and removed from the list after a while."""
+    """List the workers. A killed worker is shown as `down`, and removed from the list after a while."""
     with context.db.read() as tx:
         now = context.db.now_of(tx)
-        found = workers.listed(tx)
-    return Json({"services": [_service(each, each.is_alive(now)) for each in found]})
+        all_workers = workers.listed(tx)
+    return Json({"services": [_service(worker, worker.is_alive(now)) for worker in all_workers]})
 
 
 @ROUTER.get(
     "/service",
     dependencies=[may("service:show")],
-    summary="Show how the service is",
+    summary="Show the state of the service",
     responses=answers(ShownServiceState),
 )
 def show_service(context: Context) -> Response:
     """Show the workers, how many shards of stacks they own and how many wait, and the limits of requests to clouds."""
     with context.db.read() as tx:
         now = context.db.now_of(tx)
-        found, owned, backlog = workers.listed(tx), health.owned(tx, now), health.backlog(tx, now)
+        all_workers, owned, backlog = workers.listed(tx), health.owned(tx, now), health.backlog(tx, now)
         aside = health.set_aside(tx)
-    shown = {
+    state = {
         "version": VERSION,
-        "workers": [_worker(each, now, owned.get(each.name, 0)) for each in found],
+        "workers": [_worker(worker, now, owned.get(worker.name, 0)) for worker in all_workers],
         "shards": {
             "owned": sum(owned.values()),
             "waiting": backlog.shards,
@@ -69,7 +69,7 @@ def show_service(context: Context) -> Response:
             for service, free_s in sorted(request_turns.free_in(context.db).items())
         ],
     }
-    return Json({"service": shown})
+    return Json({"service": state})
 
 
 @ROUTER.get(
@@ -84,14 +84,14 @@ def examine_service(context: Context) -> Response:
     They count rows: ask when you want to know, not every second.
     """
     checks = list(examine_database(context.db))
-    usable = all(each.level is not Level.FAIL for each in checks if each.name in ("database", "schema"))
+    usable = all(check.level is not Level.FAIL for check in checks if check.name in ("database", "schema"))
     aside: list[health.ShardAside] = []
     if usable:
         with context.db.read() as tx:
             aside = health.set_aside(tx)
-    shown = {
-        "healthy": all(each.level is not Level.FAIL for each in checks),
-        "checks": [asdict(each) for each in checks],
+    examination = {
+        "healthy": all(check.level is not Level.FAIL for check in checks),
+        "checks": [asdict(check) for check in checks],
         "set_aside": [
             {
                 "stack_name": row.stack,
@@ -103,7 +103,7 @@ def examine_service(context: Context) -> Response:
             for row in aside[:ASIDE_MAX]
         ],
     }
-    return Json({"examination": shown})
+    return Json({"examination": examination})
 
 
 def _worker(worker: Worker, now: float, shards: int) -> dict[str, Any]:

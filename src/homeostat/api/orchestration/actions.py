@@ -51,18 +51,18 @@ def _observe(context: RequestContext, stack_id: str, resource: str | None = None
 
 ON_STACKS: Mapping[str, tuple[Callable[..., Any], str]] = {
     "cancel_update": (_cancel, "stop the update and roll back"),
-    "cancel_without_rollback": (_cancel_and_stay, "stop what is in progress and stay there"),
-    "converge": (_converge, "observe everything and bring it to its desired state, whatever the switches say"),
+    "cancel_without_rollback": (_cancel_and_stay, "stop the action in progress, without a rollback"),
+    "converge": (_converge, "observe everything and bring it to its desired state, even if convergence is off"),
     "lock": (
         locks.lock,
         "change nothing of the stack until it is unlocked; the value may have `level` (`all` or `stacks`), `reason`, "
         "and `expires_in` (seconds) or `expires_at`",
     ),
-    "observe": (_observe, "observe everything now; the response tells from which time on observations are new"),
+    "observe": (_observe, "observe everything now; the response has the time from which on observations are new"),
     "unlock": (locks.unlock, STACK_ACTIONS[Action.UNLOCK].summary),
     **{action.lower(): (_beginning(action), STACK_ACTIONS[action].summary) for action in REQUESTED},
 }
-"""Action -> its handler, and what it does, for users."""
+"""Action -> its handler, and a description for users."""
 ON_RESOURCES: Mapping[str, Callable[[RequestContext, str, str], Any]] = {"converge": _converge, "observe": _observe}
 DESCRIPTION = "\n".join(
     (
@@ -108,7 +108,7 @@ def act(context: Context, stack_name: StackName, stack_id: StackId, body: Body) 
 def act_on_resource(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
 ) -> Response:
-    """Start an action on a resource: the only key of the body, `converge` or `observe`, as for stacks.
+    """Start an action on a resource. The body has one key, the action: `converge` or `observe`, as for stacks.
 
     Heat has no such route.
     """
@@ -120,7 +120,7 @@ def act_on_resource(
 
 
 def known(resource_name: str, wanted: Mapping[str, Any], stack_name: str) -> str:
-    """Return the name. Raise Rejected (EntityNotFound) when no such resource should exist."""
+    """Return the name. Raise Rejected (EntityNotFound) if no such resource should exist."""
     if resource_name not in wanted:
         raise Rejected("EntityNotFound", f"The Resource ({resource_name}) could not be found in Stack {stack_name}.")
     return resource_name

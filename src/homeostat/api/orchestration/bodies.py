@@ -84,10 +84,10 @@ def read_name(body: Mapping[str, Any]) -> str:
     if not name:
         raise Rejected("HTTPBadRequest", "No stack name specified")
     if not isinstance(name, str) or not STACK_NAME.fullmatch(name):
-        shown = name if not isinstance(name, str) or len(name) <= NAME_MAX else f"{name[:SHOWN_MAX]}…"
+        beginning = name if not isinstance(name, str) or len(name) <= NAME_MAX else f"{name[:SHOWN_MAX]}…"
         message = (
-            f'Invalid stack name {shown}: it must begin with a letter, contain only letters, digits, "_", "-" and ".", '
-            "and be no longer than 255 characters."
+            f'Invalid stack name {beginning}: it must begin with a letter, contain only letters, digits, "_", "-" and '
+            '".", and be no longer than 255 characters.'
         )
         raise Rejected("StackValidationFailed", message)
     return name
@@ -130,13 +130,13 @@ def _revision(value: Any) -> int:
 
 
 def refuse_revision(request: StackRequest, *, patch: bool) -> None:
-    """Raise Rejected for an update that replaces everything, and so has no use for an earlier revision."""
+    """Raise Rejected for an update that replaces everything but names an earlier revision to start from."""
     if request.revision is not None and not patch:
         raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
 
 
 def refuse_converge(body: Mapping[str, Any]) -> None:
-    """Raise Rejected when a creation has the option `converge`."""
+    """Raise Rejected if a creation has the option `converge`."""
     if body.get("converge"):
         raise Rejected("HTTPBadRequest", "converge is an option of updates, not of create")
 
@@ -197,7 +197,7 @@ def _files(body: Mapping[str, Any]) -> dict[str, str]:
 def _environment(
     body: Mapping[str, Any], names: Sequence[str], files: Mapping[str, str], template: Mapping[str, Any] | str | None
 ) -> dict[str, Any]:
-    """Return the environment merged from the named files, if there are any, else the one given as `environment`."""
+    """Return the environment merged from the named files; without names, the value of `environment`."""
     if names:
         root = parse_template(template) if template is not None else None
         environment = merged_environment(names, files, _map(body, "parameters"), root)
@@ -233,6 +233,6 @@ def _source(value: Any) -> str:
 
 
 def _names(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
         raise ValueError("it must be a list of texts")
     return value

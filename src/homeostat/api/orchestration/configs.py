@@ -1,4 +1,4 @@
-"""Routes for software configs and their deployments to servers: those of stacks, and those created by requests."""
+"""Routes for software configs and their deployments to servers, created by stacks or by requests."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,8 +69,8 @@ def list_configs(context: Context, query: Annotated[ConfigQuery, Query()]) -> Re
     if query.global_tenant:
         context.check("software_configs:global_index")
     project = None if query.global_tenant else context.listed_project
-    found = _records(context, CONFIG, project, query.marker, query.limit or COUNT_MAX)
-    return json_stream({"software_configs": Items(_config_item(each, project) for each in found)})
+    configs = _records(context, CONFIG, project, query.marker, query.limit or COUNT_MAX)
+    return json_stream({"software_configs": Items(_config_item(config, project) for config in configs)})
 
 
 def _records(
@@ -80,10 +80,10 @@ def _records(
     while limit > 0:
         count = min(limit, READ_MAX)
         with context.db.read() as tx:
-            found = records.listed(tx, kind, project, after=after, limit=count)
-        yield from found
-        limit = limit - len(found) if len(found) == count else 0
-        after = found[-1].id if found else ""
+            page = records.listed(tx, kind, project, after=after, limit=count)
+        yield from page
+        limit = limit - len(page) if len(page) == count else 0
+        after = page[-1].id if page else ""
 
 
 @ROUTER.post(
@@ -94,9 +94,9 @@ def _records(
     openapi_extra=described_body(NewSoftwareConfig),
 )
 def create_config(context: Context, body: Body) -> Response:
-    made = _record(context, CONFIG, from_request(body))
-    _add(context, made)
-    return Json({"software_config": wire_config(made)})
+    config = _record(context, CONFIG, from_request(body))
+    _add(context, config)
+    return Json({"software_config": wire_config(config)})
 
 
 @ROUTER.get(
@@ -107,7 +107,7 @@ def create_config(context: Context, body: Body) -> Response:
 )
 def show_config(context: Context, config_id: ConfigId) -> Response:
     with context.db.read() as tx:
-        return Json({"software_config": wire_config(_found(tx, context, CONFIG, config_id))})
+        return Json({"software_config": wire_config(_stored(tx, context, CONFIG, config_id))})
 
 
 @ROUTER.delete(
@@ -120,8 +120,10 @@ def show_config(context: Context, config_id: ConfigId) -> Response:
 def delete_config(context: Context, config_id: ConfigId) -> Response:
     """Delete a config. This is refused while a deployment uses it."""
     with context.db.write() as tx:
-        project = _found(tx, context, CONFIG, config_id).project
-        users = [each.id for each in records.listed(tx, DEPLOYMENT, project) if _refers(each, config_id)]
+        project = _stored(tx, context, CONFIG, config_id).project
+        users = [
+            deployment.id for deployment in records.listed(tx, DEPLOYMENT, project) if _refers(deployment, config_id)
+        ]
         if users:
             message = f"The config {config_id} cannot be deleted: it is used by deployment {', '.join(users)}"
             raise Rejected("HTTPBadRequest", message)
@@ -153,10 +155,10 @@ def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator
     limit, after = READ_MAX, ""
     while limit == READ_MAX:
         with context.db.read() as tx:
-            found = records.listed(tx, DEPLOYMENT, context.listed_project, link=server_id, after=after, limit=READ_MAX)
-            shown = _deployments(tx, found)
-        yield from shown
-        limit, after = len(found), found[-1].id if found else ""
+            page = records.listed(tx, DEPLOYMENT, context.listed_project, link=server_id, after=after, limit=READ_MAX)
+            items = _deployments(tx, page)
+        yield from items
+        limit, after = len(page), page[-1].id if page else ""
 
 
 @ROUTER.post(
@@ -176,9 +178,9 @@ def create_deployment(context: Context, body: Body) -> Response:
         raise Rejected("HTTPBadRequest", "config_id: the id of a config is needed")
     object = {"name": "", "input_values": {}, "output_values": {}, "action": "INIT", "status": deployments.COMPLETE}
     object |= {"status_reason": "", "server_id": server, **values}
-    made = _record(context, DEPLOYMENT, object, server)
-    _add(context, made)
-    return Json({"software_deployment": _deployment(made, None)})
+    deployment = _record(context, DEPLOYMENT, object, server)
+    _add(context, deployment)
+    return Json({"software_deployment": _deployment(deployment, None)})
 
 
 @ROUTER.get(
@@ -192,7 +194,7 @@ def show_server_metadata(
 ) -> Response:
     with context.db.read() as tx:
         project = _project_of(tx, context, server_id)
-        return Json({"metadata": [wire_config(each) for each in deployed(tx, project, server_id)]})
+        return Json({"metadata": [wire_config(config) for config in deployed(tx, project, server_id)]})
 
 
 def _project_of(tx: Connection, context: RequestContext, server_id: str) -> str:
@@ -217,8 +219,8 @@ def _project_of(tx: Connection, context: RequestContext, server_id: str) -> str:
 )
 def show_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     with context.db.read() as tx:
-        (shown,) = _deployments(tx, [_found(tx, context, DEPLOYMENT, deployment_id)])
-    return Json({"software_deployment": shown})
+        (view,) = _deployments(tx, [_stored(tx, context, DEPLOYMENT, deployment_id)])
+    return Json({"software_deployment": view})
 
 
 @ROUTER.put(
@@ -235,19 +237,19 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
     """
     values = _values(body)
     with context.db.write() as tx:
-        # Locked before it is read: a signal of the server may change it at the same time.
+        # Locked before it is read: a signal of the server may change the deployment at the same time.
         records.for_update(context.db, tx, deployment_id)
-        found = _found(tx, context, DEPLOYMENT, deployment_id)
+        deployment = _stored(tx, context, DEPLOYMENT, deployment_id)
         if values.get("config_id"):
-            _found(tx, context, CONFIG, values["config_id"])
+            _stored(tx, context, CONFIG, values["config_id"])
         now = context.db.now_of(tx)
-        before = json_size(found.object)
-        found.object |= values
-        _check_room(tx, found, json_size(found.object) - before, 0)
-        records.save(tx, found, now)
-        context.service.signals.inbox.look(tx, [found], now)
-        (shown,) = _deployments(tx, [found])
-    return Json({"software_deployment": shown})
+        before = json_size(deployment.object)
+        deployment.object |= values
+        _check_room(tx, deployment, json_size(deployment.object) - before, 0)
+        records.save(tx, deployment, now)
+        context.service.signals.inbox.look(tx, [deployment], now)
+        (view,) = _deployments(tx, [deployment])
+    return Json({"software_deployment": view})
 
 
 @ROUTER.delete(
@@ -258,15 +260,15 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Body)
     status_code=204,
 )
 def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response:
-    """Delete a deployment. One that belongs to a stack is created anew, as any resource that is missing."""
+    """Delete a deployment. If it belongs to a stack, the stack creates it again, like any missing resource."""
     with context.db.write() as tx:
         records.for_update(context.db, tx, deployment_id)
-        found = _found(tx, context, DEPLOYMENT, deployment_id)
-        if records.key_of(found.token):
-            end_deployment(tx, found)
+        deployment = _stored(tx, context, DEPLOYMENT, deployment_id)
+        if records.key_of(deployment.token):
+            end_deployment(tx, deployment)
         else:
-            records.remove(tx, [found.id])
-        context.service.signals.inbox.look(tx, [found], context.db.now_of(tx))
+            records.remove(tx, [deployment.id])
+        context.service.signals.inbox.look(tx, [deployment], context.db.now_of(tx))
     return nothing()
 
 
@@ -289,64 +291,63 @@ def _record(context: RequestContext, kind: str, object: Wire, link: str = "") ->
     return Record(id, kind, context.project, id, object, link)
 
 
-def _add(context: RequestContext, made: Record) -> None:
+def _add(context: RequestContext, record: Record) -> None:
     """Store a config or deployment.
 
     Raises:
         Rejected: RequestLimitExceeded; HTTPBadRequest for a deployment whose config does not exist.
     """
     with context.db.write() as tx:
-        _check_room(tx, made, json_size(made.object), 1)
-        config_id = made.object.get("config_id")
-        if config_id and records.get(tx, config_id, CONFIG, made.project) is None:
+        _check_room(tx, record, json_size(record.object), 1)
+        config_id = record.object.get("config_id")
+        if config_id and records.get(tx, config_id, CONFIG, record.project) is None:
             raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
-        made.created_at = context.db.now_of(tx)
-        records.add(context.db, tx, [made])
+        record.created_at = context.db.now_of(tx)
+        records.add(context.db, tx, [record])
 
 
 def _check_room(tx: Connection, record: Record, more: int, parts: int) -> None:
-    """Check that the project may have this much more. Raise Rejected (RequestLimitExceeded)."""
-    there = records.count(tx, record.kind, record.project) if parts else 0
+    """Check that the project may store `more` bytes and `parts` records. Raise Rejected (RequestLimitExceeded)."""
+    count = records.count(tx, record.kind, record.project) if parts else 0
     size = records.total_size(tx, record.kind, record.project) if more > 0 else 0
-    LIMITS[record.kind].check(there, size, more, parts)
+    LIMITS[record.kind].check(count, size, more, parts)
 
 
 LIMITS = {CONFIG: CONFIGS, DEPLOYMENT: DEPLOYMENTS}
 NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 
-def _found(tx: Connection, context: RequestContext, kind: str, id: str) -> Record:
-    found = records.get(tx, id, kind, "" if context.caller.is_admin else context.project)
-    if found is None:
+def _stored(tx: Connection, context: RequestContext, kind: str, id: str) -> Record:
+    record = records.get(tx, id, kind, "" if context.caller.is_admin else context.project)
+    if record is None:
         raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")
-    return found
+    return record
 
 
-def _config_item(found: Record, project: str | None) -> Wire:
+def _config_item(record: Record, project: str | None) -> Wire:
     """Build a list item; it names the project when all projects are listed."""
-    shown = {name: found.object[name] for name in ("name", "group")}
+    view = {name: record.object[name] for name in ("name", "group")}
     if project is None:
-        shown["project"] = found.project
-    return {"id": found.id, **shown, "creation_time": at(found.created_at)}
+        view["project"] = record.project
+    return {"id": record.id, **view, "creation_time": at(record.created_at)}
 
 
-def _deployments(tx: Connection, found: Sequence[Record]) -> list[Wire]:
-    waiting = [each for each in found if each.object.get("status") == deployments.IN_PROGRESS]
-    keys = {each.id: records.key_of(each.token) for each in waiting}
+def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[Wire]:
+    waiting = [record for record in deployment_records if record.object.get("status") == deployments.IN_PROGRESS]
+    keys = {record.id: records.key_of(record.token) for record in waiting}
     owners = records.owners(tx, keys.values())
-    return [_deployment(each, owners.get(keys.get(each.id, ""))) for each in found]
+    return [_deployment(record, owners.get(keys.get(record.id, ""))) for record in deployment_records]
 
 
-def _deployment(found: Record, owner: Owner | None) -> Wire:
+def _deployment(record: Record, owner: Owner | None) -> Wire:
     """Build the response for a deployment.
 
-    One that waits for the server's outputs is shown as failed once its resource has failed, for instance by a time-out.
-
     Args:
-        owner: The resource; None where the deployment does not wait, or belongs to no stack.
+        owner: The resource; None if the deployment does not wait, or belongs to no stack.
     """
     names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
-    shown: Wire = {"id": found.id, **{name: found.object.get(name) for name in names}}
+    view: Wire = {"id": record.id, **{name: record.object.get(name) for name in names}}
+    # The resource may fail while its deployment still waits for the server's outputs, for instance by a time-out.
     if owner is not None and owner.status == Status.FAILED:
-        shown |= {"status": deployments.FAILED, "status_reason": owner.reason}
-    return {**shown, "creation_time": at(found.created_at), "updated_time": at(found.updated_at)}
+        view |= {"status": deployments.FAILED, "status_reason": owner.reason}
+    return {**view, "creation_time": at(record.created_at), "updated_time": at(record.updated_at)}

@@ -28,20 +28,18 @@ PATH = f"{STACK}/convergence"
 @ROUTER.get(
     PATH,
     dependencies=[may("stacks:show_convergence")],
-    summary="Show whether a stack is brought back by itself",
+    summary="Show the settings of continuous convergence",
     responses=answers(ShownConvergence),
 )
 def show_convergence(
     context: Context,
     stack_name: StackName,
     stack_id: StackId,
-    resource: Annotated[
-        str | None, Query(description="Say of this resource alone when it was last looked at (`looked_at`, `blind`).")
-    ] = None,
+    resource: Annotated[str | None, Query(description="Give `looked_at` and `blind` for this resource alone.")] = None,
 ) -> Response:
     with context.db.read() as tx:
-        shown = _shown(context, tx, context.live_stack(tx, stack_name, stack_id), resource)
-    return Json({"convergence": shown})
+        view = _shown(context, tx, context.live_stack(tx, stack_name, stack_id), resource)
+    return Json({"convergence": view})
 
 
 @ROUTER.patch(
@@ -54,7 +52,7 @@ def show_convergence(
 def switch_convergence(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Change the switches of the stack and its nested stacks, and of single resources.
 
-    What the body omits stays as it is. The response shows all switches.
+    Switches that the body omits keep their values. The response shows all switches.
     """
     settings = body.get("convergence")
     if not isinstance(settings, Mapping) or len(body) != 1:
@@ -73,33 +71,33 @@ def switch_convergence(context: Context, stack_name: StackName, stack_id: StackI
         healing["share"] = _share(settings["healing_share"])
     changed = context.service.actions.switch(stack_id, ConvergenceSettings(whole, exceptions, healing))
     with context.db.read() as tx:
-        shown = _shown(context, tx, changed)
-    return Json({"convergence": shown})
+        view = _shown(context, tx, changed)
+    return Json({"convergence": view})
 
 
 def _resources(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     resources = settings.get("resources") or {}
     if not isinstance(resources, Mapping):
         raise Rejected("HTTPBadRequest", "convergence.resources: it must be a map of names")
-    return {name: _switches(each or {}, f"convergence.resources.{name}") for name, each in resources.items()}
+    return {name: _switches(switches or {}, f"convergence.resources.{name}") for name, switches in resources.items()}
 
 
 def _switches(settings: Any, place: str) -> dict[str, Any]:
     """Translate the API's names into columns. Raise Rejected naming the place."""
     if not isinstance(settings, Mapping):
         raise Rejected("HTTPBadRequest", f"{place}: it must be a map, or null for what the stack has")
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for key, value in settings.items():
         if key == "enabled":
-            found["converge"] = _enabled(value, place)
+            columns["converge"] = _enabled(value, place)
         elif key == "observe_interval":
-            found["observe_s"] = _interval(value, place)
+            columns["observe_s"] = _interval(value, place)
         elif key == "healing":
-            found["healing"] = _policy(value, place)
+            columns["healing"] = _policy(value, place)
         else:
             message = f"{place}.{key}: there is no such switch; there are enabled, observe_interval and healing"
             raise Rejected("HTTPBadRequest", message)
-    return found
+    return columns
 
 
 def _enabled(value: Any, place: str) -> bool:
@@ -141,7 +139,7 @@ def _shown(context: RequestContext, tx: Connection, stack: StackRow, resource: s
         "observe_interval": stack.observe_s,
         "healing": (stack.healing or {}).get("policy"),
         "healing_share": (stack.healing or {}).get("share"),
-        "resources": {name: _words(each) for name, each in sorted((stack.exceptions or {}).items())},
+        "resources": {name: _words(exception) for name, exception in sorted((stack.exceptions or {}).items())},
         "looked_at": None if looked_at is None else precisely(looked_at),
         "blind": blind or None,
     }

@@ -55,7 +55,7 @@ class EventQuery(BaseModel):
         left = self.limit or COUNT_MAX
         while left:
             with db.read() as tx:
-                found = events.page(
+                page = events.page(
                     tx,
                     stack_ids,
                     after=after,
@@ -65,9 +65,9 @@ class EventQuery(BaseModel):
                     order_by=order[0] if order else "seq",
                     only=self._only(),
                 )
-            yield from found
-            left = left - len(found) if len(found) == PAGE else 0
-            after = found[-1].seq if found else None
+            yield from page
+            left = left - len(page) if len(page) == PAGE else 0
+            after = page[-1].seq if page else None
 
     def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[EventRow]:
         """Read the next events of a stream."""
@@ -81,9 +81,9 @@ STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Events,
         "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
-        "description": "Done; or, where that is what the caller accepts, the events as they happen.",
+        "description": "Done; or, if the caller accepts an event stream, the events as they happen.",
     },
-    204: {"description": "There will be no more events: the stack is deleted. (Only where events are followed.)"},
+    204: {"description": "There will be no more events: the stack is deleted. (Only if events are followed.)"},
 }
 
 
@@ -112,9 +112,9 @@ def list_events(
         top = context.stack(tx, stack_name, stack_id)
         by_id = {row.id: row for row in (top, *views.descendants(tx, top, query.nested_depth))}
     root = top if query.nested_depth else None
-    found = query.all(context.db, list(by_id))
-    shown = (event_item(context, each, by_id[each.stack_id], root) for each in found)
-    return json_stream({"events": Items(shown, small=True)})
+    rows = query.all(context.db, list(by_id))
+    items = (event_item(context, event, by_id[event.stack_id], root) for event in rows)
+    return json_stream({"events": Items(items, small=True)})
 
 
 def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: EventQuery, last: str | None) -> Response:
@@ -126,7 +126,7 @@ def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: Ev
         raise Rejected("HTTPBadRequest", f"Last-Event-ID has to be the id of an event, not {last!r}")
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
-        if _is_over(tx, top, [each.id for each in _family(tx, top, query)], cursor):
+        if _is_over(tx, top, [row.id for row in _family(tx, top, query)], cursor):
             # 204 tells EventSource clients to stop reconnecting.
             return nothing()
     tail = context.service.tail
@@ -148,10 +148,10 @@ def _read(
     if top is None:
         return EventPage([], until, more=False, over=True)
     by_id = {row.id: row for row in _family(tx, top, query)}
-    found = query.following(tx, list(by_id), after, until)
-    last = max(after, until) if len(found) < PAGE else found[-1].seq
-    shown = _listed(context, found, by_id, top if query.nested_depth else None)
-    return EventPage(shown, last, more=len(found) == PAGE, over=_is_over(tx, top, list(by_id), last))
+    page = query.following(tx, list(by_id), after, until)
+    last = max(after, until) if len(page) < PAGE else page[-1].seq
+    items = _listed(context, page, by_id, top if query.nested_depth else None)
+    return EventPage(items, last, more=len(page) == PAGE, over=_is_over(tx, top, list(by_id), last))
 
 
 def _family(tx: Connection, top: StackRow, query: EventQuery) -> list[StackRow]:
@@ -160,14 +160,14 @@ def _family(tx: Connection, top: StackRow, query: EventQuery) -> list[StackRow]:
 
 
 def _is_over(tx: Connection, top: StackRow, stack_ids: Sequence[str], last: int) -> bool:
-    """Return whether no event can follow the one with this number."""
+    """Return whether the event with this number is the last of a deleted stack."""
     return top.deleted_at is not None and events.newest(tx, stack_ids) <= last
 
 
 def _listed(
-    context: RequestContext, found: Sequence[EventRow], by_id: Mapping[str, StackRow], root: StackRow | None
+    context: RequestContext, page: Sequence[EventRow], by_id: Mapping[str, StackRow], root: StackRow | None
 ) -> list[Wire]:
-    return [event_item(context, event, by_id[event.stack_id], root) for event in found]
+    return [event_item(context, event, by_id[event.stack_id], root) for event in page]
 
 
 @ROUTER.get(
@@ -185,12 +185,12 @@ def list_resource_events(
 ) -> Response:
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
-    found = query.all(context.db, [stack.id], resource_name)
-    first = next(found, None)
+    rows = query.all(context.db, [stack.id], resource_name)
+    first = next(rows, None)
     if first is None and not query.marker:
         raise Rejected("HTTPNotFound", f"No events found for resource {resource_name}")
-    listed = chain([] if first is None else [first], found)
-    return json_stream({"events": Items((event_item(context, each, stack) for each in listed), small=True)})
+    listed = chain([] if first is None else [first], rows)
+    return json_stream({"events": Items((event_item(context, event, stack) for event in listed), small=True)})
 
 
 @ROUTER.get(

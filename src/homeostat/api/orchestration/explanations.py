@@ -17,13 +17,13 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import explanations as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
-from homeostat.convergence.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.model.waiting import Waiting
 from homeostat.planner.report.estimate import Chain
 from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id
+from homeostat.services.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.progress import Unseen
 
@@ -50,7 +50,7 @@ class ExplainQuery(BaseModel):
 def explain_stack(
     context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[ExplainQuery, Query()]
 ) -> Response:
-    """Explain what is not at rest, causes first; report the progress of the stack and an estimate of the time left.
+    """Explain why resources are not at rest, causes first. Report the stack's progress and estimate the time left.
 
     Large stacks are explained in pages: follow the link `next` until there is none.
     """
@@ -74,14 +74,14 @@ def explain_stack(
 def explain_resource(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, nested_depth: Depth = 0
 ) -> Response:
-    """Explain a resource and its leftovers; with a depth, also what it waits for in its nested stack."""
+    """Explain a resource and its leftovers; with a depth, also the resources of its nested stack that it waits for."""
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         inventory = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name])
-        shown = inventory.wire(context, inventory.entry(resource_name))
+        view = inventory.wire(context, inventory.entry(resource_name))
         explained = _explaining(context, tx).of_resource(stack, resource_name, nested_depth)
-    reasons = [_reason(context, each) for each in explained]
-    return Json({"explanation": {"at_rest": not reasons, "resource": shown, "reasons": reasons}})
+    reasons = [_reason(context, item) for item in explained]
+    return Json({"explanation": {"at_rest": not reasons, "resource": view, "reasons": reasons}})
 
 
 def _explaining(context: RequestContext, tx: Connection) -> Explainer:
@@ -90,12 +90,12 @@ def _explaining(context: RequestContext, tx: Connection) -> Explainer:
 
 
 def _stack(context: RequestContext, stack: StackRow, query: ExplainQuery, page: Page, progress: StackProgress) -> Wire:
-    shown = stack_identity(context, stack)
+    view = stack_identity(context, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
-        shown["links"].append(link("next", f"{context.stack_url(stack)}/explain?{urlencode(params)}"))
+        view["links"].append(link("next", f"{context.stack_url(stack)}/explain?{urlencode(params)}"))
     return {
-        **shown,
+        **view,
         "stack_name": stack.name,
         "stack_status": joined(stack.action, stack.status),
         "stack_status_reason": stack.reason,
@@ -106,7 +106,7 @@ def _stack(context: RequestContext, stack: StackRow, query: ExplainQuery, page: 
         "progress": {"planned": progress.planned, "done": progress.done, "stacks": progress.stacks},
         "critical_path": _path(progress.chain),
         "estimate": _estimate(progress),
-        "resources": [_reason(context, each) for each in page.explanations],
+        "resources": [_reason(context, item) for item in page.explanations],
     }
 
 
@@ -133,47 +133,47 @@ def _path(chain: Chain) -> Wire | None:
         "unknown": [{"resource_type": kind, "action": action} for kind, action in chain.unknown],
         "resources": [
             {
-                "resource_name": each.explanation.name,
-                "resource_type": each.explanation.shown_type,
-                "action": each.action,
-                "seconds": each.seconds,
+                "resource_name": step.explanation.name,
+                "resource_type": step.explanation.shown_type,
+                "action": step.action,
+                "seconds": step.seconds,
             }
-            for each in chain.links
+            for step in chain.links
         ],
     }
 
 
 def _estimate(progress: StackProgress) -> Wire | None:
-    found = progress.estimate
-    return None if found is None else {"seconds": found.seconds, "by": found.by, "rate": progress.rate}
+    estimate = progress.estimate
+    return None if estimate is None else {"seconds": estimate.seconds, "by": estimate.by, "rate": progress.rate}
 
 
 def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
-    each, stack = explained.explanation, explained.stack
+    explanation, stack = explained.explanation, explained.stack
     links = [
-        link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", each.name)),
+        link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", explanation.name)),
         link("stack", context.stack_url(stack)),
     ]
     if explained.nested is not None:
         links.append(link("nested", context.stack_url(explained.nested)))
     return {
-        "resource_name": each.name,
+        "resource_name": explanation.name,
         "path": list(explained.path),
-        "resource_type": each.shown_type,
-        "physical_resource_id": shown_id(each.type, each.handle),
-        "resource_status": joined(each.action, each.status),
-        "leftover": each.leftover,
-        "why": each.why,
-        "reason": each.reason,
-        "waits_for": list(each.on),
-        "since": at(each.since),
-        "released_by": each.released_by,
-        "due_at": at(each.due_at),
-        "next": each.next,
-        "next_at": at(each.next_at),
-        "fails_at": at(each.fails_at),
-        "blocks": list(each.blocks[:BLOCKS_MAX]),
-        "blocks_count": len(each.blocks),
+        "resource_type": explanation.shown_type,
+        "physical_resource_id": shown_id(explanation.type, explanation.handle),
+        "resource_status": joined(explanation.action, explanation.status),
+        "leftover": explanation.leftover,
+        "why": explanation.why,
+        "reason": explanation.reason,
+        "waits_for": list(explanation.on),
+        "since": at(explanation.since),
+        "released_by": explanation.released_by,
+        "due_at": at(explanation.due_at),
+        "next": explanation.next,
+        "next_at": at(explanation.next_at),
+        "fails_at": at(explanation.fails_at),
+        "blocks": list(explanation.blocks[:BLOCKS_MAX]),
+        "blocks_count": len(explanation.blocks),
         "cause": _cause(explained.cause),
         "links": links,
     }
@@ -182,9 +182,14 @@ def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
 def _cause(cause: Cause | None) -> Wire | None:
     if cause is None:
         return None
-    found = cause.explanation
+    explanation = cause.explanation
     path: Sequence[str] = cause.path
-    return {"path": list(path), "why": found.why, "reason": found.reason, "released_by": found.released_by}
+    return {
+        "path": list(path),
+        "why": explanation.why,
+        "reason": explanation.reason,
+        "released_by": explanation.released_by,
+    }
 
 
 def _marker(place: Place) -> str:

@@ -1,4 +1,4 @@
-"""The graph of a stack in few bytes: what is in it, what requires what, and how each is."""
+"""The graph of a stack in few bytes: its resources, their requirements and their states."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -34,17 +34,17 @@ NESTED_DEPTH = 5
     responses=answers(ShownGraph),
 )
 def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
-    """Show each resource of a stack: its state, what it requires, and how far its nested stack is.
+    """Show each resource of a stack: its state, its requirements, and the progress of its nested stack.
 
-    However large nested stacks are, they are read as numbers that are there already. Of a stack with more than ten
-    thousand resources of its own, such as a large group, only the numbers are given.
+    Nested stacks are shown as counts, so their size does not matter. A stack with more than ten thousand direct
+    resources, such as a large group, is shown as counts, too.
     """
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         graph = context.service.graphs.wanted(tx, stack)
         tally = progress.counted_by_stack(tx, [stack.id]).get(stack.id, progress.NO_NODES)
         large = max(len(graph.definitions), tally.planned) > GRAPH_MAX
-        shown = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
+        items = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
     counts = {
         "planned": max(tally.planned, len(graph.definitions)),
         "done": tally.done,
@@ -58,7 +58,7 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
                 "revision": stack.revision,
                 **counts,
                 "listed": not large,
-                "resources": shown,
+                "resources": items,
             }
         }
     )
@@ -66,48 +66,48 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
 
 def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
     alike: dict[str, list[Resource]] = defaultdict(list)
-    for each in views.states(tx, stack.id):
-        alike[each.name].append(each)
+    for state in views.states(tx, stack.id):
+        alike[state.name].append(state)
     nested = _nested(tx, stack)
     facts = stacks.facts(stack)
-    found = []
+    items = []
     for name in (*graph.definitions, *(name for name in alike if name not in graph.definitions)):
         definition = graph.definitions.get(name)
         row = current_row(alike.get(name, ()), facts)
         if row is None and definition is None:
             row = max(alike[name], key=lambda row: row.born)
         called = definition.shown_type if definition is not None else ""
-        shown: Wire = {"name": name, "type": row.shown_type if row is not None else called}
-        shown |= _state(row, alike.get(name, ()))
+        view: Wire = {"name": name, "type": row.shown_type if row is not None else called}
+        view |= _state(row, alike.get(name, ()))
         if definition is not None and definition.requires:
-            shown["requires"] = list(definition.requires)
+            view["requires"] = list(definition.requires)
         below = nested.get(row.handle) if row is not None else None
-        found.append(shown if below is None else shown | {"nested": below})
-    return found
+        items.append(view if below is None else view | {"nested": below})
+    return items
 
 
 def _state(row: Resource | None, alike: Iterable[Resource]) -> Wire:
     if row is None:
         return {"status": "INIT_COMPLETE"}
-    shown: Wire = {"status": joined(row.action, row.status), "id": shown_id(row.type, row.handle)}
+    view: Wire = {"status": joined(row.action, row.status), "id": shown_id(row.type, row.handle)}
     if row.status != Status.COMPLETE and row.reason:
-        shown["reason"] = row.reason
+        view["reason"] = row.reason
     mark = mark_of(row)
     if mark is not None:
-        shown["unhealthy"] = shown_mark(mark)
-    leaving = sum(1 for each in alike if each is not row)
-    return shown | ({"leaving": leaving} if leaving else {})
+        view["unhealthy"] = shown_mark(mark)
+    leaving = sum(other is not row for other in alike)
+    return view | ({"leaving": leaving} if leaving else {})
 
 
 def _nested(tx: Connection, stack: StackRow) -> Mapping[str, Wire]:
-    """Return how far the nested stack of each resource is, with all that is in it, by the id of the nested stack."""
+    """Return the progress of the nested stack of each resource, deeper stacks included, by the nested stack's id."""
     children = {row.id: row for row in views.descendants(tx, stack, 1)}
     if not children:
         return {}
-    top = {each: each for each in children}
-    for each in progress.nested_stacks(tx, stack.id, NESTED_DEPTH) or ():
-        if each.parent_id in top:
-            top[each.id] = top[each.parent_id]
+    top = {child: child for child in children}
+    for nested in progress.nested_stacks(tx, stack.id, NESTED_DEPTH) or ():
+        if nested.parent_id in top:
+            top[nested.id] = top[nested.parent_id]
     counts = progress.counted_by_stack(tx, list(top))
     sums: dict[str, progress.StackCounts] = defaultdict(lambda: progress.NO_NODES)
     for id, child in top.items():

@@ -1,4 +1,4 @@
-"""Routes that show what health policies have found, and approve recoveries (ADR 0072); Heat has none."""
+"""Routes that show the findings of health policies, and approve recoveries (ADR 0072); Heat has none."""
 
 from typing import Annotated
 from urllib.parse import urlencode
@@ -14,7 +14,7 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models import health as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, link
-from homeostat.convergence.health_facts import policy_of
+from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.hosts import to_lift
 from homeostat.model.node_health import Finding
@@ -39,46 +39,46 @@ class HealthQuery(BaseModel):
 @ROUTER.get(
     f"{STACK}/health",
     dependencies=[may("health:index")],
-    summary="List what health policies have found",
+    summary="List the findings of health policies",
     responses=answers(models.StackHealth),
 )
 def list_health(
     context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[HealthQuery, Query()]
 ) -> Response:
-    """List the resources that a health policy holds for, in the stack and the groups in it, with all evidence.
+    """List the resources of the stack and of its groups to which a health policy applies, with all evidence.
 
-    With them come the policies that hold now, in short, and the hosts that are declared down since a member was cut
-    off, with the evidence, until a look finds that this was lifted.
+    The response also summarizes the policies that apply now, and lists the hosts that were declared down to cut off a
+    member, with the evidence. A host is listed until a look finds that it is no longer declared down.
 
-    Where there are many, follow the link `next` until there is none.
+    Long lists have pages: follow the link `next` until there is none.
     """
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
-        found = member_health.listed(tx, top, query.finding, query.marker, query.limit)
+        members = member_health.listed(tx, top, query.finding, query.marker, query.limit)
         now = context.db.now_of(tx)
-        holding = [_policy(each, top) for each in member_health.policies(tx, top)]
-        declared = [_host(each, top) for each in member_health.declared_hosts(tx, top)]
-    shown = [
+        holding = [_policy(policy, top) for policy in member_health.policies(tx, top)]
+        declared = [_host(host, top) for host in member_health.declared_hosts(tx, top)]
+    items = [
         {
-            "stack_name": each.stack_name,
-            "stack_id": each.stack_id,
-            "resource_name": each.name,
-            "path": [each.name] if each.stack_id == top.id else [each.parent_name, each.name],
-            "physical_resource_id": each.handle,
-            "resource_status": joined(each.action, each.status),
-            **described(node, each.marks),
+            "stack_name": member.stack_name,
+            "stack_id": member.stack_id,
+            "resource_name": member.name,
+            "path": [member.name] if member.stack_id == top.id else [member.parent_name, member.name],
+            "physical_resource_id": member.handle,
+            "resource_status": joined(member.action, member.status),
+            **described(node, member.marks),
         }
-        for each in found
-        for node in [with_report(each.health, each.marks, now)]
+        for member in members
+        for node in [with_report(member.health, member.marks, now)]
         if query.finding in (None, node.finding)
     ]
     links = [link("self", f"{context.stack_url(top)}/health")]
-    if len(found) == query.limit:
-        params = {"limit": query.limit, "marker": found[-1].key}
+    if len(members) == query.limit:
+        params = {"limit": query.limit, "marker": members[-1].key}
         if query.finding is not None:
             params["finding"] = query.finding.value
         links.append(link("next", f"{context.stack_url(top)}/health?{urlencode(params)}"))
-    return Json({"health": shown, "policies": holding, "hosts": declared, "links": links})
+    return Json({"health": items, "policies": holding, "hosts": declared, "links": links})
 
 
 def _host(row: member_health.DeclaredHost, top: StackRow) -> Wire:
@@ -92,15 +92,15 @@ def _host(row: member_health.DeclaredHost, top: StackRow) -> Wire:
 
 
 def _policy(row: member_health.StoredPolicy, top: StackRow) -> Wire:
-    policy = policy_of(row.spec)
+    policy = stored_health_policy(row.spec)
     path = [row.name] if row.stack_id == top.id else [row.parent_name, row.name]
     return {
         "path": [] if row.stack_id == top.parent_id else path,
         "members": row.members,
         "mode": policy.mode,
         "interval": policy.interval_s,
-        "detection": [each.type for each in policy.detections],
-        "actions": [each.name for each in policy.actions],
+        "detection": [detection.type for detection in policy.detections],
+        "actions": [action.name for action in policy.actions],
         "fencing": list(policy.fencing),
         "max_unhealthy": policy.max_unhealthy or None,
         "max_per_hour": policy.per_hour or None,
@@ -117,15 +117,15 @@ def _policy(row: member_health.StoredPolicy, top: StackRow) -> Wire:
 def approve_recovery(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName
 ) -> Response:
-    """Let the recovery of an unhealthy resource begin that its policy only proposes, or that is held back.
+    """Start the recovery of an unhealthy resource that its policy only proposes, or that is held back.
 
-    That needs a right of its own, `health:approve`. The response is 409 where the resource is not unhealthy.
+    The rule `health:approve` authorizes this request. The response is 409 if the resource is not unhealthy.
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
         finding = member_health.finding_of(tx, stack.id, resource_name, context.db.now_of(tx))
     if finding != Finding.UNHEALTHY:
-        said = f"it is {finding}" if finding is not None else "no health policy holds for it"
-        raise Rejected("Conflict", f"{resource_name}: there is nothing to recover: {said}")
+        problem = f"it is {finding}" if finding is not None else "no health policy holds for it"
+        raise Rejected("Conflict", f"{resource_name}: there is nothing to recover: {problem}")
     context.service.actions.converge(stack.id, resource_name)
     return Response(status_code=202)

@@ -36,11 +36,11 @@ SHARDS_SHOWN = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One resource of a list.
+    """A resource of a list.
 
     Attributes:
-        row: None for a resource that should exist and was not started.
-        leftovers: Rows of the same name that are being removed.
+        row: None for a desired resource that was not started.
+        leftovers: Rows of the same name in removal.
     """
 
     name: str
@@ -59,10 +59,10 @@ class Entry:
 
 
 class Inventory:
-    """The resources of one stack, or those of some names; loaded once, in the given transaction.
+    """All or some resources of one stack, loaded once, in the given transaction.
 
     Attributes:
-        weight: Weight of what has been read beside the resources: members and outputs of nested stacks.
+        weight: Weight of the members and outputs of nested stacks read so far.
     """
 
     def __init__(self, tx: Connection, stack: StackRow, graph: Graph, names: Collection[str] | None = None) -> None:
@@ -88,9 +88,9 @@ class Inventory:
         self._completed: set[str] = set()
 
     def scope(self, names: Collection[str]) -> RowScope:
-        """Return what resolves references to the resources of these names, whether they are among those loaded or not.
+        """Return a scope that resolves references to these resources, and load missing ones.
 
-        What is read for them, such as the outputs of a nested stack, is read once.
+        Further data of a resource, such as the outputs of a nested stack, is read only once.
         """
         self._add(names)
         self._complete(names)
@@ -110,15 +110,15 @@ class Inventory:
                 self._current[name] = current
 
     def _complete(self, names: Collection[str]) -> None:
-        """Read what resources show of other rows."""
+        """Read the attributes of these resources that come from other rows, such as outputs of nested stacks."""
         names = set(names) - self._completed
         self.weight += show_members(self._tx, self._world, names)
         self._completed |= names
 
     def entries(self) -> list[Entry]:
-        """Return resources that should exist, in the order of the template, then those that are being removed, by name.
+        """Return desired resources in the order of the template, then removed ones by name.
 
-        Where some names were asked for, they are in the order of these.
+        An inventory of some names has the order of these names.
         """
         wanted = self._graph.definitions
         others = (name for name in sorted(self._by_name) if name not in wanted)
@@ -133,13 +133,12 @@ class Inventory:
 
     def _entry(self, name: str) -> Entry:
         alike = self._by_name.get(name, [])
-        row = self._current.get(name) or max(alike, key=lambda each: each.born, default=None)
+        row = self._current.get(name) or max(alike, key=lambda other: other.born, default=None)
         definition = self._graph.definitions.get(name)
         kind = row.shown_type if row is not None else _shown(definition)
-        leftovers = tuple(each for each in alike if each is not row)
+        leftovers = tuple(other for other in alike if other is not row)
         if definition is not None and row is not None and row.deleting:
-            # The old one is being deleted and the new one has not started: the name is wanted, but its only row is a
-            # leftover.
+            # The old thing is being deleted and its successor has not started: the only row of this name is a leftover.
             row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
@@ -147,7 +146,7 @@ class Inventory:
         """Build the resource for a list."""
         row, stack = entry.row, self.stack
         begun_at = stack.updated_at or stack.created_at
-        shown: Wire = {
+        view: Wire = {
             "resource_name": entry.name,
             "logical_resource_id": entry.name,
             "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
@@ -161,20 +160,20 @@ class Inventory:
             "observed": self._seen(row) if row is not None else None,
         }
         if row is not None and row.deletion_policy != DeletionPolicy.DELETE:
-            shown["deletion_policy"] = row.deletion_policy
+            view["deletion_policy"] = row.deletion_policy
         if stack.parent_name is not None:
-            shown["parent_resource"] = stack.parent_name
+            view["parent_resource"] = stack.parent_name
         if row is not None and row.converge_requested_at is not None:
-            shown["asked_at"] = at(row.converge_requested_at)
+            view["asked_at"] = at(row.converge_requested_at)
         mark = mark_of(row) if row is not None else None
         if mark is not None:
-            shown["unhealthy"] = shown_mark(mark)
+            view["unhealthy"] = shown_mark(mark)
         waiting = self._waiting(entry)
         if waiting:
-            shown["waiting"] = waiting
+            view["waiting"] = waiting
         if entry.leftovers:
-            shown["leftovers"] = [_leftover(each) for each in entry.leftovers]
-        return shown
+            view["leftovers"] = [_leftover(leftover) for leftover in entry.leftovers]
+        return view
 
     def detail(self, context: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
         """Build the resource with description and attributes. Raise Rejected for an unknown requested attribute."""
@@ -190,7 +189,7 @@ class Inventory:
         if seen is None or row.external_id is not None:
             return []
         observed = {} if self._observed is None else self._observed.get(row.key, {})
-        drifted = {each["property"]: each["since"] for each in seen["drift"]}
+        drifted = {difference["property"]: difference["since"] for difference in seen["drift"]}
         redaction = self._redaction | self._redaction_of(context, row.revision)
         scope = self.scope(() if definition.static else requires(definition.properties))
         return [
@@ -206,7 +205,7 @@ class Inventory:
         ]
 
     def _redaction_of(self, context: RequestContext, revision: int) -> Redaction:
-        """Return what hides the secrets of the revision that a row was last acted on for."""
+        """Return the redaction for the secrets of the revision that a row was last acted on for."""
         if self.stack.secret is False or revision == self.stack.revision:
             return Redaction()
         if revision not in self._redactions:
@@ -215,9 +214,9 @@ class Inventory:
         return self._redactions[revision]
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:
-        """Return all attributes. Requested ones override those the cloud shows, which override declared ones.
+        """Return all attributes: declared ones, overridden by the cloud's, overridden by requested ones.
 
-        Those of a large group are read only when requested by name.
+        Attributes of a large group are read only if requested by name.
         """
         kind = type_of(row.type)
         if kind.kind == STACK and not with_attr and self._is_large(row):
@@ -253,11 +252,11 @@ class Inventory:
             keys = None if self._names is None else self._world.seen.keys()
             self._observed = views.observed_properties(self._tx, self.stack.id, keys)
             self._looked = views.shard_observations(
-                self._tx, self.stack.id, {each.shard for each in self._world.rows.values()}
+                self._tx, self.stack.id, {loaded.shard for loaded in self._world.rows.values()}
             )
         look, properties = seen.observation, self._observed.get(row.key, {})
         looked_at, blind = self._looked.get(row.shard, (0.0, ""))
-        shown: Wire = {
+        view: Wire = {
             "presence": look.presence.value,
             "seen_at": at(look.seen_at),
             "looked_at": at(max(look.seen_at, looked_at)),
@@ -268,7 +267,7 @@ class Inventory:
             "drift": self._drift(row, look, properties),
         }
         alone = left_alone(row)
-        return shown | ({"blind": blind} if blind else {}) | ({"left_alone": alone} if alone else {})
+        return view | ({"blind": blind} if blind else {}) | ({"left_alone": alone} if alone else {})
 
     def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
         """Return each property that differs: desired and observed value, and since when."""
@@ -288,7 +287,7 @@ class Inventory:
         ]
 
     def _waiting(self, entry: Entry) -> str:
-        """Return what the resource waits for; "" when it is at rest."""
+        """Return a description of the event that the resource waits for; "" if the resource is at rest."""
         if entry.row is not None:
             return entry.row.reason if entry.row.busy else ""
         if self.stack.status == Status.FAILED:

@@ -112,15 +112,15 @@ class StackQuery(BaseModel):
 
 def _states(value: Sequence[str]) -> dict[str, list[str]]:
     """Split states: `CREATE_FAILED` filters by action and status, `FAILED` by status only."""
-    found: dict[str, list[str]] = {}
-    for each in value:
-        action, underscore, status = each.partition("_")
-        if not underscore or each == "IN_PROGRESS":
-            found.setdefault("status", []).append(each)
+    filters: dict[str, list[str]] = {}
+    for state in value:
+        action, underscore, status = state.partition("_")
+        if not underscore or state == "IN_PROGRESS":
+            filters.setdefault("status", []).append(state)
             continue
-        found.setdefault("action", []).append(action)
-        found.setdefault("status", []).append(status)
-    return found
+        filters.setdefault("action", []).append(action)
+        filters.setdefault("status", []).append(status)
+    return filters
 
 
 def _converted(name: str, values: Sequence[str], read: Callable[[str], Any]) -> list[Any]:

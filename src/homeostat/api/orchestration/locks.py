@@ -63,10 +63,10 @@ def _end(options: Mapping[str, Any], now: float) -> float | None:
             raise _wrong(".expires_in", "it must be a number of seconds above 0")
         return now + span
     try:
-        found = datetime.fromisoformat(end or "")
+        moment = datetime.fromisoformat(end or "")
     except (TypeError, ValueError) as error:
         raise _wrong(".expires_at", f"it must be a time such as 2030-12-31T18:00:00Z, not {end!r}") from error
-    seconds = found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
     if seconds <= now:
         raise _wrong(".expires_at", f"the time {end} is over")
     return seconds

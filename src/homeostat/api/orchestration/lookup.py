@@ -1,7 +1,7 @@
 """Routes that find a stack by name or id alone: redirects to the address with both, as in Heat.
 
-They answer all methods and the short sub-addresses: some clients repeat the same method at the new address, and others
-only want to know the address.
+They answer all methods and the short sub-addresses: some clients repeat the same method at the new address, others only
+read the address.
 """
 
 from typing import Annotated, Any
@@ -42,7 +42,7 @@ Below = Annotated[str, Path(description="Address below the stack.")]
 Stack = Annotated[str, Path(description="Name or id of the stack; deleted stacks are found by id.")]
 
 
-def _found(context: RequestContext, row: StackRow, request: Request, *below: str) -> Response:
+def _redirect(context: RequestContext, row: StackRow, request: Request, *below: str) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     return nothing(302, {"Location": "/".join([context.stack_url(row), *below]) + query})
 
@@ -56,22 +56,24 @@ def _find(context: RequestContext, name_or_id: str) -> StackRow:
 
 
 def look_up(context: Context, stack: Stack, request: Request) -> Response:
-    return _found(context, _find(context, stack), request)
+    return _redirect(context, _find(context, stack), request)
 
 
 def look_up_below(context: Context, stack: Stack, request: Request) -> Response:
-    return _found(context, _find(context, stack), request, request.url.path.rpartition("/")[2])
+    return _redirect(context, _find(context, stack), request, request.url.path.rpartition("/")[2])
 
 
 def look_up_arn(context: Context, arn_project: str, stack_name: str, stack_id: str, request: Request) -> Response:
-    return _found(context, _named(context, arn_project, stack_name, stack_id), request)
+    return _redirect(context, _named(context, arn_project, stack_name, stack_id), request)
 
 
 def look_up_below_arn(
     context: Context, arn_project: str, stack_name: str, stack_id: str, below: Below, request: Request
 ) -> Response:
     """Redirect to the address below a stack given by its ARN, as clients address resources of nested stacks."""
-    return _found(context, _named(context, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/")))
+    return _redirect(
+        context, _named(context, arn_project, stack_name, stack_id), request, *map(quoted, below.split("/"))
+    )
 
 
 def _named(context: RequestContext, arn_project: str, stack_name: str, stack_id: str) -> StackRow:

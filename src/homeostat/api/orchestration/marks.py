@@ -1,4 +1,4 @@
-"""Routes that mark resources unhealthy (MU): one, as in Heat, or many at once, which Heat cannot."""
+"""Routes that mark resources unhealthy (MU): a single one as in Heat, or many at once, which Heat cannot."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,9 +38,9 @@ def mark(
 ) -> Response:
     """Mark a resource unhealthy or healthy, by its name or physical id.
 
-    `true` makes it CHECK_FAILED; it is replaced, at once where its convergence is on, otherwise by the next update.
-    `false` makes a resource that is CHECK_FAILED CHECK_COMPLETE. The response is 409 while an action on the resource is
-    in progress.
+    `true` makes the resource CHECK_FAILED. It is replaced at once if its convergence is on, otherwise by the next
+    update. `false` turns CHECK_FAILED into CHECK_COMPLETE. The response is 409 while an action on the resource is in
+    progress.
     """
     _only(body, FLAG, REASON)
     request = MarkRequest(_flag(body), _text(body, REASON), _by(context))
@@ -56,9 +56,9 @@ def mark(
     openapi_extra=described_body(Marking),
 )
 def mark_several(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
-    """Mark all of these resources unhealthy or healthy, or none of them: errors name the place in the list.
+    """Mark all of these resources unhealthy or healthy. If one is invalid, none is marked; errors name its place.
 
-    A resource of a nested stack is given by a path such as `group/0/server`. Heat has no such route, nor reporter and
+    Name a resource of a nested stack by a path such as `group/0/server`. Heat has no such route, nor reporter and
     expiry.
     """
     _only(body, FLAG, REASON, RESOURCES, REPORTER, LASTS)
@@ -69,7 +69,7 @@ def mark_several(context: Context, stack_name: StackName, stack_id: StackId, bod
     request = MarkRequest(unhealthy, _brief(body, REASON), _by(context), _brief(body, REPORTER) or None, _lasts_s(body))
     targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
     outcomes = _mark(context, stack_name, stack_id, request, targets)
-    return Json({"resources": [_shown(each) for each in outcomes]})
+    return Json({"resources": [_shown(outcome) for outcome in outcomes]})
 
 
 def _mark(
@@ -141,7 +141,7 @@ def _targets(body: Body) -> list[str]:
         raise Rejected("HTTPBadRequest", f"{RESOURCES}: it must be a list of names, physical ids or paths")
     if len(value) > TARGETS_MAX:
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {RESOURCES} has more than {TARGETS_MAX} items")
-    for number, each in enumerate(value):
-        if not isinstance(each, str) or not each:
+    for number, target in enumerate(value):
+        if not isinstance(target, str) or not target:
             raise Rejected("HTTPBadRequest", f"{RESOURCES}[{number}]: it must be a name, a physical id or a path")
     return value

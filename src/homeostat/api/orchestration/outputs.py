@@ -16,16 +16,16 @@ from homeostat.templates.functions.references import GetAttr
 
 LOG = logging.getLogger(__name__)
 OUTPUTS_MAX = 16 * 1024 * 1024
-"""Maximum total size (see `templates.weights`) of what the outputs' functions produce in one response."""
+"""Maximum total size (see `templates.weights`) of the function results of all outputs in one response."""
 
 
 def declared(graph: Graph) -> list[Wire]:
     """Return names and descriptions, without values."""
-    return [{"output_key": each.name, "description": each.description} for each in _outputs(graph)]
+    return [{"output_key": output.name, "description": output.description} for output in _outputs(graph)]
 
 
 def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
-    """Return all outputs with their values; only the rows that they depend on are read."""
+    """Return all outputs with their values; reads only the rows that the outputs depend on."""
     outputs = _outputs(graph)
     if not outputs:
         return []
@@ -51,17 +51,18 @@ def _scope(tx: Connection, stack: StackRow, graph: Graph, outputs: list[Output])
 
 
 def _resolved(stack: StackRow, output: Output, scope: Scope) -> Wire:
-    shown: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
+    view: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
     if not output.active:
-        return shown
+        return view
     try:
-        shown["output_value"] = evaluate(output.value, scope)
+        view["output_value"] = evaluate(output.value, scope)
     except HomeostatError as error:
-        # As upstream, whose templates list the ports that a server may have; what is made of such a part has an error.
+        # An output that is just an attribute with a path to nowhere is null, as in Heat: users' templates list the
+        # ports that a server may have. If a function uses such a part, the output has an error.
         if isinstance(error, LeadsNowhere) and isinstance(output.value, GetAttr):
-            return shown
-        shown["output_error"] = str(error)
+            return view
+        view["output_error"] = str(error)
     except Exception as error:
         LOG.exception("output %s of stack %s cannot be resolved", output.name, stack.id)
-        shown["output_error"] = f"{type(error).__name__}: {error}"
-    return shown
+        view["output_error"] = f"{type(error).__name__}: {error}"
+    return view

@@ -38,9 +38,9 @@ from homeostat.templates import HIDDEN
 
 ROUTER = router("stacks")
 TYPES_MAX = 1024
-"""Types whose defaults and attributes are kept: users name any number of templates, which are types as well."""
+"""Types whose defaults and attributes are cached. Limited since template names are types as well, in any number."""
 SMALLER = "preview an update without show_nested, or a smaller part of the template"
-"""What a caller may do about a preview that is too large."""
+"""Remedy for a preview that is too large."""
 ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
 Nested = Annotated[Flag, Query(description="Tell of the resources of nested stacks, too.")]
 
@@ -55,9 +55,9 @@ Nested = Annotated[Flag, Query(description="Tell of the resources of nested stac
 def preview_stack(context: Context, body: Body) -> Response:
     """Preview a new stack; nothing is created.
 
-    The response has the stack as it would be shown, with its resources, and the same fields as the preview of an
-    update. With `adopt_stack_data` the things that the document names are looked at, and nothing is touched: the
-    changes are those that would follow once all is adopted, and `adoption` tells what would not be adopted.
+    The response has the stack as `GET` would show it, with its resources, and the same fields as the preview of an
+    update. With `adopt_stack_data`, the things in the document are looked at, but not changed. The response has the
+    changes after the adoption; `adoption` lists the resources that would not be adopted.
     """
     name = read_name(body)
     refuse_converge(body)
@@ -66,9 +66,9 @@ def preview_stack(context: Context, body: Body) -> Response:
         preview = context.service.stack_service.preview_new(context.project, name, request)
         return Json(_new_stack(context, preview, request, _tree(context, preview)), remedy=SMALLER)
     adopted = context.service.transfer.preview(context.project, name, request, document)
-    shown = _new_stack(context, adopted.preview, request, _adopted_tree(context, adopted.preview))
-    shown["stack"]["adoption"] = _adoption(adopted)
-    return Json(shown, remedy=SMALLER)
+    view = _new_stack(context, adopted.preview, request, _adopted_tree(context, adopted.preview))
+    view["stack"]["adoption"] = _adoption(adopted)
+    return Json(view, remedy=SMALLER)
 
 
 def _new_stack(context: RequestContext, preview: Preview, request: StackRequest, resources: Items) -> Wire:
@@ -94,7 +94,7 @@ def _new_stack(context: RequestContext, preview: Preview, request: StackRequest,
 
 
 def _adopted_tree(context: RequestContext, preview: Preview) -> Items:
-    """Return the resources of a stack that would be adopted, each with what would become of it."""
+    """Return the resources of a stack that would be adopted, each with its change after the adoption."""
     return Items(
         _adopted_tree(context, preview.inside[note.name])
         if note.name in preview.inside
@@ -104,24 +104,24 @@ def _adopted_tree(context: RequestContext, preview: Preview) -> Items:
 
 
 def _adoption(adopted: AdoptionPreview) -> Wire:
-    """Return what would not be adopted, by reason, and the tags that would be written."""
-    found: dict[str, list[Wire]] = {each.value: [] for each in Obstacle}
-    redactions = {each.path: each.redaction for each in adopted.preview.all()}
-    for each in adopted.findings:
-        found[each.obstacle].append(
+    """Return the resources that would not be adopted, by reason, and the tags that would be written."""
+    obstacles: dict[str, list[Wire]] = {obstacle.value: [] for obstacle in Obstacle}
+    redactions = {stack.path: stack.redaction for stack in adopted.preview.all()}
+    for finding in adopted.findings:
+        obstacles[finding.obstacle].append(
             {
-                "path": list(each.path),
-                "resource_name": each.name,
-                "resource_type": each.type,
-                "physical_resource_id": shown_id(each.type, each.handle),
-                "reason": redactions[each.path].text(each.reason),
+                "path": list(finding.path),
+                "resource_name": finding.name,
+                "resource_type": finding.type,
+                "physical_resource_id": shown_id(finding.type, finding.handle),
+                "reason": redactions[finding.path].text(finding.reason),
             }
         )
     tags = [
         {"path": list(path), "resource_name": name, "kind": tag.kind, "id": tag.handle, "of": tag.of}
         for path, name, tag in adopted.tags
     ]
-    return {**found, "tags": tags}
+    return {**obstacles, "tags": tags}
 
 
 @ROUTER.put(
@@ -134,10 +134,10 @@ def _adoption(adopted: AdoptionPreview) -> Wire:
 def preview_update(
     context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
-    """Preview an update: the resources that it would change, how and why, as the planner decides. Changes nothing.
+    """Preview an update: the resources that would change, how and why, as the planner decides. Changes nothing.
 
-    It holds for one revision of the stack, the `ETag` of the answer: an update with that in `If-Match` does what was
-    shown, or is refused with 412.
+    The preview is valid for one revision of the stack, the `ETag` of the response. Send this tag in `If-Match` of the
+    update: if the stack has changed since, the update is refused with 412.
     """
     return _preview(context, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
 
@@ -152,7 +152,7 @@ def preview_update(
 def preview_patch(
     context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
 ) -> Response:
-    """Preview an update that keeps what the body omits."""
+    """Preview an update of only the parts in the body."""
     return _preview(context, stack_name, stack_id, body, patch=True, show_nested=show_nested)
 
 
@@ -164,8 +164,8 @@ def _preview(
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
     preview = context.service.stack_service.preview_update(stack_id, request, patch=patch)
-    shown = {"revision": preview.revision, **_changes(context, preview, show_nested=show_nested)}
-    return Json(shown, headers=tag_of(preview.revision), remedy=SMALLER)
+    view = {"revision": preview.revision, **_changes(context, preview, show_nested=show_nested)}
+    return Json(view, headers=tag_of(preview.revision), remedy=SMALLER)
 
 
 def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) -> Wire:
@@ -175,14 +175,14 @@ def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) ->
 
 
 def _changed(context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool) -> Iterator[Wire]:
-    """Yield the resources that have this fate, each made when it is written: members share what they have in common."""
-    for each, note in all_of(preview, (fate,)):
-        if show_nested or not each.path:
-            yield _previewed(context, each, note)
+    """Yield the resources with this fate, each built on demand: members share their common parts in memory."""
+    for stack, note in all_of(preview, (fate,)):
+        if show_nested or not stack.path:
+            yield _previewed(context, stack, note)
 
 
 def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
-    """Build the resource of an update's preview: as it is, or as it will be where it does not exist yet."""
+    """Build the resource of an update's preview: existing resources as they are, new resources as they will be."""
     return {
         **_resource(context, preview, note),
         "path": list(preview.path),
@@ -195,13 +195,13 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
     row = note.row
     address = context.url(preview.project, "stacks", preview.name, preview.id)
     identity = {"stack_name": preview.name, "stack_id": preview.id, "tenant": preview.project, "path": ""}
-    shown: Wire = {
+    view: Wire = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
         "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
         "resource_type": note.type,
         "resource_action": row.action if row is not None else Action.INIT,
-        # Without its action, as in Heat; elsewhere they are joined.
+        # The status without the action, as in Heat; all other routes join them.
         "resource_status": row.status if row is not None else Status.COMPLETE,
         "resource_status_reason": preview.redaction.text(row.reason) if row is not None else "",
         "creation_time": at(row.created_at) if row is not None else None,
@@ -214,19 +214,19 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
         "resource_identity": {**identity, "path": f"/resources/{note.name}"},
         "stack_identity": identity,
     }
-    return {**shown, "parent_resource": preview.path[-1]} if preview.path else shown
+    return {**view, "parent_resource": preview.path[-1]} if preview.path else view
 
 
 @lru_cache(TYPES_MAX)
 def _defaults(type_name: str) -> Mapping[str, Any]:
-    """Return the defaults of a type's properties; none of a template."""
+    """Return the defaults of a type's properties; {} for a template."""
     values = type_of(type_name).complete({}) if is_known(type_name) else {}
     return {name: value for name, value in values.items() if value is not None}
 
 
 @lru_cache(TYPES_MAX)
 def _unknown_attributes(type_name: str) -> Wire:
-    """Return the attributes of a type without their values, which a preview does not have; none of a template."""
+    """Return the attributes of a type with null values, since a preview has none; {} for a template."""
     kind = type_of(type_name) if is_known(type_name) else None
     return dict.fromkeys(sorted(set(kind.attributes) - {"show"})) if kind is not None else {}
 
@@ -234,13 +234,13 @@ def _unknown_attributes(type_name: str) -> Wire:
 def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:
     """Return the changed properties as the template has them, then other changed sections of the definition."""
     redaction = preview.redaction
-    shown = [
-        (name, *(redaction.shown(note.name, name, values.get(name)) for values in (note.before, note.after)))
+    values = [
+        (name, *(redaction.shown(note.name, name, version.get(name)) for version in (note.before, note.after)))
         for name in as_changed(note.changed)
     ]
     of_properties = [
         {"name": name, "before": before, "after": after}
-        for name, before, after in shown
+        for name, before, after in values
         if before != after or before == HIDDEN or after == NOT_YET
     ]
     return of_properties + [
@@ -266,11 +266,11 @@ def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wi
 
 
 def _more(preview: Preview) -> list[Wire]:
-    """Return counts of members of large groups that are not listed one by one."""
+    """Return the counts of members of large groups that are not listed singly."""
     return [
-        {"path": list(each.path), "stack_name": each.name, "change": fate.value, "count": count}
-        for each in preview.all()
-        for fate, count in each.more.items()
+        {"path": list(stack.path), "stack_name": stack.name, "change": fate.value, "count": count}
+        for stack in preview.all()
+        for fate, count in stack.more.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""The resources of a stack one after the other, read some at a time: no transaction is open between two parts."""
+"""The resources of a stack, read in parts: no transaction is open between two parts."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile, islice
@@ -14,13 +14,13 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 
 READ_BYTES = 4 * 1024 * 1024
-"""Bytes of properties and metadata that are read at once, as far as one can tell."""
+"""Bytes of properties and metadata that are read at once, approximately."""
 READ_FIRST = 32
-"""Resources of the first part of a long list: its first byte is sent early. Each part may be twice the one before."""
+"""Resources of the first part of a long list, so that its first byte is sent early. The parts double in size."""
 READ_MAX = views.NAMES_MAX
 """Resources that are read at once."""
 SHOWN_MAX = 16 * 1024 * 1024
-"""Weight of what nested stacks show, with which a part ends."""
+"""A part ends once the members and outputs of its nested stacks have this weight."""
 T = TypeVar("T")
 Show = Callable[[Inventory, Entry], T]
 Loaded = tuple[StackRow, Graph]
@@ -29,19 +29,18 @@ Loaded = tuple[StackRow, Graph]
 def some_at_a_time(
     context: RequestContext, stack_id: str, show: Show[T], after: str = "", only: Collection[str] = ()
 ) -> Iterator[T]:
-    """Yield what is shown of each resource of a stack, read some at a time where they are many or large.
+    """Yield the result of `show` for each resource of a stack. Many or large resources are read in parts.
 
-    Each part is as it is when it is read.
+    A concurrent change of the stack shows in the parts that are read later.
 
     Args:
-        context: The request.
-        stack_id: The stack; there is nothing of one that is gone.
-        show: Returns what is shown of a resource, within the transaction that it was read in.
-        after: Name of the resource after which they begin; "" for all.
-        only: Names of those that are wanted; none for all.
+        stack_id: The stack; if it is gone, nothing is yielded.
+        show: Builds the result for a resource, within the transaction that read the resource.
+        after: Name of the resource after which to begin; "" for all.
+        only: Names of the resources; empty for all.
 
     Raises:
-        Rejected: HTTPBadRequest: There is no such resource any more.
+        Rejected: HTTPBadRequest: The resource `after` is gone.
     """
     with context.db.read() as tx:
         loaded = _loaded(context, tx, stack_id)
@@ -50,14 +49,14 @@ def some_at_a_time(
         _, graph = loaded
         if after:
             _check_there(tx, stack_id, graph, after)
-        shown: list[T] = []
+        results: list[T] = []
         if not only and _is_small(tx, stack_id, graph):
-            shown, left = _part(Inventory(tx, *loaded), show, after)
+            results, left = _part(Inventory(tx, *loaded), show, after)
             names: Iterator[str] = iter(left)
         else:
             names = (name for name in _names(context, stack_id, graph.definitions, after) if not only or name in only)
-    yield from shown
-    shown.clear()
+    yield from results
+    results.clear()
     yield from _by_name(context, stack_id, names, show)
 
 
@@ -69,15 +68,15 @@ def _by_name(context: RequestContext, stack_id: str, names: Iterator[str], show:
             if loaded is None:
                 return
             count = _fitting(tx, stack_id, loaded[1], ahead)
-            shown, left = _part(Inventory(tx, *loaded, ahead[:count]), show)
-        yield from shown
-        shown.clear()
+            results, left = _part(Inventory(tx, *loaded, ahead[:count]), show)
+        yield from results
+        results.clear()
         ahead = [*left, *ahead[count:]]
         most = 2 * count
 
 
 def _loaded(context: RequestContext, tx: Connection, stack_id: str) -> Loaded | None:
-    """Return the stack and its graph; None if it went in the meantime."""
+    """Return the stack and its graph; None if the stack is gone."""
     stack = stacks.get(tx, stack_id)
     return (stack, context.service.graphs.wanted(tx, stack)) if stack is not None else None
 
@@ -98,25 +97,25 @@ def _is_small(tx: Connection, stack_id: str, graph: Graph) -> bool:
 
 
 def _part(inventory: Inventory, show: Show[T], after: str = "") -> tuple[list[T], list[str]]:
-    """Return what is shown of the resources that were loaded, and the names of those that would be too much."""
+    """Return the results for the loaded resources, up to `SHOWN_MAX`, and the names of the remaining ones."""
     entries = inventory.entries()
     if after:
         entries = list(islice(dropwhile(lambda entry: entry.name != after, entries), 1, None))
-    shown: list[T] = []
+    results: list[T] = []
     for entry in entries:
         if inventory.weight >= SHOWN_MAX:
             break
-        shown.append(show(inventory, entry))
-    return shown, [entry.name for entry in entries[len(shown) :]]
+        results.append(show(inventory, entry))
+    return results, [entry.name for entry in entries[len(results) :]]
 
 
 def _names(context: RequestContext, stack_id: str, wanted: Mapping[str, Any], after: str) -> Iterator[str]:
-    """Yield the names of all resources in their order; those of a group are made on demand."""
+    """Yield the names of all resources in their order; names of a group's members are made on demand."""
 
     def others() -> Iterator[str]:
         with context.db.read() as tx:
-            found = views.other_names(tx, stack_id, wanted)
-        yield from found
+            further = views.other_names(tx, stack_id, wanted)
+        yield from further
 
     if not after:
         return chain(wanted, others())
@@ -126,7 +125,7 @@ def _names(context: RequestContext, stack_id: str, wanted: Mapping[str, Any], af
 
 
 def _fitting(tx: Connection, stack_id: str, graph: Graph, names: Sequence[str]) -> int:
-    """Return how many of these resources are read at once."""
+    """Return how many of these resources to read at once."""
     sizes = views.stored_bytes(tx, stack_id, names, graph.shards_of(names))
     total = 0
     for count, name in enumerate(names):

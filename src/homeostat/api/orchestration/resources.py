@@ -30,7 +30,7 @@ from homeostat.store.stacks import views
 
 ROUTER = router("resources")
 Listed = tuple[str, Wire]
-"""A resource of a list: its marker, and what is shown of it."""
+"""A resource of a list: its marker and its response."""
 
 
 class ResourceQuery(BaseModel):
@@ -43,7 +43,7 @@ class ResourceQuery(BaseModel):
     nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks to list, too.")
     with_detail: Flag = Field(False, description="With descriptions and attributes.")
     with_differences: Flag = Field(
-        False, description="With the properties that differ between the template, what was last applied and the cloud."
+        False, description="With the properties that differ between template, last applied values and cloud."
     )
     type: list[str] = Field([], max_length=1, description="Part of the type's name.")
     name: list[str] = []
@@ -83,7 +83,7 @@ def list_resources(
     query: Annotated[ResourceQuery, Query()],
     request: Request,
 ) -> Response:
-    """List the resources that should exist, started or not, and those that are being removed.
+    """List the desired resources, started or not, and the resources that are being removed.
 
     Unknown query parameters are refused.
     """
@@ -100,30 +100,30 @@ def list_resources(
 def _page(
     context: RequestContext, query: ResourceQuery, ids: Sequence[str], url: str, params: QueryParams
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what the list consists of; the link is known once the resources have been read."""
-    found = _found(context, query, ids)
+    """Yield the entries of the response; the link comes last, since it depends on the resources."""
+    items = _fitting(context, query, ids)
     last: list[str] = []
     # Without details a resource is about as large as its row, of which few bytes are read at once.
     small = not (query.with_detail or query.with_differences)
-    yield "resources", Items(_counted(found, query.limit, last), small=small)
+    yield "resources", Items(_counted(items, query.limit, last), small=small)
     if last:
         asked = [(name, value) for name, value in params.multi_items() if name != "marker"]
         yield "links", [link("next", f"{url}?{urlencode([*asked, ('marker', last[0])])}")]
 
 
-def _counted(found: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire]:
-    """Yield a page; put the marker of its end into `last` if others follow."""
+def _counted(items: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire]:
+    """Yield a page; put the marker of its end into `last` if further resources follow."""
     marker = ""
-    for count, each in enumerate(found):
+    for count, item in enumerate(items):
         if limit and count == limit:
             last.append(marker)
             return
-        marker, shown = each
-        yield shown
+        marker, view = item
+        yield view
 
 
-def _found(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) -> Iterator[Listed]:
-    """Yield the resources that fit, each with its marker, from that of the query on.
+def _fitting(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) -> Iterator[Listed]:
+    """Yield the resources that match the query, each with its marker, after the marker of the query.
 
     Raises:
         Rejected: HTTPBadRequest: The marker's resource is gone.
@@ -135,20 +135,20 @@ def _found(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) ->
     for stack_id in ids[ids.index(of) if of else 0 :]:
         listed = some_at_a_time(context, stack_id, partial(_listed, context, query), after, query.name)
         prefix = "" if stack_id == top else f"{stack_id}/"
-        yield from ((f"{prefix}{name}", shown) for name, shown in listed if shown is not None)
+        yield from ((f"{prefix}{name}", view) for name, view in listed if view is not None)
         after = ""
 
 
 def _listed(
     context: RequestContext, query: ResourceQuery, inventory: Inventory, entry: Entry
 ) -> tuple[str, Wire | None]:
-    """Return the name of a resource, and what is shown of it; None where it does not fit."""
+    """Return the name of a resource and its response; None instead of the response if the query excludes it."""
     if not query.fits(entry):
         return entry.name, None
-    shown = inventory.detail(context, entry) if query.with_detail else inventory.wire(context, entry)
+    view = inventory.detail(context, entry) if query.with_detail else inventory.wire(context, entry)
     if query.with_differences:
-        shown = {**shown, "differences": inventory.differences(context, entry)}
-    return entry.name, shown
+        view = {**view, "differences": inventory.differences(context, entry)}
+    return entry.name, view
 
 
 @ROUTER.get(
@@ -166,8 +166,8 @@ def show_resource(
 ) -> Response:
     with context.db.read() as tx:
         inventory = _inventory(context, tx, stack_name, stack_id, resource_name)
-        shown = inventory.detail(context, inventory.entry(resource_name), with_attr)
-    return Json({"resource": shown})
+        view = inventory.detail(context, inventory.entry(resource_name), with_attr)
+    return Json({"resource": view})
 
 
 @ROUTER.get(
@@ -181,8 +181,8 @@ def show_metadata(context: Context, stack_name: StackName, stack_id: StackId, re
         stack = context.stack(tx, stack_name, stack_id)
         context.check_stack_user(tx, stack, resource_name)
         entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name]).entry(resource_name)
-        shown = metadata_of(tx, stack.project, entry.row, stack.parent_key) if entry.row is not None else {}
-    return Json({"metadata": shown})
+        metadata = metadata_of(tx, stack.project, entry.row, stack.parent_key) if entry.row is not None else {}
+    return Json({"metadata": metadata})
 
 
 @ROUTER.get(
@@ -198,22 +198,22 @@ def show_instance_metadata(
     resource_name: ResourceName,
     instance_id: Annotated[str, Path(description="Id of the member: the physical id of its resource.")],
 ) -> Response:
-    """Show the new metadata to members that a rollout has reached, and the metadata before to the others."""
+    """Show the new metadata to members that a rollout has reached, and the previous metadata to the remaining ones."""
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        shown = instance_metadata(tx, stack.id, VirtualLocation(resource_name, instance_id))
-        if shown is None:
+        metadata = instance_metadata(tx, stack.id, VirtualLocation(resource_name, instance_id))
+        if metadata is None:
             raise Rejected(
                 "EntityNotFound",
                 f"The group {resource_name} with the member {instance_id} could not be found in stack {stack_name}.",
             )
         context.check_stack_user(tx, stack, f"{resource_name}{INSTANCES}{instance_id}")
-    return Json({"metadata": shown})
+    return Json({"metadata": metadata})
 
 
 def _inventory(
     context: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str
 ) -> Inventory:
-    """Load the resource of that name, if there is one."""
+    """Load the resource of this name, if it exists."""
     stack = context.stack(tx, stack_name, stack_id)
     return Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [resource_name])

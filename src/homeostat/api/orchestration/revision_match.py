@@ -1,4 +1,4 @@
-"""Requests that hold for one revision of a stack alone: `If-Match`, and the `ETag` that says which (ADR 0092)."""
+"""Requests that are valid for one revision of a stack: `If-Match` and `ETag` (ADR 0092)."""
 
 from typing import Annotated
 
@@ -10,13 +10,13 @@ from homeostat.model.errors import Rejected
 from homeostat.store.stacks import revisions, stacks
 
 LISTED_MAX = 100
-"""Newer revisions that are counted."""
+"""Maximum number of newer revisions in the message."""
 
 IfMatch = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        description="`ETag` of the stack or of a preview: refuse the request with 412 if the stack has moved since.",
+        description="`ETag` of the stack or of a preview: refuse the request with 412 if the stack has changed since.",
     ),
 ]
 
@@ -27,30 +27,28 @@ def tag_of(revision: int) -> dict[str, str]:
 
 
 def check_match(tx: Connection, stack_id: str, wanted: str | None) -> None:
-    """Check that a stack is still at the revision that a request was made for.
+    """Check that a stack is still at the revision of a request.
 
     Args:
-        tx: The transaction; where it changes the stack, the stack is locked.
+        tx: The transaction; to change the stack in it, lock the stack first.
         stack_id: Id of the stack.
-        wanted: The header If-Match, one or more tags; None or `*` holds for every revision.
+        wanted: The header If-Match, with any number of tags; None or `*` matches every revision.
 
     Raises:
-        Rejected: (PreconditionFailed) It has moved; the message says what came first.
+        Rejected: PreconditionFailed; the message names the first newer revision.
     """
     stack = stacks.get(tx, stack_id)
     if wanted is None or stack is None:
         return
-    tags = [each.strip() for each in wanted.split(",")]
+    tags = [tag.strip() for tag in wanted.split(",")]
     if "*" in tags or f'"{stack.revision}"' in tags:
         return
-    since = max(
-        (int(each[1:-1]) for each in tags if each[1:-1].isdecimal() and each[0] == each[-1] == '"'), default=None
-    )
+    since = max((int(tag[1:-1]) for tag in tags if tag[1:-1].isdecimal() and tag[0] == tag[-1] == '"'), default=None)
     raise Rejected("PreconditionFailed", f"{_moved(tx, stack_id, stack.name, since)}. Look at it, and ask once more.")
 
 
 def _moved(tx: Connection, stack_id: str, name: str, since: int | None) -> str:
-    """Return what has become of a stack since a revision, the first step first."""
+    """Return a message about the first revision after the given one, and the number of later ones."""
     newer = [] if since is None else [row for row in revisions.page(tx, stack_id, LISTED_MAX) if row.number > since]
     if not newer:
         return f"The stack {name} is not at the revision that the request was made for ({since or 'unknown'})"

@@ -20,9 +20,9 @@ Wire = dict[str, Any]
 YAML = "application/yaml"
 """Media type (RFC 9512)."""
 YAML_BYTES_MAX = 8 * 1024 * 1024
-"""Memory of what is written as YAML, which takes much longer than JSON."""
+"""Memory of a value to be written as YAML, which takes much longer than JSON."""
 AS_YAML: dict[str, Any] = {"content": {YAML: {"schema": {"type": "string"}}}}
-"""For the documentation of a route that answers in YAML, too."""
+"""Documentation of a route that can also respond in YAML."""
 EMPTY_ENVIRONMENT: Wire = {
     "parameters": {},
     "parameter_defaults": {},
@@ -63,14 +63,14 @@ def environment_of(graph: Graph) -> Wire:
     """Return all sections of the environment; hidden values are redacted."""
     if graph.compiled is None:
         return EMPTY_ENVIRONMENT
-    shown: Wire = validate_shape(graph.compiled)["Environment"]
-    return {**shown, "encrypted_param_names": graph.compiled.environment.get("encrypted_param_names", [])}
+    view: Wire = validate_shape(graph.compiled)["Environment"]
+    return {**view, "encrypted_param_names": graph.compiled.environment.get("encrypted_param_names", [])}
 
 
-def text_or_json(request: Request, shown: Wire, text: Callable[[], str]) -> Response:
+def text_or_json(request: Request, view: Wire, text: Callable[[], str]) -> Response:
     """Return the text to clients that accept YAML, else JSON."""
     if YAML in request.headers.get("accept", ""):
-        if not is_light(shown, YAML_BYTES_MAX):
+        if not is_light(view, YAML_BYTES_MAX):
             raise too_large("ask for it as JSON")
         return Response(text(), media_type=YAML, headers={"Vary": "Accept"})
-    return Json(shown, headers={"Vary": "Accept"})
+    return Json(view, headers={"Vary": "Accept"})

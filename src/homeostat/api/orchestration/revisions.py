@@ -1,4 +1,4 @@
-"""Routes for the stored revisions of a stack. An update can name one of them, to return to it."""
+"""Routes for the stored revisions of a stack, to which an update can return."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ def list_revisions(
     stack_name: StackName,
     stack_id: StackId,
     limit: Annotated[int, Query(description="How many at most.", ge=1, le=LISTED_MAX)] = 100,
-    marker: Annotated[int | None, Query(description="Only older ones than this.", ge=1, le=NUMBER_MAX)] = None,
+    marker: Annotated[int | None, Query(description="Only revisions before this.", ge=1, le=NUMBER_MAX)] = None,
 ) -> Response:
     """List the revisions, newest first. `homeostat purge` removes old ones."""
     with context.db.read() as tx:
@@ -54,18 +54,18 @@ def show_revision(
 ) -> Response:
     """Show the template, environment and files of a revision. Values of hidden parameters are not shown.
 
-    In YAML it is the text that the `homeostat history` command shows.
+    In YAML, the response is the text that `homeostat history` shows.
     """
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
         row = revisions.get(tx, stack_id, number)
         graph = context.service.graphs.of_revision(tx, stack, number)
-    shown = {
+    view = {
         "template": shown_template(graph),
         "environment": environment_of(graph),
         "files": dict(graph.desired.files),
     }
-    return text_or_json(request, {"revision": _summary(context, stack, row) | shown}, lambda: text_of(shown))
+    return text_or_json(request, {"revision": _summary(context, stack, row) | view}, lambda: text_of(view))
 
 
 def _summary(context: RequestContext, stack: StackRow, row: RevisionSummary) -> Wire:

@@ -33,7 +33,7 @@ KEY = r"^[0-9a-zA-Z_-]{0,255}$"
 SHOWN_MAX = 40
 """Letters of an unknown word that a refusal repeats."""
 TARGETS_MAX = 20
-"""Steps to come that are shown; of a group that goes on one by one there are as many as members."""
+"""Maximum number of future steps shown: a rollout in steps of one member has as many as members."""
 
 STEER: Mapping[str, Callable[[RolloutEngine, str, str], Rollout]] = {
     Steering.PAUSE: RolloutEngine.pause,
@@ -42,7 +42,7 @@ STEER: Mapping[str, Callable[[RolloutEngine, str, str], Rollout]] = {
     Steering.ABORT: RolloutEngine.abort,
     Steering.ROLL_BACK: RolloutEngine.roll_back,
 }
-"""Key of a request's body -> what it does. Approving is a request, and a right, of its own."""
+"""Key of a request's body -> method of the engine. Approval has a separate route and rule."""
 EXAMPLE = {
     "requestBody": {
         "required": True,
@@ -71,26 +71,28 @@ class RolloutsQuery(BaseModel):
 def list_rollouts(
     context: Context, stack_name: StackName, stack_id: StackId, query: Annotated[RolloutsQuery, Query()]
 ) -> Response:
-    """List the rollouts in progress. Where there are many, follow the link `next` until there is none."""
+    """List the rollouts in progress. Long lists have pages: follow the link `next` until there is none."""
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
-        found = rollouts.in_progress(tx, top, query.nested_depth, query.marker, query.limit)
+        page = rollouts.in_progress(tx, top, query.nested_depth, query.marker, query.limit)
         known = {top.id: top}
-        shown = [_shown(context, tx, _stack(tx, known, each.stack_id), each, top=top, known=known) for each in found]
+        items = [
+            _shown(context, tx, _stack(tx, known, rollout.stack_id), rollout, top=top, known=known) for rollout in page
+        ]
     links = [link("self", f"{context.stack_url(top)}/rollouts")]
-    if len(found) == query.limit:
-        params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": found[-1].key}
+    if len(page) == query.limit:
+        params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": page[-1].key}
         links.append(link("next", f"{context.stack_url(top)}/rollouts?{urlencode(params)}"))
-    return Json({"rollouts": shown, "links": links})
+    return Json({"rollouts": items, "links": links})
 
 
 @ROUTER.get(PATH, dependencies=[may("rollouts:show")], summary="Show a rollout", responses=answers(models.ShownRollout))
 def show_rollout(context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName) -> Response:
-    """Show the rollout of a group: how far it is, what it waits for, and what you can do. 404 where there is none."""
+    """Show the rollout of a group: its progress, the reason for waiting, and possible actions; 404 without rollout."""
     with context.db.read() as tx:
         stack = context.stack(tx, stack_name, stack_id)
-        shown = _shown(context, tx, stack, _rollout(context, tx, stack, resource_name))
-    return Json({"rollout": shown})
+        view = _shown(context, tx, stack, _rollout(context, tx, stack, resource_name))
+    return Json({"rollout": view})
 
 
 @ROUTER.post(
@@ -107,13 +109,13 @@ def steer_rollout(
 
     The body has one key, without a value:
 
-    - `pause`: stop it where it is
-    - `resume`: let it go on that was paused or held; what has failed so far is accepted
-    - `promote`: give the new metadata, or definition, to all members now, whatever the gates say
-    - `abort`: end it where it is; the stack fails
-    - `roll_back`: give the old metadata, or definition, to all members again; the stack fails
+    - `pause`: stop the rollout where it is
+    - `resume`: continue a paused or held rollout; failures so far are accepted
+    - `promote`: give the new metadata or definition to all members now, regardless of gates
+    - `abort`: end the rollout where it is; the stack fails
+    - `roll_back`: give the old metadata or definition to all members again; the stack fails
 
-    The response is 409 for a rollout whose state does not allow that, and for a locked stack.
+    The response is 409 if the rollout's state does not allow the action, and for a locked stack.
     """
     steer = STEER[_verb(body)]
     return _steered(context, stack_name, stack_id, resource_name, steer)
@@ -129,10 +131,10 @@ def steer_rollout(
 def approve_rollout(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
 ) -> Response:
-    """Approve the step of a rollout that asks for it, so that the next one begins once its members have reported.
+    """Approve the current step of a rollout, so that the next step begins once the step's members have reported.
 
-    That needs a right of its own, `rollouts:approve`. With `step` in the body, another step is not approved by
-    mistake. The response is 409 for a rollout that does not run or asks for no approval, and for a locked stack.
+    The rule `rollouts:approve` authorizes this request. Send `step` to not approve a later step by mistake. The
+    response is 409 if the rollout is not running or needs no approval, and for a locked stack.
     """
     step = _step(body)
 
@@ -154,17 +156,17 @@ def _steered(
         key = _rollout(context, tx, stack, resource_name).key
     steered = steer(context.service.rollouts, key, context.caller.user or USER)
     with context.db.read() as tx:
-        shown = _shown(context, tx, stack, steered)
-    return Json({"rollout": shown})
+        view = _shown(context, tx, stack, steered)
+    return Json({"rollout": view})
 
 
 def _rollout(context: RequestContext, tx: Connection, stack: StackRow, name: str) -> Rollout:
     """Return the rollout of a group. Raise Rejected (EntityNotFound, NotFound)."""
     entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [name]).entry(name)
-    found = rollouts.of_group(tx, entry.row.key) if entry.row is not None else None
-    if found is None:
+    rollout = rollouts.of_group(tx, entry.row.key) if entry.row is not None else None
+    if rollout is None:
         raise Rejected("NotFound", f"{name}: {NO_ROLLOUT}")
-    return found
+    return rollout
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------
@@ -182,16 +184,13 @@ def _shown(
     """Build a rollout.
 
     Args:
-        context: The request.
-        tx: A read.
         stack: Stack of the group.
-        rollout: The rollout.
-        top: The requested stack, where it may be another one.
-        known: Rows of stacks that are read already, by id.
+        top: The requested stack, if it may be an ancestor of `stack`.
+        known: Rows of stacks that are already read, by id.
     """
     now, report = context.db.now_of(tx), rollout_reports.report_of(tx, rollout)
     members = stacks.get(tx, rollout.members)
-    found = outlook(rollout, now, frozen=stacks.facts(stack).frozen, reported=not report.waiting)
+    status = outlook(rollout, now, frozen=stacks.facts(stack).frozen, reported=not report.waiting)
     url = context.stack_url(stack)
     links = [link("self", f"{url}/resources/{quoted(rollout.name)}/rollout"), link("stack", url)]
     if members is not None:
@@ -207,22 +206,22 @@ def _shown(
         "step": rollout.step,
         "approved_step": rollout.approved,
         "reason": rollout.reason,
-        "waits_for": found.awaits,
-        "released_by": found.released_by,
-        "actions": list(found.steering),
+        "waits_for": status.awaits,
+        "released_by": status.released_by,
+        "actions": list(status.steering),
         "members": _members(rollout, report, members),
         "failures": _failures(tx, rollout, report),
         "started_at": at(rollout.started_at),
         "step_at": at(rollout.step_at),
-        "due_at": at(found.due_at),
-        "seconds_left": None if found.due_at is None else max(0.0, round(found.due_at - now, 3)),
+        "due_at": at(status.due_at),
+        "seconds_left": None if status.due_at is None else max(0.0, round(status.due_at - now, 3)),
         "settings": _settings(tx, rollout.stack_id, rollout.settings),
         "links": links,
     }
 
 
 def _path(tx: Connection, stack: StackRow, top: StackRow | None, known: dict[str, StackRow]) -> list[str]:
-    """Return the names of the resources from a stack down to one that is nested in it."""
+    """Return the names of the resources from the stack `top` down to `stack`, nested in it."""
     names: list[str] = []
     while top is not None and stack.id != top.id and stack.parent_id is not None:
         names.insert(0, stack.parent_name or "")
@@ -250,8 +249,8 @@ def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> 
 
 
 def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
-    settings, said = rollout.settings, report.said or {}
-    names = rollouts.names_of(tx, rollout.members, said)
+    settings, reasons = rollout.settings, report.said or {}
+    names = rollouts.names_of(tx, rollout.members, reasons)
     return {
         "count": report.failed_in_all,
         "accepted": rollout.forgiven,
@@ -259,7 +258,7 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
         "max_per_step": settings.failures_of_step_max,
         "members": [
             {"resource_name": names.get(member), "physical_resource_id": member, "reason": reason}
-            for member, reason in said.items()
+            for member, reason in reasons.items()
         ],
     }
 

@@ -29,6 +29,6 @@ def answers(
 
     Args:
         model: None for no body.
-        more: What else the documentation has of the response.
+        more: Further documentation of the response.
     """
     return {code: {"description": description, **more} | ({"model": model} if model is not None else {})}

@@ -39,15 +39,13 @@ BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema
 def signal(
     context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: SignalBody
 ) -> Response:
-    """Send a signal to a resource. Its type determines what the body may have.
+    """Send a signal to a resource. Its type determines the content of the body.
 
     A group of instances that waits for its members takes `{"id": …, "status": "SUCCESS" | "FAILURE", "reason": …}`.
 
-    What decides how a rollout goes on, or scales a group, is signalled only by those who may do so
-    (`resource:signal_gate`).
+    Signals that decide about a rollout or scale a group need the rule `resource:signal_gate`.
 
-    `{"unset_hook": hook}` lets any resource continue that waits at this hook; that is authorized by a rule of its own
-    (`resource:clear_hook`).
+    `{"unset_hook": hook}` clears a hook, at which any resource may wait; the rule is `resource:clear_hook`.
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
@@ -75,7 +73,7 @@ def signal(
 
 
 def _check_gate(context: RequestContext, row: Resource, kind: str) -> None:
-    """Check that the caller may signal what acts: a rollout's handle, a group of members, a scaling policy.
+    """Check that the caller may signal a resource that acts: a rollout's handle, a group of members, a scaling policy.
 
     Raises:
         Rejected: Forbidden.
@@ -92,9 +90,9 @@ def _check_gate(context: RequestContext, row: Resource, kind: str) -> None:
 def _report(
     context: RequestContext, stack_id: str, row: Resource, holder: KeyHolder | None, body: Mapping[str, Any] | None
 ) -> None:
-    """Take the report of a member to the group that it is in. Raise Rejected."""
-    said = report_of(body)
+    """Take the report of a member to its group. Raise Rejected."""
+    report = report_of(body)
     if holder is not None:
         with context.db.read() as tx:
-            said = own_report(tx, holder, stack_id, row.name, said)
-    context.service.reports.take(row.key, said)
+            report = own_report(tx, holder, stack_id, row.name, report)
+    context.service.reports.take(row.key, report)

@@ -51,7 +51,7 @@ def _name(body: Body) -> str | None:
 def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
     """Take a snapshot of a stack that is at rest.
 
-    It includes the data of servers and volumes, those of nested stacks too.
+    The snapshot includes the data of servers and volumes, also in nested stacks.
     """
     name = _name(body)
     with context.db.read() as tx:
@@ -75,13 +75,13 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
 
 
 def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Wire]:
-    """Yield snapshots, each read when it is its turn; one that is deleted meanwhile is left out."""
-    for each in ids:
+    """Yield snapshots, each read just before it is sent; snapshots that are deleted meanwhile are left out."""
+    for id in ids:
         with context.db.read() as tx:
-            row = snapshots.get(tx, stack.id, each)
-            shown = None if row is None else _rendered(context, tx, stack, row)
-        if shown is not None:
-            yield shown
+            row = snapshots.get(tx, stack.id, id)
+            view = None if row is None else _rendered(context, tx, stack, row)
+        if view is not None:
+            yield view
 
 
 @ROUTER.get(
@@ -108,7 +108,7 @@ def show_snapshot(context: Context, stack_name: StackName, stack_id: StackId, sn
     responses=answers(None, "Accepted; the snapshot is being deleted.", 204),
 )
 def delete_snapshot(context: Context, stack_name: StackName, stack_id: StackId, snapshot_id: SnapshotId) -> Response:
-    """Delete a snapshot and everything that the cloud keeps for it. It is shown until that is done."""
+    """Delete a snapshot and its data in the cloud. The snapshot is listed until its data is gone."""
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
     context.service.snapshots.delete(stack_id, snapshot_id)
@@ -147,7 +147,7 @@ def _summary(row: SnapshotRow) -> Wire:
 
 
 def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Wire:
-    """Build the snapshot with its data, once there is any; hidden values are redacted."""
+    """Build the snapshot, with its data if complete; hidden values are redacted."""
     if row.data is None:
         return _summary(row) | {"data": None}
     graph = context.service.graphs.of_revision(tx, stack, int(row.revision))

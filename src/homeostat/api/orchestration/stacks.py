@@ -59,7 +59,7 @@ def list_stacks(context: Context, query: Annotated[StackQuery, Query()], request
 
 
 def _page(context: RequestContext, request: Request, query: StackQuery, listing: Listing) -> Iterator[tuple[str, Any]]:
-    """Yield what the list of stacks consists of; the link is known once the stacks have been read."""
+    """Yield the entries of the response; the link comes last, since it depends on the stacks."""
     last: list[str] = []
     yield "stacks", Items(_items(context, listing, last), small=True)
     if query.with_count:
@@ -71,7 +71,7 @@ def _page(context: RequestContext, request: Request, query: StackQuery, listing:
 
 
 def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the stacks of a list, read some at a time; put the id of the last one into `last` if others may follow."""
+    """Yield the stacks of a list, read in parts; put the id of the last into `last` if further stacks may follow."""
     left, marker = listing.limit or COUNT_MAX, listing.marker
     while left:
         count = min(left, READ_MAX)
@@ -169,7 +169,7 @@ def update_stack(
 ) -> Response:
     """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack.
 
-    With `If-Match` only if the stack is still at that revision. The answer has the `ETag` of the new one.
+    With `If-Match`, the stack must still be at this revision. The response has the `ETag` of the new revision.
     """
     return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.get("existing")))
 
@@ -186,7 +186,7 @@ def update_stack(
 def patch_stack(
     context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
 ) -> Response:
-    """Update what the body has, and keep what it omits; `If-Match` as for a whole update."""
+    """Update the parts in the body and keep all omitted ones; `If-Match` as for a whole update."""
     return _update(context, stack_name, stack_id, body, if_match, patch=True)
 
 
@@ -199,11 +199,11 @@ def _update(
         context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
         check_match(tx, stack_id, if_match)
 
-    def still_there(tx: Connection) -> None:
+    def check_again(tx: Connection) -> None:
         check_match(tx, stack_id, if_match)
 
     service = context.service.stack_service
-    number = service.update(stack_id, request, patch=patch, by=context.caller, first=still_there)
+    number = service.update(stack_id, request, patch=patch, by=context.caller, first=check_again)
     return nothing(202, tag_of(number))
 
 
@@ -230,8 +230,8 @@ def delete_stack(context: Context, stack_name: StackName, stack_id: StackId) -> 
 def show_template(context: Context, stack_name: StackName, stack_id: StackId, request: Request) -> Response:
     with context.db.read() as tx:
         graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
-    shown = shown_template(graph)
-    return text_or_json(request, shown, lambda: yaml_text(shown))
+    template = shown_template(graph)
+    return text_or_json(request, template, lambda: yaml_text(template))
 
 
 @ROUTER.get(

@@ -12,7 +12,7 @@ from homeostat.api.orchestration.routes import STACK, answers, router
 
 ROUTER = router("stacks")
 EXPORT_FIRST = "export it, which has no limit, and delete it by a template whose resources have the policy Retain"
-"""What a caller may do about a stack that is too large to be abandoned."""
+"""Remedy for a stack that is too large to be abandoned."""
 
 
 @ROUTER.get(
@@ -22,9 +22,9 @@ EXPORT_FIRST = "export it, which has no limit, and delete it by a template whose
     dependencies=[may("stacks:export")],
 )
 def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
-    """Return everything that another service needs to adopt the stack, secrets included. Nothing changes.
+    """Return all data that another service needs to adopt the stack, secrets included. Nothing changes.
 
-    The document is sent while it is made: each part is as it is then. A document without an end was cut off.
+    Each part of the document is sent as soon as it is read. A document without an end was cut off.
     """
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
@@ -34,7 +34,7 @@ def export_stack(context: Context, stack_name: StackName, stack_id: StackId) -> 
 @ROUTER.delete(
     f"{STACK}/abandon",
     summary="Abandon a stack",
-    responses=answers(Exported, "The document; the stack is being let go of."),
+    responses=answers(Exported, "The document; the stack is being abandoned."),
     dependencies=[may("stacks:abandon")],
 )
 def abandon_stack(context: Context, stack_name: StackName, stack_id: StackId) -> Response:

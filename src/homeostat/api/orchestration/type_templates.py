@@ -39,10 +39,10 @@ class Language:
     """A template language.
 
     Attributes:
-        header: Its version section.
-        get_param: Function that reads a parameter.
-        get_resource: Function that references a resource.
-        get_attr: Function that reads an attribute.
+        header: The version section.
+        get_param: Function to read a parameter.
+        get_resource: Function to reference a resource.
+        get_attr: Function to read an attribute.
     """
 
     header: Wire
@@ -72,7 +72,7 @@ CFN_2012 = Language({"HeatTemplateFormatVersion": "2012-12-12"}, HEAT_CFN, "Ref"
 
 
 def _is_deep(prop: Property) -> bool:
-    """Return whether it is a list of items that are not text, which a comma-delimited parameter cannot hold."""
+    """Return whether the property is a list of maps or lists, which a comma-delimited parameter cannot hold."""
     return (
         prop.kind is ValueType.LIST
         and prop.items is not None
@@ -84,11 +84,11 @@ def type_template(kind: ResourceType, *, hot: bool) -> Wire:
     """Return the template. The resource has the name of the type's class."""
     language = HOT_2016 if hot else CFN_2012
     resource = type(kind).__name__
-    shown = {name: prop for name, prop in kind.properties.items() if not prop.hidden}
-    properties = {name: {language.get_param: name} for name in shown}
+    visible = {name: prop for name, prop in kind.properties.items() if not prop.hidden}
+    properties = {name: {language.get_param: name} for name in visible}
     attributes = {
-        name: {"description": each.description, "value": {language.get_attr: [resource, name]}}
-        for name, each in kind.attributes.items()
+        name: {"description": attribute.description, "value": {language.get_attr: [resource, name]}}
+        for name, attribute in kind.attributes.items()
     }
     reference = {"description": f"Reference to the {resource}.", "value": {language.get_resource: resource}}
     outputs = attributes | {"OS::stack_id": reference}
@@ -96,7 +96,7 @@ def type_template(kind: ResourceType, *, hot: bool) -> Wire:
     return {
         **language.header,
         word("description"): f"Initial template of {resource}",
-        word("parameters"): {name: language.parameter(prop) for name, prop in shown.items()},
+        word("parameters"): {name: language.parameter(prop) for name, prop in visible.items()},
         word("resources"): {resource: language.entry("resources", {"type": kind.name, "properties": properties})},
-        word("outputs"): {name: language.entry("outputs", each) for name, each in outputs.items()},
+        word("outputs"): {name: language.entry("outputs", output) for name, output in outputs.items()},
     }

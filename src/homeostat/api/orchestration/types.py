@@ -1,4 +1,4 @@
-"""Routes for resource types, template versions and functions: for authors of templates, and forms made from them."""
+"""Routes for resource types, template versions and functions, for authors of templates."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -50,14 +50,14 @@ def list_types(
     existing = context.service.stack_service.prerequisites
     policy = context.service.policy
     names = [
-        each
-        for each in listed(name, support_status, version)
-        if existing.has(context.project, each) and policy.may_use(each, context.caller, context.project)
+        type_name
+        for type_name in listed(name, support_status, version)
+        if existing.has(context.project, type_name) and policy.may_use(type_name, context.caller, context.project)
     ]
     if not with_description:
         return Json({"resource_types": names})
     return Json(
-        {"resource_types": [{"resource_type": each, "description": resource_type(each).description} for each in names]}
+        {"resource_types": [{"resource_type": name, "description": resource_type(name).description} for name in names]}
     )
 
 
@@ -75,8 +75,8 @@ def _shown(context: RequestContext, type_name: str) -> ResourceType:
     """Return a type that the caller may see.
 
     Raises:
-        Rejected: EntityNotFound; Forbidden for a type that the caller may not use; NotSupported for a type that only
-            old templates may have; ResourceTypeUnavailable where the project's cloud lacks its service.
+        Rejected: EntityNotFound; Forbidden if the caller may not use the type; NotSupported for a hidden type, which
+            only old templates use; ResourceTypeUnavailable if the project's cloud lacks its service.
     """
     kind = resource_type(type_name)
     context.check_types({kind.name: ()})
@@ -92,8 +92,8 @@ def _schema(kind: ResourceType) -> dict[str, Any]:
     return {
         "resource_type": kind.name,
         "description": kind.description,
-        "properties": {name: each.wire() for name, each in kind.properties.items() if not each.hidden},
-        "attributes": {name: each.wire() for name, each in kind.attributes.items()},
+        "properties": {name: value.wire() for name, value in kind.properties.items() if not value.hidden},
+        "attributes": {name: value.wire() for name, value in kind.attributes.items()},
         "support_status": kind.support.wire(),
     }
 
@@ -117,8 +117,8 @@ def make_type_template(
     responses=answers(TemplateVersions),
 )
 def list_versions(context: Context) -> Response:
-    found = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
-    return Json({"template_versions": found})
+    known = [{"version": name, "type": kind, "aliases": aliases} for name, kind, aliases in versions()]
+    return Json({"template_versions": known})
 
 
 @ROUTER.get(
@@ -132,9 +132,9 @@ def list_functions(
     version: Annotated[str, Path(description="With its key: heat_template_version.2021-04-16.")],
     with_condition_func: Annotated[Flag, Query(description="Also those for conditions only.")] = False,
 ) -> Response:
-    found = [
+    functions = [
         {"functions": name, "description": description}
         for name, description, only_conditions in functions_of(version)
         if with_condition_func or not only_conditions
     ]
-    return Json({"template_functions": found})
+    return Json({"template_functions": functions})

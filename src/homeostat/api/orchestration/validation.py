@@ -54,7 +54,7 @@ def validate(
     shape = validate_shape(compiled)
     shown_max, count = (
         context.service.stack_service.quotas.previewed_max,
-        sum(1 + each.needs.stacks for each in nested.values()),
+        sum(1 + stack.needs.stacks for stack in nested.values()),
     )
     if show_nested and count > shown_max:
         message = f"{count} nested templates are more than the {shown_max} that can be shown: leave show_nested out"
@@ -66,15 +66,15 @@ def validate(
 def _inside(nested: Mapping[str, Nested], redaction: Redaction) -> Entries:
     """Return, by resource, the parameters of the nested template; groups and chains have none.
 
-    Each is made when it is written: resources with the same template share it.
+    Each entry is built on demand: resources with the same template share it in memory.
     """
-    return Entries((name, _nested(each, redaction)) for name, each in nested.items())
+    return Entries((name, _nested(template, redaction)) for name, template in nested.items())
 
 
 def _nested(nested: Nested, redaction: Redaction) -> dict[str, Any]:
-    shown: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
+    view: dict[str, Any] = {"Type": nested.type, "Description": NO_DESCRIPTION, "Parameters": {}}
     if nested.compiled is not None:
         redaction = redaction.of(nested.compiled)
         shape = validate_shape(nested.compiled)
-        shown |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
-    return shown | ({"NestedParameters": _inside(nested.needs.nested, redaction)} if nested.needs.nested else {})
+        view |= {key: redaction.plain(shape[key], by_name=False) for key in SHOWN if key in shape}
+    return view | ({"NestedParameters": _inside(nested.needs.nested, redaction)} if nested.needs.nested else {})

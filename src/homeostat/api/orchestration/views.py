@@ -47,7 +47,7 @@ def stack_identity(context: RequestContext, stack: Any) -> Wire:
 
 
 def stack_summary(context: RequestContext, stack: StackRow) -> Wire:
-    """Build an item of the stack list. Its description is always empty: it would require every stack's template."""
+    """Build an item of the stack list. The description is always empty: it would require every stack's template."""
     return {
         **stack_identity(context, stack),
         "stack_name": stack.name,
@@ -88,11 +88,11 @@ def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph
 
 
 def lock_shown(stack: Any) -> Wire | None:
-    """Return the lock of a stack; None where it has none."""
+    """Return the lock of a stack; None if unlocked."""
     if stack.lock is None:
         return None
-    shown = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
-    return {**shown, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
+    view = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
+    return {**view, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
 
 
 def stack_parameters(stack: StackRow, graph: Graph) -> dict[str, str]:
@@ -113,7 +113,7 @@ def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: 
     """Build an item of an event list.
 
     Args:
-        root: The top stack, when events of several stacks are listed.
+        root: The top stack, if events of several stacks are listed.
     """
     links = [
         link("self", f"{_of_resource(context, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),

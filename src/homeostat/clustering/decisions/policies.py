@@ -4,17 +4,22 @@
 and which clusters they fit.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from homeostat.clustering.decisions import health_data, health_policy, policy_types
 from homeostat.clustering.decisions.health_policy import HEALTH, Intervals
 from homeostat.clustering.decisions.profiles import SERVER_PROFILE
 from homeostat.clustering.decisions.specs import Catalogue, Spec, SpecType
+from homeostat.model.health_policy import HealthPolicy
 from homeostat.resources.group_limits import DRAIN_MAX_S
 from homeostat.resources.schema import text
 
+POLICIES_MAX = 1000
+"""Cached health policies."""
 _SIZES = ("CLUSTER_SCALE_OUT", "CLUSTER_SCALE_IN", "CLUSTER_RESIZE", "NODE_CREATE")
 _HEALTH = (
     "CLUSTER_RECOVER",
@@ -130,6 +135,16 @@ STORED = Intervals(0, 2**31)
 def stored_policy(spec: Any) -> Spec:
     """Return the spec of a stored policy as it was checked."""
     return check_policy(spec, STORED)
+
+
+def stored_health_policy(spec: Mapping[str, Any]) -> HealthPolicy:
+    """Return the health policy of a stored spec; cached by content."""
+    return _health_policy(json.dumps(spec, sort_keys=True))
+
+
+@lru_cache(maxsize=POLICIES_MAX)
+def _health_policy(text: str) -> HealthPolicy:
+    return health_policy.health_policy(stored_policy(json.loads(text)))
 
 
 def check_policy(spec: Any, intervals: Intervals | None = None) -> Spec:

@@ -7,9 +7,9 @@ from homeostat.api.access.enforcer import Policy
 from homeostat.clustering.resources.records import Requester
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.services import Clustering
-from homeostat.convergence.limits import too_deep
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import too_deep
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.store.database import Database
 

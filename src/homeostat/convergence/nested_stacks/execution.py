@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer
-from homeostat.convergence.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.observation import observe
 from homeostat.convergence.nested_stacks.revisions import NestedRevisions, intent_of
@@ -16,6 +15,7 @@ from homeostat.convergence.ownership import ShardOwnership
 from homeostat.desired.members import touched_shards
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Terminal, Transient
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Step, Verb
 from homeostat.model.status import Action, Status

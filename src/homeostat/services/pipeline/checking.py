@@ -52,8 +52,8 @@ class ValidationScope:
     """Scope in which no resource exists yet: references and attributes are `UNKNOWN`, if the type has them at all.
 
     Args:
-        definitions: Of the template.
-        files: Files that nested stacks are made from.
+        definitions: Definitions of the template.
+        files: Files with the templates of nested stacks.
     """
 
     unknown: Any = UNKNOWN
@@ -90,8 +90,8 @@ class Checked:
     """A desired state that has passed the checks.
 
     Attributes:
-        desired: What was compiled.
-        needs: What the tree needs from outside.
+        desired: Source of `compiled`.
+        needs: External requirements of the tree.
     """
 
     desired: Desired
@@ -115,10 +115,10 @@ def check(
     """Check every resource against its type and return the graph.
 
     Args:
-        desired: What it was compiled from.
-        depth: Of the stack below the root.
-        needs: Filled with what is needed from outside.
-        expansion: Of the whole request.
+        desired: Source of `compiled`.
+        depth: Depth of the stack below the root.
+        needs: Collects the external requirements.
+        expansion: Expansion of the whole request.
 
     Raises:
         Rejected: Names the place.
@@ -133,7 +133,7 @@ def check(
             _check_resources(compiled, Checker(desired, depth, needs, expansion))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
-    needs.secret = holds_secrets(compiled) or any(each.needs.secret for each in needs.nested.values())
+    needs.secret = holds_secrets(compiled) or any(parameter.needs.secret for parameter in needs.nested.values())
     return graph_of(compiled, desired)
 
 
@@ -144,8 +144,8 @@ SHOWN_MAX = 40
 
 
 def _check_names(compiled: Compiled) -> None:
-    """Raise Rejected naming the place for a name that is too long; the message shows only its beginning."""
-    declared = [name for name, each in compiled.parameters.items() if not each.pseudo]
+    """Raise Rejected naming the place if a name is too long; the message shows only its beginning."""
+    declared = [name for name, parameter in compiled.parameters.items() if not parameter.pseudo]
     sections: tuple[tuple[str, Iterable[str]], ...] = (
         ("parameters", declared),
         ("conditions", compiled.conditions),
@@ -189,15 +189,18 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
 
 
 def _check_among(definitions: Mapping[str, Definition]) -> None:
-    """Check what resources require of one another. Raise Rejected naming the place."""
-    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
-    for name, each in definitions.items():
-        kind = resource_type(each.type)
-        kind.validate_among(each.properties, graph, ("resources", name, "properties"))
+    """Check requirements between resources. Raise Rejected naming the place."""
+    graph = Indexed({name: (definition.type, definition.properties) for name, definition in definitions.items()})
+    for name, definition in definitions.items():
+        kind = resource_type(definition.type)
+        kind.validate_among(definition.properties, graph, ("resources", name, "properties"))
         if isinstance(kind, Membership):
-            check_alarms(each.update_policy, graph, ("resources", name, "update_policy"))
+            check_alarms(definition.update_policy, graph, ("resources", name, "update_policy"))
     waited_for = Counter(
-        name for each in definitions.values() if kind_of(each.type) == CONDITION for name in each.requires
+        name
+        for definition in definitions.values()
+        if kind_of(definition.type) == CONDITION
+        for name in definition.requires
     )
     for name, count in waited_for.items():
         group = resource_type(definitions[name].type) if name in definitions else None
@@ -206,7 +209,8 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
 
 
 def _check_external(definition: Definition, kind: ResourceType, path: tuple[str | int, ...]) -> None:
-    """Raise Rejected for a type that is a nested stack, which has one owner, and for a value that is no id."""
+    """Raise Rejected for the type of a nested stack, and for a value that is no id."""
+    # A nested stack has exactly one owner.
     if kind.kind == STACK:
         message = f"A resource of type {kind.name} is a part of its stack: leave external_id out"
         raise Rejected("NotSupported", message, path=path)
@@ -248,10 +252,10 @@ class Checker:
     """Checks resources of one stack.
 
     Attributes:
-        desired: The revision, whose files nested stacks are made from.
-        depth: Of the stack below the root.
-        needs: Filled with what the resources need from outside.
-        expansion: Of the whole request.
+        desired: The revision, whose files have the templates of nested stacks.
+        depth: Depth of the stack below the root.
+        needs: Collects the external requirements of the resources.
+        expansion: Expansion of the whole request.
     """
 
     desired: Desired
@@ -259,27 +263,28 @@ class Checker:
     needs: Requirements
     expansion: Expansion
 
-    def resource(self, each: Definition, properties: Mapping[str, Any], path: tuple[str | int, ...]) -> ResourceType:
+    def resource(
+        self, definition: Definition, properties: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> ResourceType:
         """Check properties, including those of a group's members, and nested templates.
 
-        The properties of an external resource (`external_id`) are not checked: nothing reads them, and none is
-        required.
+        The properties of an external resource (`external_id`) are neither read nor required, and not checked.
 
         Args:
-            properties: Of the resource; values that are unknown yet are `UNKNOWN`.
+            properties: Properties of the resource; values that are unknown yet are `UNKNOWN`.
 
         Raises:
             Rejected: Names the place.
         """
         try:
-            own = self.depth == 0 and each.type in self.expansion.internal_types
-            kind = resource_type(each.type) if own else named_type(each.type)
+            own = self.depth == 0 and definition.type in self.expansion.internal_types
+            kind = resource_type(definition.type) if own else named_type(definition.type)
         except Rejected as error:
             raise Rejected("StackValidationFailed", error.detail, path=(*path, "type")) from error
         if isinstance(kind, TemplateResource):
-            self._nested(each, each.type, properties, path)
+            self._nested(definition, definition.type, properties, path)
             return kind
-        if each.external_id is not None:
+        if definition.external_id is not None:
             return kind
         values = kind.check(properties, (*path, "properties"))
         check_storable(values, *path, "properties")
@@ -287,86 +292,88 @@ class Checker:
         intervals = Intervals(self.expansion.limits.health_interval_min)
         self.needs.urls |= dict(check_clustering(kind, values, path, intervals))
         if isinstance(kind, Membership):
-            self.needs.urls |= asked_urls(each.update_policy, (*path, "update_policy"))
+            self.needs.urls |= asked_urls(definition.update_policy, (*path, "update_policy"))
         if isinstance(kind, RemoteStack):
             self.needs.of_remote(remote_of(values, self.desired.files, path))
         if isinstance(kind, FromTemplate):
             source, parameters = kind.source(values), kind.stack_parameters(values)
             if isinstance(source, str) and isinstance(parameters, Mapping):
-                self._nested(each, source, parameters, path)
+                self._nested(definition, source, parameters, path)
         elif kind.kind == STACK:
-            self._members(each, kind, kind.complete(values), (*path, "properties"))
+            self._members(definition, kind, kind.complete(values), (*path, "properties"))
         return kind
 
-    def _inside(self, each: Definition) -> dict[str, Any]:
+    def _inside(self, definition: Definition) -> dict[str, Any]:
         """Return the environment of the stack that realizes a resource."""
         environment = self.desired.environment
-        called = each.shown_type
-        return environments.nested_environment(environment, registry_of(environment), each.name, called)
+        called = definition.shown_type
+        return environments.nested_environment(environment, registry_of(environment), definition.name, called)
 
     def _members(
-        self, each: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
+        self, definition: Definition, kind: ResourceType, values: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> None:
         """Check the definitions of a group's or chain's members, as far as they are known.
 
         A group of 0 members is not checked: templates disable resources that way.
         """
         if isinstance(kind, ResourceGroup) and values["count"] == 0:
-            return self._within(each, None, self._disabled(each, kind, values, path), ())
+            return self._within(definition, None, self._disabled(definition, kind, values, path), ())
         try:
             self.expansion.check_depth(self.depth + 1)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
-        group = Desired("group", environment=self._inside(each), files=self.desired.files)
+        group = Desired("group", environment=self._inside(definition), files=self.desired.files)
         inside = Checker(group, self.depth + 1, Requirements(), self.expansion)
         registry = registry_of(inside.desired.environment)
         one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
         if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-            made = groups.member_definition(one, "0", values.get("index_var"))
-            where = (*path, member_property(each))
+            filled = groups.member_definition(one, "0", values.get("index_var"))
+            where = (*path, member_property(definition))
             further = {
-                name: made[name] for name in groups.FURTHER_SECTIONS if made.get(name) is not UNKNOWN and name in made
+                name: filled[name]
+                for name in groups.FURTHER_SECTIONS
+                if filled.get(name) is not UNKNOWN and name in filled
             }
-            member = registry.applied(Definition("0", made["type"], **further))
+            member = registry.applied(Definition("0", filled["type"], **further))
             healing_policy.check(member.metadata, (*where, "metadata"))
-            _check_policies(inside.resource(member, made["properties"], where), member, where)
+            _check_policies(inside.resource(member, filled["properties"], where), member, where)
         if isinstance(kind, NodeGroup):
             inside.nodes(values, registry, path)
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, properties = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and properties is not UNKNOWN:
-            for type_name in dict.fromkeys(each for each in types if each is not UNKNOWN):
+            for type_name in dict.fromkeys(type_name for type_name in types if type_name is not UNKNOWN):
                 place = types.index(type_name)
                 member = registry.applied(Definition(str(place), type_name))
                 before = inside.needs.resources
                 inside.resource(member, properties, (*path, "resources", place))
                 inside.needs.resources = before + types.count(type_name) * (1 + inside.needs.resources - before)
-        self._within(each, None, inside.needs, ())
+        self._within(definition, None, inside.needs, ())
         try:
             self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
 
     def _disabled(
-        self, each: Definition, kind: ResourceGroup, values: Mapping[str, Any], path: tuple[str | int, ...]
+        self, definition: Definition, kind: ResourceGroup, values: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> Requirements:
-        """Return the nested templates that a group of 0 members would have, where validation shows them."""
-        shown = Requirements()
+        """Return the nested templates that a group of 0 members would have, if validation shows them."""
+        needs = Requirements()
         if self.expansion.shows_disabled:
-            one = Checker(self.desired, self.depth, Requirements(), self.expansion)
-            # What is wrong with a member that is not made is no error.
+            checker = Checker(self.desired, self.depth, Requirements(), self.expansion)
+            # Faults of a member that is never created are no errors.
             with suppress(Rejected):
-                one._members(each, kind, {**values, "count": 1}, path)
-                within = one.needs.nested[each.name].needs
-                shown.nested, shown.stacks = within.nested, within.stacks
-        return shown
+                checker._members(definition, kind, {**values, "count": 1}, path)
+                within = checker.needs.nested[definition.name].needs
+                needs.nested, needs.stacks = within.nested, within.stacks
+        return needs
 
     def nodes(self, values: Mapping[str, Any], registry: Registry, path: tuple[str | int, ...]) -> None:
-        """Check the definitions of single nodes of a group, and of what stands beside its nodes."""
-        for one in definitions_of(values):
-            made = groups.member_definition(one, "0", values.get("index_var"))
+        """Check the definitions of single nodes of a group, and of the companion resources of its nodes."""
+        for node in definitions_of(values):
+            filled = groups.member_definition(node, "0", values.get("index_var"))
             before = self.needs.resources
-            self.resource(registry.applied(Definition("0", made["type"])), made["properties"], (*path, "own"))
+            self.resource(registry.applied(Definition("0", filled["type"])), filled["properties"], (*path, "own"))
             self.needs.resources = max(before, self.needs.resources - before)
         for place, entry in enumerate(node_companions(values)):
             one, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
@@ -376,7 +383,7 @@ class Checker:
             self.needs.resources += 1
 
     def _within(
-        self, each: Definition, compiled: Compiled | None, needs: Requirements, path: tuple[str | int, ...]
+        self, definition: Definition, compiled: Compiled | None, needs: Requirements, path: tuple[str | int, ...]
     ) -> None:
         """Record a nested stack.
 
@@ -384,37 +391,39 @@ class Checker:
             path: Prepended to the places in its needs.
         """
         self.needs.add(needs, path)
-        self.needs.nested[each.name] = Nested(each.shown_type, compiled, needs)
+        self.needs.nested[definition.name] = Nested(definition.shown_type, compiled, needs)
 
     def _nested(
-        self, each: Definition, source: str, properties: Mapping[str, Any], path: tuple[str | int, ...]
+        self, definition: Definition, source: str, properties: Mapping[str, Any], path: tuple[str | int, ...]
     ) -> None:
-        """Check the nested template of this name, with the properties as its parameters."""
+        """Check a nested template with the properties as its parameters."""
         try:
             self.expansion.check_depth(self.depth + 1)
-            inside = self._inside(each)
+            inside = self._inside(definition)
             facade = {
-                "metadata": each.metadata or {},
-                "deletion_policy": each.deletion_policy,
-                "update_policy": each.update_policy,
+                "metadata": definition.metadata or {},
+                "deletion_policy": definition.deletion_policy,
+                "update_policy": definition.update_policy,
             }
-            inputs = (self.depth, source, each.template_type, properties, facade, inside)
+            inputs = (self.depth, source, definition.template_type, properties, facade, inside)
             # `repr` may be large: only its digest is kept.
             key = hashlib.sha256(repr(inputs).encode("utf-8", "surrogatepass")).hexdigest()
             environment = {**inside, environments.FACADE: facade}
-            compiled, needs = self.expansion.once(key, lambda: self._expanded(each, source, properties, environment))
-            self._within(each, compiled, needs, path)
+            compiled, needs = self.expansion.once(
+                key, lambda: self._expanded(definition, source, properties, environment)
+            )
+            self._within(definition, compiled, needs, path)
             self.expansion.check_size(self.needs.resources)
         except Rejected as error:
             raise error.at(*path) from error
 
     def _expanded(
-        self, each: Definition, source: str, properties: Mapping[str, Any], environment: Mapping[str, Any]
+        self, definition: Definition, source: str, properties: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> tuple[Compiled, Requirements]:
-        """Compile and check a nested template; also return what it needs. Raise Rejected naming the place in it."""
+        """Compile and check a nested template. Return it with its requirements; raise Rejected naming the place."""
         template = template_of(source, self.desired.files)
         declared = declared_in(template, "parameters")
-        _check_facade(each, template, self.desired.environment.get("parameter_defaults") or {})
+        _check_facade(definition, template, self.desired.environment.get("parameter_defaults") or {})
         unknown = [name for name in properties if name not in declared]
         if unknown:
             raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
@@ -423,7 +432,7 @@ class Checker:
         allowance = self.expansion.allowance
         compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
         self.expansion.expanding(compiled)
-        lacking = [each.name for each in compiled.parameters.values() if missing(each, properties)]
+        lacking = [parameter.name for parameter in compiled.parameters.values() if missing(parameter, properties)]
         if lacking:
             raise invalid(f"Property {lacking[0]} not assigned", "properties", error="Property error")
         needs = Requirements()
@@ -432,7 +441,7 @@ class Checker:
 
 
 def _count(kind: ResourceType, values: Mapping[str, Any]) -> int:
-    """Return the initial number of a group's members; 0 where there are none, or it is unknown."""
+    """Return the initial number of a group's members; 0 if unknown."""
     try:
         wanted = kind.wanted_size(values, None) if isinstance(kind, ScalingGroup) else values.get("count")
     except TypeError:  # it depends on unknown values
@@ -440,7 +449,7 @@ def _count(kind: ResourceType, values: Mapping[str, Any]) -> int:
     return wanted if isinstance(wanted, int) else 0
 
 
-def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+def _check_facade(definition: Definition, template: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
     """Check that a template which implements a known type accepts that type's properties.
 
     Args:
@@ -449,13 +458,13 @@ def _check_facade(each: Definition, template: Mapping[str, Any], defaults: Mappi
     Raises:
         Rejected: StackValidationFailed.
     """
-    if not each.template_type or is_template(each.template_type) or not is_known(each.template_type):
+    if not definition.template_type or is_template(definition.template_type) or not is_known(definition.template_type):
         return
     entries = declared_in(template, "parameters")
     maps = {name: entry for name, entry in entries.items() if isinstance(entry, Mapping)}
     without = [name for name, entry in maps.items() if entry.get("default", entry.get("Default")) is None]
     needed = [name for name in without if name not in defaults]
-    problem = facade_problem(resource_type(each.template_type), parameter_types(template), needed)
+    problem = facade_problem(resource_type(definition.template_type), parameter_types(template), needed)
     if problem:
         raise invalid(problem)
 
@@ -465,7 +474,7 @@ def missing(parameter: Parameter, values: Mapping[str, Any]) -> bool:
 
 
 def check_storable(tree: Any, *path: str | int) -> None:
-    """Raise Rejected for too large numbers and invalid Unicode: neither the database nor clients accept them."""
+    """Raise Rejected for too large numbers and invalid Unicode, which neither the database nor clients accept."""
     try:
         orjson.dumps(tree, default=lambda _: None, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Checks of what a template asks of the Clustering API, as far as it is known before anything is made."""
+"""Checks of a template's clustering resources (profiles, policies, cluster sizes) before any resource exists."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -22,23 +22,23 @@ SPECS: Mapping[str, tuple[str, Catalogue, Callable[[Any], Spec]]] = {
     PROFILE: ("profile type", PROFILE_TYPES, check_profile),
     POLICY: ("policy type", POLICY_TYPES, stored_policy),
 }
-"""Kind -> what its types are called, its types, and the check of a spec."""
+"""Kind -> name of its types in messages, the types, and the check of a spec."""
 SIZES = ("desired_capacity", "min_size", "max_size")
 
 
 def check_clustering(
     kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals
 ) -> Iterable[tuple[str, Path]]:
-    """Check the spec of a profile or policy, a health policy, or the sizes of a cluster; nothing that is not known yet.
+    """Check the spec of a profile or policy, a health policy, or the sizes of a cluster, as far as they are known yet.
 
     Args:
         kind: Type of the resource.
         values: Coerced properties; they may hold `UNKNOWN`.
-        path: Of the resource.
-        intervals: Limits of the operator for the interval of health checks.
+        path: Path of the resource.
+        intervals: The operator's limits for the interval of health checks.
 
     Returns:
-        URLs that the service is to ask, and their places.
+        URLs that the service will poll, and their places.
 
     Raises:
         Rejected: Names the place.

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from homeostat.convergence.limits import DEPTH_MAX, too_deep
 from homeostat.model.errors import Rejected
+from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.services.client_check import ClientCheck, always_connected
 from homeostat.services.pipeline.requirements import Requirements
 from homeostat.templates import (
@@ -19,27 +19,27 @@ class ExpansionLimits:
 
     Attributes:
         resources_max: Resources of the whole tree.
-        expanded_max: Resources of the nested templates compiled to check it; equal templates count once.
+        expanded_max: Resources of the nested templates that are compiled for the checks; equal templates count once.
         depth_max: Levels of nested stacks.
         health_interval_min: Shortest interval of health checks, in seconds.
     """
 
-    resources_max: int = 1_000_000
+    resources_max: int = RESOURCES_MAX
     expanded_max: int = 50_000
     depth_max: int = DEPTH_MAX
     health_interval_min: int = 60
 
 
 class Expansion:
-    """The nested templates that one request has expanded so far. Those with equal input are expanded once.
+    """The nested templates that one request has expanded so far; templates with equal input are expanded once.
 
     Args:
-        check_client: Called before each expansion; raises when the client has disconnected.
-        internal_types: Types of the service's own that the outermost template may have: it is the service's own, too.
-        shows_disabled: Templates of groups of 0 members are expanded as well: validation shows them.
+        check_client: Called before each expansion; raises if the client has disconnected.
+        internal_types: Internal types that the outermost template may use, because the service has generated it.
+        shows_disabled: Also expand templates of groups of 0 members, for validation.
 
     Attributes:
-        allowance: What the functions of all these templates together may produce.
+        allowance: Limit of the output of template functions, for all these templates together.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Expansion:
         self._known: dict[str, tuple[Compiled, Requirements]] = {}
 
     def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
-        """Return the result of the first `expand` for this key. Raises what `expand` raises."""
+        """Return the result of the first `expand` for this key. Raises like `expand`."""
         if key not in self._known:
             self.check_client()
             self._known[key] = expand()
         return self._known[key]
 
     def expanding(self, compiled: Compiled) -> None:
-        """Count the resources of a nested template. Raise Rejected when there are too many."""
+        """Count the resources of a nested template. Raise Rejected if there are too many."""
         self._expanded += len(compiled.definitions)
         if self._expanded > self.limits.expanded_max:
             message = (
@@ -76,7 +76,7 @@ class Expansion:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
 
     def close(self) -> None:
-        """End the expansion: what is evaluated later does not count against the allowance."""
+        """End the expansion: later evaluations do not count against the allowance."""
         self.allowance.close()
 
     def check_size(self, resources: int) -> None:

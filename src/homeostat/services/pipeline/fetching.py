@@ -1,6 +1,6 @@
 """Fetches templates that a stack names by URL, once, when the request arrives.
 
-They are kept among the stack's files: nothing fetches them again, and the stack cannot change when they change.
+They are kept among the stack's files and never fetched again, so that changes at the URL do not change the stack.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,15 +17,15 @@ from homeostat.templates.registry import is_template
 TEMPLATES_MAX = 100
 """Templates fetched for one request."""
 PLACES_MAX = 10_000
-"""Nested templates that are searched for further names; one counts once per environment that it is used in."""
+"""Nested templates that are searched for further names; a template counts once per environment."""
 SCHEMES = ("http://", "https://")
 
 
 def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
-    """Return the revision with the text of every template that it names by URL, and of those that they name.
+    """Return the revision with the text of every template that is named by URL, also in nested templates.
 
     Raises:
-        Rejected: As `fetch` raises it; also for an invalid template.
+        Rejected: By `fetch`; also for an invalid template.
     """
     files = dict(desired.files)
     seen: set[tuple[str, str]] = set()
@@ -45,12 +45,12 @@ def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
                 files[name] = fetch(name)
                 fetched += 1
             if name in files:
-                todo += [(each, inside) for each in _read(name, files)]
+                todo += [(nested, inside) for nested in _read(name, files)]
     return replace(desired, files=files) if fetched else desired
 
 
 def _read(name: str, files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the template of that name; nothing if it is invalid, which the later check reports with the resource."""
+    """Return the template of this name; [] if invalid, which the later check reports with the resource."""
     try:
         return [template_of(name, files)]
     except Rejected:
@@ -65,12 +65,14 @@ def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Itera
             continue
         called, properties = _text(entry, "type"), _map(entry, "properties")
         sources = [registry.resolve(called, name).type, properties.get("TemplateURL")]
-        made_of = [each for each in sources if isinstance(each, str) and (is_template(each) or each is sources[1])]
+        made_of = [
+            source for source in sources if isinstance(source, str) and (is_template(source) or source is sources[1])
+        ]
         members = _members(properties)
         if not made_of and not members:
             continue
         inside = nested_environment(environment, registry, name, called)
-        yield from ((each, inside) for each in made_of)
+        yield from ((source, inside) for source in made_of)
         within = registry_of(inside)
         for number, member in enumerate(members):
             made_by = within.resolve(member, str(number)).type
@@ -80,9 +82,9 @@ def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Itera
 
 def _members(properties: Mapping[str, Any]) -> list[str]:
     """Return the types of the members of a group or chain."""
-    one, types = properties.get("resource_def", properties.get("resource")), properties.get("resources")
-    named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
-    return [each for each in named if isinstance(each, str)]
+    member, types = properties.get("resource_def", properties.get("resource")), properties.get("resources")
+    named = [member.get("type")] if isinstance(member, Mapping) else types if isinstance(types, list) else []
+    return [type_name for type_name in named if isinstance(type_name, str)]
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:

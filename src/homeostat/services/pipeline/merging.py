@@ -32,7 +32,7 @@ class Merger:
         self._fetch = fetch
 
     def replace(self, request: StackRequest) -> Desired:
-        """Return the desired state of a request that has everything. Raise Rejected for one without a template."""
+        """Return the desired state of a complete request. Raise Rejected without a template."""
         if request.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
         parsed = request.template if isinstance(request.template, Mapping) else parse_template(request.template)
@@ -53,11 +53,8 @@ class Merger:
 
 
 def checked_size(desired: Desired) -> Desired:
-    """Return the desired state if its parts are within the limits: a PATCH or a URL adds to those of the request.
-
-    Raises:
-        Rejected: RequestLimitExceeded.
-    """
+    """Return the desired state if its parts are within the limits. Raise Rejected (RequestLimitExceeded) otherwise."""
+    # The limits of the request itself do not suffice: a PATCH adds the stored parts, URLs add their templates.
     FILES.check(0, 0, sum(len(text.encode()) for text in desired.files.values()), len(desired.files))
     ENVIRONMENT.check(0, 0, json_size([desired.environment, desired.parameters]), 0)
     return desired

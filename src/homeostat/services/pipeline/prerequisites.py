@@ -1,4 +1,4 @@
-"""Checks that the project's cloud has what a template needs: the services of its types, and the things it names."""
+"""Checks the requirements of a template in the project's cloud: services for its types, and the things it names."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ CACHE_S = 60.0
 """Time for which an existing thing is assumed to exist."""
 CACHE_MAX = 10_000
 UNAVAILABLE = "99001"
-"""Code of the error that a cloud lacks a service, which users may choose to ignore."""
+"""Code of the error about a missing service, which users may choose to ignore."""
 
 
 class Prerequisites:
@@ -61,7 +61,7 @@ class Prerequisites:
         return self._clouds is None or kind in ("", STACK) or kind in self._clouds(project).kinds
 
     def check(self, project: str, needs: Requirements, *, strict: bool, check_services: bool = True) -> None:
-        """Check what a template needs from the project's cloud.
+        """Check the requirements of a template in the project's cloud.
 
         Args:
             strict: Things that the template names must exist.
@@ -94,7 +94,7 @@ class Prerequisites:
         return Rejected("ResourceTypeUnavailable", message)
 
     def check_logins(self, project: str, needs: Requirements) -> None:
-        """Raise Rejected naming the first transport that needs users, or a queue for them, where there are none."""
+        """Raise Rejected naming the first transport that needs users, or a queue, if the service has none."""
         for transport, path in needs.logins.items():
             lacks = "" if self._makes_users else "Keystone, to make users for servers"
             if transport == Transport.ZAQAR and not self.has(project, Queue.name):
@@ -104,58 +104,56 @@ class Prerequisites:
                 raise invalid(message, *path, error="Property error")
 
     def check_forms(self, needs: Requirements) -> None:
-        """Raise Rejected naming the first value that violates a constraint that can be checked without the cloud."""
-        for each in needs.mentions.values():
-            self._check_form(each)
+        """Raise Rejected naming the first value that violates a constraint which needs no cloud."""
+        for mention in needs.mentions.values():
+            self._check_form(mention)
 
     def check_mentions(self, project: str, needs: Requirements) -> None:
         """Raise Rejected naming the first value that violates a named constraint.
 
-        A cloud that does not answer, or does not let the user look, does not block the request: the engine finds what
-        is missing when it needs it.
+        If the cloud does not answer or denies access, the request is accepted: the engine reports missing things later.
         """
         self.check_forms(needs)
         if self._clouds is None:
             return
-        sought: dict[str, list[str]] = {}
-        for each in needs.mentions.values():
-            thing = _thing(each)
-            # What the template itself creates does not exist yet.
-            if thing is not None and thing not in needs.made and not self._known(project, thing):
-                sought.setdefault(thing[0], []).append(thing[1])
-        missing = {thing for kind, names in sought.items() for thing in self._missing(project, kind, names)}
-        for each in needs.mentions.values():
-            if _thing(each) in missing:
-                problem = KINDS[each.constraint].missing(str(each.value))
-                raise each.wrong(f"Error validating value {each.value!r}: {problem}")
+        unknown: dict[str, list[str]] = {}
+        for mention in needs.mentions.values():
+            thing = _thing(mention)
+            # Things that the template itself creates do not exist yet.
+            if thing is not None and thing not in needs.created and not self._known(project, thing):
+                unknown.setdefault(thing[0], []).append(thing[1])
+        missing = {thing for kind, names in unknown.items() for thing in self._missing(project, kind, names)}
+        for mention in needs.mentions.values():
+            if _thing(mention) in missing:
+                problem = KINDS[mention.constraint].missing(str(mention.value))
+                raise mention.wrong(f"Error validating value {mention.value!r}: {problem}")
 
     def regions(self, project: str, remotes: Sequence[Remote]) -> Regions:
         """Return the regions of stacks that a template creates independently."""
         return Regions(None if self._clouds is None else self._clouds(project), remotes)
 
-    def _check_form(self, each: Mention) -> None:
-        """Check rules that need no cloud."""
-        if each.constraint in RULES:
-            problem = RULES[each.constraint](each.value)
-            if problem is None and each.constraint == "expiration" and _seconds(each.value) <= self._now():
-                problem = f"Error validating value {each.value!r}: the time is over"
+    def _check_form(self, mention: Mention) -> None:
+        if mention.constraint in RULES:
+            problem = RULES[mention.constraint](mention.value)
+            if problem is None and mention.constraint == "expiration" and _seconds(mention.value) <= self._now():
+                problem = f"Error validating value {mention.value!r}: the time is over"
             if problem is not None:
-                raise each.wrong(problem)
-        elif each.constraint not in KINDS and each.parameter:
-            raise each.wrong(f'"{each.value}" does not validate {each.constraint} (constraint not found)')
+                raise mention.wrong(problem)
+        elif mention.constraint not in KINDS and mention.parameter:
+            raise mention.wrong(f'"{mention.value}" does not validate {mention.constraint} (constraint not found)')
 
     def _missing(self, project: str, kind: str, names: Iterable[str]) -> list[Thing]:
-        """Look up things; return those that do not exist and remember the others."""
+        """Look up things; return the missing ones and remember the existing ones."""
         unknown = list(dict.fromkeys(names))
         try:
-            found = self.cloud(project).resolve(kind, unknown)
+            ids = self.cloud(project).resolve(kind, unknown)
         except (Transient, Terminal) as error:
             LOG.warning(
                 "project %s: it is not known whether each of %d %s exists: %s", project, len(unknown), kind, error
             )
             return []
         missing = []
-        for name, id in zip(unknown, found, strict=True):
+        for name, id in zip(unknown, ids, strict=True):
             if id is None:
                 missing.append((kind, name))
             else:
@@ -171,7 +169,7 @@ class Prerequisites:
             self._cache[project, *thing] = True
 
     def cloud(self, project: str) -> Cloud:
-        """Return the cloud as a project sees it. Raise LookupError where nothing is looked up."""
+        """Return the cloud as a project sees it. Raise LookupError if there is no cloud to look up in."""
         if self._clouds is None:
             raise LookupError("there is no cloud")
         return self._clouds(project)
@@ -183,10 +181,10 @@ def service_of(type_name: str) -> str:
     return parts[1].lower() if len(parts) > 2 else type_name
 
 
-def _thing(each: Mention) -> Thing | None:
-    return (KINDS[each.constraint].kind, str(each.value)) if each.constraint in KINDS else None
+def _thing(mention: Mention) -> Thing | None:
+    return (KINDS[mention.constraint].kind, str(mention.value)) if mention.constraint in KINDS else None
 
 
 def _seconds(value: Any) -> float:
-    found = datetime.fromisoformat(str(value))
-    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    moment = datetime.fromisoformat(str(value))
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()

@@ -19,12 +19,12 @@ class Regions:
     """The regions that a project's cloud knows, where stacks are created independently.
 
     Args:
-        cloud: Of the project; None where there is none.
+        cloud: The project's cloud; None if absent.
         remotes: The stacks whose regions are looked up.
     """
 
     def __init__(self, cloud: Cloud | None, remotes: Sequence[Remote]) -> None:
-        names = sorted({each.region for each in remotes} - {"", OWN})
+        names = sorted({remote.region for remote in remotes} - {"", OWN})
         self._is_only = len(remotes) == 1
         self._cloud = cloud if cloud is not None and REGION_KIND in cloud.kinds else None
         known = [] if self._cloud is None else self._cloud.resolve(REGION_KIND, names)
@@ -41,27 +41,28 @@ class Regions:
         return region == OWN
 
     def refusal(self, remote: Remote, problem: str) -> Rejected:
-        """Return the error for a stack that cannot be created; clients compare the text where it is the only one."""
+        """Return the error for a stack that cannot be created."""
+        # Heat's clients compare the text for a single stack, so it has no place then.
         message = f'Failed validating stack template using Heat endpoint at region "{remote.region or OWN}" due to '
         place = () if self._is_only else (*remote.path, "template")
         return invalid(f'{message}"ERROR: {problem}"', *place, error="" if self._is_only else "Property error")
 
     def validate(self, remotes: Sequence[Remote]) -> None:
-        """Have other regions validate their stacks. Raise Rejected naming the first that cannot be created.
+        """Let other regions validate their stacks. Raise Rejected naming the first invalid stack.
 
         A region that does not answer does not block the request.
         """
-        elsewhere = [each for each in remotes if each.template is not None and not self.is_own(each)]
+        elsewhere = [remote for remote in remotes if remote.template is not None and not self.is_own(remote)]
         if self._cloud is not None and elsewhere:
             self._validate(self._cloud, elsewhere)
 
     def _validate(self, cloud: Cloud, remotes: Sequence[Remote]) -> None:
-        answers = cloud.operate(KIND, [Operation("", VALIDATE, _spec(each)) for each in remotes])
-        for each, answer in zip(remotes, answers, strict=True):
+        answers = cloud.operate(KIND, [Operation("", VALIDATE, _spec(remote)) for remote in remotes])
+        for remote, answer in zip(remotes, answers, strict=True):
             if isinstance(answer, Rejected):
-                raise self.refusal(each, answer.detail)
+                raise self.refusal(remote, answer.detail)
             if isinstance(answer, HomeostatError):
-                LOG.warning("%s: it is not known whether the stack can be created: %s", dotted(each.path), answer)
+                LOG.warning("%s: it is not known whether the stack can be created: %s", dotted(remote.path), answer)
 
 
 def _spec(remote: Remote) -> dict[str, Any]:

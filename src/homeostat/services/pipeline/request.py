@@ -1,4 +1,4 @@
-"""The first stage: what a user sends."""
+"""The first stage: the user's request."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ CheckTypes = Callable[[Mapping[str, Path]], None]
 class StackRequest:
     """A requested desired state and options of a stack.
 
-    Options that are None stay as they are, or take their default on create.
+    Options that are None keep their values, or take their defaults on create.
 
     Attributes:
-        template_source: The file that the template was read from, in the client's words.
+        template_source: The client's name for the template's file.
         clear_parameters: Parameters whose stored values are dropped (PATCH only).
-        revision: Number of the revision that supplies what this request leaves out; None for the newest (PATCH only).
-        look_first: Observe every resource before it counts as settled, however little the template changes.
+        revision: Number of the revision to patch; None for the newest (PATCH only).
+        look_first: Observe every resource before it counts as settled, even without a change of the template.
         check_types: Rejects types that this user may not use; None allows all.
-        internal_types: Types of the service's own in a template that the service has made.
-        check_client: Called between steps of the work; raises when the client has disconnected.
+        internal_types: Internal types in a template that the service has generated.
+        check_client: Called between steps of the work; raises if the client has disconnected.
     """
 
     template: Mapping[str, Any] | str | None = None

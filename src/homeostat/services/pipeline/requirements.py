@@ -1,4 +1,4 @@
-"""What a template needs from outside: values that the checks collect, and prerequisites and regions are checked by."""
+"""External requirements of a template: collected by the checks, looked up by `prerequisites` and `regions`."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,14 +23,14 @@ Thing = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """One such stack.
+    """A stack that a template creates independently (`OS::Heat::Stack`).
 
     Attributes:
-        region: "" for the service's own.
-        template: Its text; None where it is not known yet.
+        region: "" for the service's own region.
+        template: Text of the template; None while unknown.
         parameters: Unknown values are `UNKNOWN`.
         files: Files that the template names.
-        path: Of the resource's properties.
+        path: Path of the resource's properties.
     """
 
     region: str
@@ -46,7 +46,7 @@ def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -
     Args:
         values: Coerced properties of the resource.
         files: Files of the stack that the resource belongs to.
-        path: Of the resource.
+        path: Path of the resource.
     """
     context, template, parameters = (values.get(name) for name in ("context", "template", "parameters"))
     region = context.get("region_name") if isinstance(context, Mapping) else context
@@ -62,18 +62,18 @@ def remote_of(values: Mapping[str, Any], files: Mapping[str, str], path: Path) -
 
 @dataclass(slots=True)
 class Requirements:
-    """What a template and all its nested templates need from outside, collected while they are checked.
+    """External requirements of a template and all its nested templates, collected during the checks.
 
     Of equal mentions, types and logins only the first place is kept, so that repetition in a template costs nothing.
 
     Attributes:
         mentions: Values that name a thing of the cloud.
-        types: Type -> first place where it is used.
-        made: Things that the template itself creates under names it gives.
+        types: Type -> first place of its use.
+        created: Things that the template itself creates under given names.
         nested: Nested stacks by the names of their resources, as far as known.
         logins: Transports with which a server logs in -> place.
-        remotes: Stacks that it creates independently, here or in other regions.
-        urls: URLs that this service is to ask -> place.
+        remotes: Stacks that the template creates independently, here or in other regions.
+        urls: URLs that this service will poll -> place.
         resources: Resources of the whole tree, as far as known.
         stacks: Nested stacks of the whole tree.
         secret: A template of the tree holds a secret.
@@ -81,7 +81,7 @@ class Requirements:
 
     mentions: dict[Hashable, Mention] = field(default_factory=dict)
     types: dict[str, Path] = field(default_factory=dict)
-    made: set[Thing] = field(default_factory=set)
+    created: set[Thing] = field(default_factory=set)
     nested: "dict[str, Nested]" = field(default_factory=dict)
     logins: dict[str, Path] = field(default_factory=dict)
     remotes: dict[Hashable, Remote] = field(default_factory=dict)
@@ -91,28 +91,30 @@ class Requirements:
     secret: bool = False
 
     def of_parameters(self, parameters: Mapping[str, Parameter]) -> None:
-        """Add what the constraints of parameters name."""
-        for name, each in parameters.items():
-            for constraint in each.schema.constraints:
+        """Add the things that constraints of parameters name."""
+        for name, parameter in parameters.items():
+            for constraint in parameter.schema.constraints:
                 if constraint.custom:
-                    self._mention(of_parameter(name, constraint.custom, each.value, constraint.description))
+                    self._mention(of_parameter(name, constraint.custom, parameter.value, constraint.description))
 
-    def _mention(self, found: Iterable[Mention]) -> None:
-        for each in found:
-            self.mentions.setdefault((each.constraint, repr(each.value), each.parameter, each.instead), each)
+    def _mention(self, new_mentions: Iterable[Mention]) -> None:
+        for mention in new_mentions:
+            self.mentions.setdefault(
+                (mention.constraint, repr(mention.value), mention.parameter, mention.instead), mention
+            )
 
     def add(self, nested: "Requirements", path: Path) -> None:
-        """Add what a nested template needs.
+        """Add the requirements of a nested template.
 
         Args:
-            path: Of the resource that is the nested stack.
+            path: Path of the nested stack's resource.
         """
-        for key, each in nested.mentions.items():
+        for key, mention in nested.mentions.items():
             if key not in self.mentions:
-                self.mentions[key] = replace(each, path=(*path, *each.path))
+                self.mentions[key] = replace(mention, path=(*path, *mention.path))
         for type_name, place in nested.types.items():
             self.types.setdefault(type_name, (*path, *place))
-        self.made |= nested.made
+        self.created |= nested.created
         for transport, place in nested.logins.items():
             self.logins.setdefault(transport, (*path, *place))
         for url, place in nested.urls.items():
@@ -123,25 +125,25 @@ class Requirements:
         self.resources += nested.resources
         self.stacks += 1 + nested.stacks
 
-    def of_remote(self, found: Remote) -> None:
+    def of_remote(self, remote: Remote) -> None:
         """Add a stack that the template creates independently."""
-        self.remotes.setdefault((found.region, found.template, repr(found.parameters)), found)
+        self.remotes.setdefault((remote.region, remote.template, repr(remote.parameters)), remote)
 
     def of_resource(self, kind: ResourceType, values: Mapping[str, Any], path: Path) -> None:
-        """Add what a resource needs.
+        """Add the requirements of a resource.
 
         Args:
             values: Coerced properties.
-            path: Of the resource.
+            path: Path of the resource.
         """
         self.types.setdefault(kind.name, path)
         self._mention(mentions(kind.properties, values, (*path, "properties")))
-        for each in WITHOUT_LOGIN:
-            if values.get(each) in TRANSPORTS:
-                self.logins.setdefault(values[each], (*path, "properties", each))
+        for setting in WITHOUT_LOGIN:
+            if values.get(setting) in TRANSPORTS:
+                self.logins.setdefault(values[setting], (*path, "properties", setting))
         name = values.get("name")
         if isinstance(name, str) and name:
-            self.made.add((kind.kind, name))
+            self.created.add((kind.kind, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,8 @@ class Nested:
 
     Attributes:
         type: As the template names it.
-        compiled: None for a group or chain, which has no template of its own.
-        needs: What its contents need from outside.
+        compiled: None for a group or chain, which has no template.
+        needs: External requirements of its contents.
     """
 
     type: str

@@ -28,7 +28,7 @@ class Pipeline:
     Args:
         prerequisites: Lookups in the users' clouds.
         sinks: Checks event sinks.
-        check_url: Raises ValueError for a URL that this service may not ask.
+        check_url: Raises ValueError for a URL that this service may not poll.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Pipeline:
         """Merge, compile and check a request.
 
         Args:
-            base: The desired state that the request changes; None where the request has everything.
+            base: The desired state that the request changes; None for a complete request.
             strict: Parameters must have values, and things named by the template must exist.
             ignored: Codes of errors to ignore.
 
@@ -107,7 +107,7 @@ class Pipeline:
         return Checked(merged, compiled, needs)
 
     def _check_urls(self, needs: Requirements) -> None:
-        """Check URLs that the service is to ask. Raise Rejected."""
+        """Check URLs that the service will poll. Raise Rejected."""
         for url, path in needs.urls.items():
             try:
                 self._check_url(url)
@@ -120,12 +120,12 @@ class Pipeline:
             return
         remotes = list(needs.remotes.values())
         regions = self._prerequisites.regions(project, remotes)
-        for each in remotes:
-            if regions.is_own(each) and each.template is not None:
+        for remote in remotes:
+            if regions.is_own(remote) and remote.template is not None:
                 try:
-                    self._check_own(project, each, expansion)
+                    self._check_own(project, remote, expansion)
                 except Rejected as error:
-                    raise regions.refusal(each, str(error)) from error
+                    raise regions.refusal(remote, str(error)) from error
         if strict:
             regions.validate(remotes)
 
@@ -138,7 +138,9 @@ class Pipeline:
         identity = Identity(NOT_STORED, NOT_STORED, project)
         compiled = compile_desired(merged, identity, strict=False, allowance=expansion.allowance)
         expansion.expanding(compiled)
-        lacking = [each.name for each in compiled.parameters.values() if missing(each, remote.parameters)]
+        lacking = [
+            parameter.name for parameter in compiled.parameters.values() if missing(parameter, remote.parameters)
+        ]
         if lacking:
             raise Rejected("UserParameterMissing", f"The Parameter ({lacking[0]}) was not provided.")
         needs = Requirements()

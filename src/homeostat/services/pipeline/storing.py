@@ -21,11 +21,11 @@ from homeostat.store.stacks.revisions import Desired, encode
 from homeostat.transfer import adoption
 
 TransactionStep = Callable[[Connection], None]
-"""Stores something in the transaction that stores a revision. What it raises undoes both."""
+"""Further step in the transaction that stores a revision; an error rolls back both."""
 
 
 def no_step(tx: Connection) -> None:
-    """Store nothing besides the revision."""
+    """Do nothing: the default step."""
 
 
 class RevisionStore:
@@ -53,11 +53,11 @@ class RevisionStore:
             trust: Holds the caller's trust in the service.
             timeout_s: Default deadline of the action.
             stacks_max: Live root stacks of a project; None for any number.
-            also: What is stored with it.
+            also: Further step of the transaction.
 
         Raises:
-            Rejected: There are too many stacks; the document has a resource that the template lacks, or a thing that
-                another stack owns.
+            Rejected: The project has too many stacks; the document has a resource that the template lacks, or a thing
+                that another stack owns.
         """
         revision = encode(self._db, checked.revision)
         rows: Sequence[Resource] = ()
@@ -97,11 +97,11 @@ class RevisionStore:
             timeout_s: Default deadline of the action.
             look_first: See `StackRequest`.
             policies: New deletion policies with which the deletion of the stack continues; None for an update.
-            also: What is stored with it; called while the stack is locked.
-            first: Called once the stack is locked, before anything is written: locks what `also` needs besides.
+            also: Further step of the transaction; called while the stack is locked.
+            first: Called once the stack is locked, before any write: locks further rows for `also`.
 
         Returns:
-            Its number; None if another revision was stored in the meantime, which this one must be based on.
+            Number of the revision; None if another revision was stored in the meantime: a retry has to start from it.
         """
         revision = encode(self._db, revision)
         with trust as accept, self._db.write() as tx:
@@ -123,7 +123,7 @@ class RevisionStore:
 
 
 def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
-    """Raise Rejected (RequestLimitExceeded) where a project may have no further root stack."""
+    """Raise Rejected (RequestLimitExceeded) if a project may have no further root stack."""
     if stacks_max is not None and stacks.count_live(tx, project) >= stacks_max:
         message = f"You have reached the maximum stacks per project, {stacks_max}. Delete some first."
         raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")

@@ -33,25 +33,25 @@ class WorkerState(BaseModel):
     host: str
     pid: int
     version: str
-    board: str = Field(description="Where it learns that there is work: `sql` or `redis`.")
+    board: str = Field(description="Channel that announces work to the worker: `sql` or `redis`.")
     alive: bool
-    shards: int = Field(description="How many it owns now.")
+    shards: int = Field(description="Number of shards that it owns now.")
     started_at: str
     seen_at: str
 
 
 class ShardCounts(BaseModel):
-    owned: int = Field(description="Those that a living worker works on.")
-    waiting: int = Field(description="Those that are due, and that no worker has taken.")
-    waiting_seconds: float = Field(description="How long one of them has waited.")
-    set_aside: int = Field(description="Those that have met a bug of the service, and are tried again later.")
+    owned: int = Field(description="Shards owned by living workers.")
+    waiting: int = Field(description="Shards that are due, and that no worker has taken.")
+    waiting_seconds: float = Field(description="Longest time that a shard has waited.")
+    set_aside: int = Field(description="Shards that have met a bug of the service, and are tried again later.")
 
 
 class RequestLimit(BaseModel):
-    """Requests to a service of the cloud that are limited: all processes keep one limit together."""
+    """A service of the cloud with a limit of requests, which all processes share."""
 
     service: str
-    waiting_seconds: float = Field(description="How long a request that is begun now waits for its turn.")
+    waiting_seconds: float = Field(description="Time that a new request waits for its turn.")
 
 
 class ServiceState(BaseModel):
@@ -69,11 +69,11 @@ class CheckResult(BaseModel):
     name: str
     level: Level
     found: str
-    remedy: str = Field(description="What to do; empty where all is well.")
+    remedy: str = Field(description="What to do; empty if all is well.")
 
 
 class SetAside(BaseModel):
-    """A shard that was set aside for a bug of the service."""
+    """A shard that was set aside because of a bug of the service."""
 
     stack_name: str
     stack_id: str

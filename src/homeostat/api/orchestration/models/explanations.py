@@ -17,7 +17,7 @@ class Cause(BaseModel):
 
 
 class Reason(BaseModel):
-    """The reason why one resource or leftover is not at rest, and what would move it."""
+    """The reason why a resource or leftover is not at rest, and the event or user to release it."""
 
     resource_name: str
     path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
@@ -28,7 +28,7 @@ class Reason(BaseModel):
     why: str = Field(description=f"One of {', '.join(Why)}.")
     reason: str
     waits_for: list[str] = Field(description="Names of resources of the same stack.")
-    since: str | None = Field(description="Since when it waits, where that is known.")
+    since: str | None = Field(description="Since when it waits, if known.")
     released_by: str
     due_at: str | None = Field(description="When the wait ends by itself.")
     next: str = Field(description="create, adopt, find, observe, update, operate, delete, record, look or compare.")
@@ -43,7 +43,7 @@ class Reason(BaseModel):
 class Progress(BaseModel):
     """Number of resources to bring to rest, and how many are.
 
-    `stacks` is the number of stacks counted; null where there are too many nested ones to count.
+    `stacks` is the number of stacks counted; null if there are too many nested stacks to count.
     """
 
     planned: int
@@ -54,7 +54,7 @@ class Progress(BaseModel):
 class PathLink(BaseModel):
     """One resource of the critical path.
 
-    `seconds` is the time it still needs; null where no resource of its type was timed yet.
+    `seconds` is the time it still needs; null if no resource of its type was timed yet.
     """
 
     resource_name: str
@@ -69,7 +69,7 @@ class Kind(BaseModel):
 
 
 class CriticalPath(BaseModel):
-    """The chain of unfinished resources that takes longest, by the times that such resources took before.
+    """The chain of unfinished resources that takes longest, estimated from earlier resources of the same types.
 
     `unknown` lists the types and actions without such times.
     """
@@ -88,7 +88,7 @@ class Estimate(BaseModel):
 
 
 class StackWaiting(BaseModel):
-    """What a stack in progress waits for besides its resources: a pause, or a worker to finish it."""
+    """The reason why a stack in progress waits, besides its resources: a pause, or a worker to finish the action."""
 
     why: str
     reason: str
@@ -97,7 +97,7 @@ class StackWaiting(BaseModel):
 
 
 class Unseen(BaseModel):
-    """The cloud does not answer. `since` is when all things of the stack were last observed; null for never."""
+    """Present while the cloud does not answer. `since`: when all things were last observed; null for never."""
 
     reason: str
     since: str | None
@@ -124,7 +124,7 @@ class ExplainedStack(BaseModel):
 
 
 class ExplainedResource(BaseModel):
-    """Reasons of the resource and its leftovers, then those of nested resources; none when it is at rest."""
+    """Reasons of the resource and its leftovers, then of nested resources; empty if the resource is at rest."""
 
     explanation: "ResourceExplanation"
 

@@ -7,12 +7,12 @@ from homeostat.api.orchestration.models.resources import Unhealthy
 
 class Counts(BaseModel):
     planned: int = Field(description="Resources and leftovers that have to come to rest.")
-    done: int = Field(description="How many of them are at rest.")
-    failed: int = Field(description="How many have failed.")
+    done: int = Field(description="Number of them at rest.")
+    failed: int = Field(description="Number of them that failed.")
 
 
 class NestedGraph(Counts):
-    """The nested stack of a resource, with all that is nested in it."""
+    """The nested stack of a resource, including its own nested stacks."""
 
     stack_name: str
     stack_id: str
@@ -20,15 +20,15 @@ class NestedGraph(Counts):
 
 
 class GraphResource(BaseModel):
-    """One resource. What does not apply is left out."""
+    """One resource. Keys that do not apply are omitted."""
 
     name: str
     type: str
     status: str
     id: str | None = Field(None, description="Physical id.")
-    reason: str | None = Field(None, description="Of its status, where that is not COMPLETE.")
+    reason: str | None = Field(None, description="Reason of a status that is not COMPLETE.")
     unhealthy: Unhealthy | None = None
-    leaving: int = Field(0, description="How many things of its name are being removed.")
+    leaving: int = Field(0, description="Number of things of this name that are being removed.")
     requires: list[str] = Field([], description="Names of the resources that it requires.")
     nested: NestedGraph | None = None
 
@@ -37,7 +37,7 @@ class GraphOfStack(Counts):
     stack_name: str
     stack_status: str
     revision: int
-    listed: bool = Field(description="Whether `resources` has all; where there are too many, it has none.")
+    listed: bool = Field(description="Whether `resources` lists all; if there are too many, it is empty.")
     resources: list[GraphResource]
 
 

@@ -6,30 +6,30 @@ from homeostat.api.orchestration.models.stacks import Link
 from homeostat.model.health_policy import DetectionType, Mode
 from homeostat.model.node_health import Finding
 
-FINDINGS = f"One of {', '.join(Finding)}; unknown where nothing could be seen."
+FINDINGS = f"One of {', '.join(Finding)}; unknown if nothing could be observed."
 
 
 class DetectedHealth(BaseModel):
-    """What one detection has found."""
+    """The finding of one detection."""
 
     type: str = Field(description=f"One of {', '.join(DetectionType)}.")
     finding: str = Field(description=FINDINGS)
     since: str
-    evidence: str = Field(description="What was seen.")
+    evidence: str = Field(description="The observation behind the finding.")
 
 
 class Recovery(BaseModel):
     """A recovery that has begun."""
 
-    step: int = Field(description="Number of the action of the policy; 0 for what its status suggests.")
+    step: int = Field(description="Number of the action of the policy; 0 for the action that the status suggests.")
     begun_at: str
-    tried: list[str] = Field(description="What was tried in vain.")
-    fenced: list[str] = Field(description="What is confirmed cut off.")
-    rounds: int = Field(description="How often all actions were tried in vain.")
+    tried: list[str] = Field(description="Actions that did not help.")
+    fenced: list[str] = Field(description="Fencing that is confirmed.")
+    rounds: int = Field(description="Number of rounds in which no action helped.")
 
 
 class MemberHealth(BaseModel):
-    """Health of a resource that a health policy holds for."""
+    """Health of a resource to which a health policy applies."""
 
     stack_name: str
     stack_id: str
@@ -45,33 +45,35 @@ class MemberHealth(BaseModel):
 
 
 class HoldingPolicy(BaseModel):
-    """A health policy that holds for a resource, or for the members of a group."""
+    """A health policy that applies to a resource, or to the members of a group."""
 
-    path: list[str] = Field(description="Names of the resources down to it; empty for the members of this very stack.")
-    members: bool = Field(description="Whether it holds for the members of what `path` names.")
+    path: list[str] = Field(
+        description="Names of the resources down to the resource or group; empty for members of the requested stack."
+    )
+    members: bool = Field(description="Whether it applies to the members of the group that `path` names.")
     mode: str = Field(description=f"One of {', '.join(Mode)}.")
-    interval: int = Field(description="Seconds between two looks.")
+    interval: int = Field(description="Seconds between two checks.")
     detection: list[str] = Field(description=f"Some of {', '.join(DetectionType)}.")
     actions: list[str] = Field(description="Names of the actions of a recovery, in their order.")
-    fencing: list[str] = Field(description="What is cut off before another one is made.")
+    fencing: list[str] = Field(description="What is cut off before a member is replaced.")
     max_unhealthy: str | None = Field(
-        description="With more unhealthy ones than that none is recovered: a number, or a share such as `40%`."
+        description="If more members are unhealthy, none is recovered: a number, or a share such as `40%`."
     )
-    max_per_hour: int | None = Field(description="Most recoveries that begin in an hour.")
+    max_per_hour: int | None = Field(description="Maximum number of recoveries that begin in an hour.")
 
 
 class DeclaredHost(BaseModel):
     """A host of servers that is declared down, since a member had to be cut off."""
 
     host: str
-    since: str = Field(description="When the cloud confirmed that it is declared down.")
-    path: list[str] = Field(description="Names of the resources from the requested stack down to that member.")
-    reason: str = Field(description="What was found of the member: the evidence for which it was cut off.")
-    released_by: str = Field(description="Who lifts that, and how.")
+    since: str = Field(description="When the cloud confirmed that the host is declared down.")
+    path: list[str] = Field(description="Names of the resources from the requested stack down to the member.")
+    reason: str = Field(description="The evidence for which the member was cut off.")
+    released_by: str = Field(description="Who brings the host back into service, and how.")
 
 
 class StackHealth(BaseModel):
     health: list[MemberHealth]
     policies: list[HoldingPolicy]
-    hosts: list[DeclaredHost] = Field(description="Until they are seen not to be declared down any more.")
+    hosts: list[DeclaredHost] = Field(description="Hosts that were last seen to be declared down.")
     links: list[Link]

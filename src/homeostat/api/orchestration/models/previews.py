@@ -1,4 +1,4 @@
-"""Previews: what an update or a creation would change."""
+"""Previews: the changes of an update or a creation."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ class PropertyChange(BaseModel):
 class PreviewedResource(Resource):
     """A resource in a preview.
 
-    `path` has the names of the resources above it, from the root; `change_reason` is why it is replaced or changed. It
-    begins with "it would fail: " where the update would fail for it, and, of an unchanged resource that is not at rest,
-    with "it would wait: ".
+    `path` has the names of the resources above, from the root; `change_reason` is why the resource is replaced or
+    changed. The reason begins with "it would fail: " if the update would fail at this resource, and with "it would
+    wait: " for an unchanged resource that is not at rest.
     """
 
     path: list[str]
@@ -43,7 +43,7 @@ class ResourceChanges(BaseModel):
 
 
 class MoreMembers(BaseModel):
-    """Members of a large group that are not listed one by one."""
+    """Members of a large group that are not listed singly."""
 
     path: list[str]
     stack_name: str
@@ -80,13 +80,13 @@ class AdoptionTag(BaseModel):
 
 
 class Adoption(BaseModel):
-    """What would not be adopted, and what an adoption would write.
+    """Resources that would not be adopted, and tags that an adoption would write.
 
     Attributes:
         refused: The whole adoption would be refused.
         missing: Not in the cloud: the adoption would fail.
         failing: The adoption would fail for another reason.
-        unseen: Not known, since the cloud does not tell, or since it follows from what is not there.
+        unseen: Unknown: the cloud does not answer, or the resource depends on missing things.
     """
 
     refused: list[Obstacle]
@@ -107,8 +107,8 @@ class PreviewedStack(BaseModel):
 class StackPreview(UpdatePreview):
     """A stack as it would be shown. In its `resources`, nested stacks are represented by lists.
 
-    With `adopt_stack_data` it has `adoption`, and each resource `change`, `change_reason` and `property_changes`, where
-    `before` is what is there.
+    With `adopt_stack_data` it has `adoption`, and each resource `change`, `change_reason` and `property_changes`, whose
+    `before` is the value in the cloud.
     """
 
     stack: PreviewedStack

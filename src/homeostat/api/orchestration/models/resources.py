@@ -11,10 +11,10 @@ class Observed(BaseModel):
     """The last observation of a resource."""
 
     presence: str
-    seen_at: str = Field(description="When a change of it was last observed.")
-    looked_at: str = Field(description="When it was last observed.")
+    seen_at: str = Field(description="When a change was last observed.")
+    looked_at: str = Field(description="When the resource was last observed.")
     reason: str
-    blind: str | None = Field(None, description="Why it cannot be observed now.")
+    blind: str | None = Field(None, description="Why the resource cannot be observed now.")
     properties: dict[str, Any]
     drift: list["Drift"]
     left_alone: str | None = Field(
@@ -35,10 +35,10 @@ class Difference(BaseModel):
     """A property that is not the same in the template, as last applied, and as last observed."""
 
     property: str
-    template: Any = Field(description="What the newest template gives it; `(not known yet)` where that cannot be told.")
-    applied: Any = Field(description="What was last requested of the cloud.")
-    observed: Any = Field(description="What the cloud reported last; null where it reports no such thing.")
-    since: str | None = Field(description="When it was first seen to differ; null where only the template differs.")
+    template: Any = Field(description="Value in the newest template; `(not known yet)` if it cannot be evaluated.")
+    applied: Any = Field(description="Value last requested of the cloud.")
+    observed: Any = Field(description="Value last reported by the cloud; null if the cloud does not report it.")
+    since: str | None = Field(description="When the difference was first seen; null if only the template differs.")
 
 
 class Leftover(BaseModel):
@@ -83,7 +83,7 @@ class MarkedResource(BaseModel):
     path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
     resource_status: str
     changed: bool = Field(
-        description="Whether the state changed; false where it is being deleted or had this state already."
+        description="Whether the state changed; false if the resource is being deleted or had this state already."
     )
 
 
@@ -104,11 +104,9 @@ class Resource(BaseModel):
     parent_resource: str | None = None
     links: list[Link]
     observed: Observed | None = None
-    asked_at: str | None = Field(None, description="When its convergence was requested; absent once that is done.")
-    unhealthy: Unhealthy | None = Field(None, description="Its mark; absent where it has none.")
-    deletion_policy: str | None = Field(
-        None, description="What becomes of it when it goes; absent where it is deleted."
-    )
+    asked_at: str | None = Field(None, description="When convergence was requested; absent once it is done.")
+    unhealthy: Unhealthy | None = Field(None, description="The mark; absent if there is none.")
+    deletion_policy: str | None = Field(None, description="The deletion policy; absent if it is Delete.")
     waiting: str | None = None
     leftovers: list[Leftover] | None = None
     differences: list[Difference] | None = Field(None, description="Only with `with_differences`.")

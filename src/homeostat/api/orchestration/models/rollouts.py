@@ -8,25 +8,25 @@ from homeostat.planner.report.rollouts import Awaited
 
 
 class StepMembers(BaseModel):
-    """What the members of the current step have reported."""
+    """Reports of the members of the current step."""
 
     succeeded: int
     failed: int
-    waiting: int = Field(description="They have what is new, and have not reported.")
+    waiting: int = Field(description="Updated members that have not reported.")
 
 
 class Members(BaseModel):
     total: int = Field(description="Members of the group.")
-    updated: int = Field(description="How many of them have what is new.")
-    target: int = Field(description="How many of them have it at the end of the step.")
-    targets_to_come: list[int] = Field(description="How many have it after each step to come: the next few of these.")
+    updated: int = Field(description="Number of updated members.")
+    target: int = Field(description="Number of updated members at the end of the step.")
+    targets_to_come: list[int] = Field(description="Number of updated members after each of the next few steps.")
     step: StepMembers
 
 
 class FailedMember(BaseModel):
-    """What a failed member said."""
+    """The report of a failed member."""
 
-    resource_name: str | None = Field(description="Its name in the stack of the members; null where it is gone.")
+    resource_name: str | None = Field(description="Its name in the stack of the members; null if it is gone.")
     physical_resource_id: str
     reason: str
 
@@ -34,31 +34,31 @@ class FailedMember(BaseModel):
 class Failures(BaseModel):
     count: int = Field(description="Members of all steps that have failed.")
     accepted: int = Field(description="Failures that a user has accepted by resuming the rollout.")
-    max: int = Field(description="Members that may fail, besides those that were accepted.")
-    max_per_step: int = Field(description="Members of one step that may fail, besides those that were accepted.")
-    members: list[FailedMember] = Field(description="The last of them, a few.")
+    max: int = Field(description="Members that may fail, besides accepted failures.")
+    max_per_step: int = Field(description="Members of one step that may fail, besides accepted failures.")
+    members: list[FailedMember] = Field(description="The last few failed members.")
 
 
 class Settings(BaseModel):
     """How the rollout proceeds."""
 
     applies_to: str = Field(description=f"What rollouts of the group give to members: one of {', '.join(AppliesTo)}.")
-    steps: list[str] = Field(description="Members that have what is new after each step; empty: one by one.")
+    steps: list[str] = Field(description="Updated members after each step; empty: one by one.")
     bake_time: float = Field(description="Seconds to wait once a step has reported.")
     progress_deadline: float | None = Field(
-        description="Seconds in which the members of a step have to report; null where none has to."
+        description="Seconds in which the members of a step have to report; null if no reports are needed."
     )
     min_success_percent: float
     on_failure: str = Field(description=f"One of {', '.join(OnFailure)}.")
     approval: bool = Field(description="Whether a user has to approve each step.")
     order: str = Field(description=f"One of {', '.join(MemberOrder)}.")
     wait_conditions: list[str] = Field(description="Names of the wait conditions to which members report.")
-    alarms: list[str] = Field(description="Names of the handles to which alarms are sent that stop it.")
-    checks: int = Field(description="How many URLs are asked after each step.")
+    alarms: list[str] = Field(description="Names of the handles whose alarms stop the rollout.")
+    checks: int = Field(description="Number of URLs that are checked after each step.")
 
 
 class Rollout(BaseModel):
-    """A rollout. `due_at` is when time alone moves it on; null where only a report, a user or a worker does."""
+    """A rollout. `due_at` is when it continues by time alone; null if only a report, a user or a worker moves it."""
 
     stack_name: str
     stack_id: str
@@ -66,7 +66,7 @@ class Rollout(BaseModel):
     path: list[str] = Field(description="Names of the resources from the requested stack down to the group.")
     state: str = Field(description=f"One of {', '.join(RolloutState)}.")
     pattern: str = Field(description=f"One of {', '.join(PATTERNS[1:])}.")
-    gives: str = Field(description=f"What this one gives to members: one of {', '.join(AppliesTo)}.")
+    gives: str = Field(description=f"What this rollout gives to members: one of {', '.join(AppliesTo)}.")
     step: int = Field(description="Number of the step; 0 before the first.")
     approved_step: int = Field(description="The last step that a user approved; 0 for none.")
     reason: str
@@ -95,4 +95,4 @@ class Rollouts(BaseModel):
 class Approval(BaseModel):
     """Approves a step."""
 
-    step: int | None = Field(None, ge=1, description="The step that is meant: another one is refused. Default: any.")
+    step: int | None = Field(None, ge=1, description="The step to approve: another step is refused. Default: any.")

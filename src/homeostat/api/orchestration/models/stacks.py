@@ -40,10 +40,10 @@ class Output(OutputName):
 
 
 class Lock(BaseModel):
-    """A lock: nothing of the stack is changed until it is unlocked."""
+    """A lock: nothing in the stack changes until it is unlocked."""
 
     level: str = Field(description="`all`: with its resources; `stacks`: without.")
-    owner: str | None = Field(description="The user who locked it, where users have names.")
+    owner: str | None = Field(description="The user who locked it, if users have names.")
     reason: str | None
     locked_at: str
     expires_at: str | None = Field(description="When the lock ends; null: never.")
@@ -57,7 +57,7 @@ class Stack(StackSummary):
     disable_rollback: bool
     timeout_mins: int | None
     template_source: str | None = Field(
-        description="The file that the template was read from, where its client said so."
+        description="The file that the template was read from, if the client reported it."
     )
     lock: Lock | None = None
     outputs: list[Output] | None = None

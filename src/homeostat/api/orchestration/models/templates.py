@@ -1,4 +1,4 @@
-"""Validated templates, and what templates may use: types, versions and functions."""
+"""Validated templates, and building blocks of templates: types, versions and functions."""
 
 from typing import Any
 
