@@ -193,7 +193,7 @@ def judged(world: World, row: Resource, now: float) -> StepOutcome:
         before = row.marks
         judge_at_rest(world, row, verdict)
         record = complete(world, row, now)
-        return replace(record, whole=record.whole or row.marks != before)
+        return record if record.whole or row.marks == before else replace(record, whole=True)
     if verdict.condition is Condition.BROKEN and verdict.remedy is Remedy.MANUAL:
         return fail(world, row, failure_text(row, verdict.reason), now)
     # Other damage is left to the next decision, which applies the remedy.

@@ -253,10 +253,11 @@ class ResourceType:
             values: Properties, with defaults.
             physical_name: Name of the object if the properties have none.
         """
+        renamed, left_out = self.renamed, self._left_out
         spec = {
-            self.renamed.get(name, name): value
+            renamed.get(name, name): value
             for name, value in values.items()
-            if value is not None and not self.means_none(name, value)
+            if value is not None and (value != "" or name not in left_out)
         }
         if "name" in self.properties and not spec.get("name"):
             spec["name"] = physical_name

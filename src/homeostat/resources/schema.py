@@ -307,8 +307,9 @@ def with_defaults(
         return {name: _default_value(prop, values.get(name)) for name, prop in schema.items()}
     result = dict(defaults)
     for name, value in values.items():
-        if value is not None and name in schema:
-            result[name] = _default_value(schema[name], value)
+        if value is not None and (prop := schema.get(name)) is not None:
+            # Nothing to complete inside most values: this runs several times for each resource of a pass.
+            result[name] = value if prop.fields is None and prop.items is None else _default_value(prop, value)
     return result
 
 

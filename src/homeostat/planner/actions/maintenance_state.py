@@ -89,8 +89,8 @@ def at_rest(world: World, row: Resource, now: float) -> Verdict:
 def is_suspended_stack(world: World, row: Resource) -> bool:
     """Return whether a resource is a suspended nested stack."""
     seen = world.seen.get(row.key)
-    asleep = seen is not None and kind_of(row.type) == "stack" and seen.observation.properties.get("suspended")
-    return bool(asleep)
+    suspended = seen is not None and seen.observation.properties.get("suspended")
+    return bool(suspended) and kind_of(row.type) == "stack"
 
 
 def is_still_suspended(world: World, row: Resource) -> bool:
