@@ -90,15 +90,15 @@ class ChangeNotice:
 
 
 class Cloud(Protocol):
-    """One cloud as one project sees it.
+    """A cloud as one project sees it.
 
     Attributes:
         name: Name of the cloud.
-        kinds: Kinds of things that it has.
+        kinds: Kinds of objects of this cloud.
         listing_lag_s: Seconds after a create in which `observe` and `find` may still say ABSENT; 0 for a consistent
             cloud.
 
-    An adapter may have `look_max_s` as well, see the function of that name.
+    An adapter may also have `look_max_s`, see the function of this name.
     """
 
     name: str

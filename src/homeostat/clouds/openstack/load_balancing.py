@@ -199,9 +199,8 @@ class LoadBalancers(BalancingCollection):
     def _delete_with_parts(self, handle: str, arguments: Mapping[str, Any]) -> None:
         """Delete a load balancer and all its parts in one request, the only change that Octavia accepts in ERROR.
 
-        Octavia deletes foreign parts, too, so they are checked first. Holding the lock, this service sends
-        no other
-        change; but a part added by another client between check and deletion is deleted as well.
+        Octavia deletes foreign parts, too, so all parts are checked first. The lock excludes changes by this service;
+        but a part added by a client between check and deletion is deleted as well.
 
         Raises:
             Terminal: The load balancer has parts that are not listed.

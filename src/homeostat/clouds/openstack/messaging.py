@@ -146,7 +146,6 @@ class Subscriptions(Collection):
         queue = str(spec["queue_name"])
         body = self.token.write({name: value for name, value in spec.items() if name != "queue_name"}, token)
         answer = self.api.request("POST", f"{self.path}/{quote(queue, safe='')}/subscriptions", body, of=token)
-        # For a known subscriber the service answers with the id of the existing subscription.
         subscription = self.get(f"{queue}/{answer['subscription_id']}")
         if self.token.read(subscription) != token:
             raise Terminal(f"the queue {queue} already has a subscription of {spec['subscriber']}")

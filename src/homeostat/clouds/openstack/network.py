@@ -15,7 +15,7 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, Uncertain
 
 LOG = logging.getLogger(__name__)
 IDS_MAX = 40
-"""Ids in one query, to limit the length of the URL."""
+"""Maximum number of ids in a query, to limit the length of the URL."""
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 

@@ -126,9 +126,8 @@ class NotificationConfig:
     Attributes:
         urls: Transport URLs of oslo.messaging, with passwords, and with options after `?`.
         topics: `EXCHANGE/TOPIC` of the services.
-        pool: Name of the queue that all processes of the service share, so that each notification reaches a single
-            process;
-            listeners of other services have their own queues.
+        pool: Name of the queue shared by all processes of the service, since only one process has to see each
+            notification; further services have their own queues.
     """
 
     urls: tuple[str, ...] = ()

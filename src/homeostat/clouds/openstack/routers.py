@@ -176,7 +176,7 @@ class RouterInterfaces(NetworkCollection):
         return self.get(port["id"])
 
     def _in_place_of(self, error: HomeostatError, token: str, router: str, subnet: str) -> Wire:
-        """Return the interface if it exists already, or let Neutron choose the address if policy forbids us to choose."""
+        """Return the interface if it exists, or let Neutron choose the address if policy forbids the choice."""
         port = self._on_subnet(router, subnet)
         if port is not None and not self.token.read(port):
             return {**port, "handle": f"{router}:subnet_id={subnet}"}
@@ -231,9 +231,7 @@ def _parsed(handle: str) -> tuple[str, str, str]:
 
 
 def _is_shown(port: Wire, router: str) -> bool:
-    """Return whether a port is an interface of a router, or a port created here (`router` is ""), perhaps not attached
-    yet.
-    """
+    """Return whether a port is an interface of the router; our own ports (`router` is "") need not be attached."""
     if not router:
         return True
     return port["device_id"] == router and port["device_owner"] in INTERFACES
