@@ -1,4 +1,4 @@
-"""Files of the local cloud: atomic writes, locks, and removal that survives what user data leave behind."""
+"""Files of the local cloud: atomic writes, locks, and removal of trees that guests have changed."""
 
 import contextlib
 import fcntl

@@ -7,7 +7,7 @@ from typing import Protocol
 from cachetools import TTLCache
 
 from homeostat.clock import passed
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 
 KEPT_S = 900.0
 """Seconds after which an announcement is obsolete: see `server_looks`."""
@@ -91,4 +91,4 @@ class ServerChanges:
 
     def readdressed(self, handles: Iterable[str]) -> set[str]:
         """Return the servers whose floating addresses this process changed lately."""
-        return self._readdressed.among(handles)
+        return self._readdressed.recent(handles)

@@ -162,12 +162,12 @@ class OpenStackCloud:
             except HomeostatError as error:
                 return error
 
-        together = collection.together(intents)
-        alone = [intent for intent in intents if intent.token not in together]
+        outcomes = collection.create_many(intents)
+        alone = [intent for intent in intents if intent.token not in outcomes]
         single = zip((intent.token for intent in alone), self.side_by_side(make, alone) if alone else (), strict=True)
         joint = {
             token: outcome if isinstance(outcome, HomeostatError) else _seen(collection, outcome)
-            for token, outcome in together.items()
+            for token, outcome in outcomes.items()
         }
         answers = {**joint, **dict(single)}
         return [answers[intent.token] for intent in intents]
@@ -184,13 +184,13 @@ class OpenStackCloud:
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         of = self.collections[kind]
-        return self._each(of, [(it.handle, partial(of.update, it.handle, it.spec, it.changed)) for it in changes])
+        return self._answers(of, [(it.handle, partial(of.update, it.handle, it.spec, it.changed)) for it in changes])
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         of = self.collections[kind]
         for handle in handles:
             self._remember(kind, handle, exists=False)
-        return self._each(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
+        return self._answers(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         of = self.collections[kind]
@@ -200,7 +200,7 @@ class OpenStackCloud:
             deleted_handles = {kind: [it.handle], **it.arguments["parts"]}
             for of_kind, handle in ((part, handle) for part, handles in deleted_handles.items() for handle in handles):
                 self._remember(of_kind, handle, exists=False)
-        return self._each(of, acts, deleting=bool(deleted))
+        return self._answers(of, acts, deleting=bool(deleted))
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._watch(stop)
@@ -208,7 +208,7 @@ class OpenStackCloud:
     def close(self) -> None:
         """Do nothing: `OpenStack` owns the connections."""
 
-    def _each(
+    def _answers(
         self, collection: Collection, acts: Sequence[tuple[str, Callable[[], Wire | None]]], deleting: bool = False
     ) -> list[Answer]:
         def act(item: tuple[str, Callable[[], Wire | None]]) -> Answer:

@@ -19,7 +19,7 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
 LOG = logging.getLogger(__name__)
 UNFINISHED = "_unfinished"
-"""Field of an object whose creation lacks a later request, see `afterwards`."""
+"""Field of an object whose creation lacks a later request, see `finish_creation`."""
 FEW = 3
 """Up to this many objects are read individually; more are looked up in the list."""
 
@@ -121,19 +121,19 @@ class Collection:
         """
         wanted = set(handles)
         if len(wanted) <= FEW:
-            return self._each(wanted)
+            return self._read(wanted)
         things: dict[str, Wire] = {}
         for thing in self.candidates(wanted):
             handle = self.handle_of(thing)
             if handle in wanted:
                 things[handle] = thing
-        return things | self._each(wanted - things.keys())
+        return things | self._read(wanted - things.keys())
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         """Yield a superset of the existing objects with these handles."""
         return self.list()
 
-    def _each(self, handles: set[str]) -> dict[str, Wire]:
+    def _read(self, handles: set[str]) -> dict[str, Wire]:
         def look(handle: str) -> Wire | None:
             try:
                 return self.get(handle)
@@ -153,7 +153,7 @@ class Collection:
             return {}
         if isinstance(self.token, AsId):
             by_id = {self.token.id_of(token): token for token in tokens}
-            return {by_id[handle]: thing for handle, thing in self._each(set(by_id)).items()}
+            return {by_id[handle]: thing for handle, thing in self._read(set(by_id)).items()}
         wanted, things = set(tokens), dict[str, Wire]()
         for query in self.token.filters(sorted(wanted)):
             for thing in self.list(**query):
@@ -264,7 +264,7 @@ class Collection:
         body = self.token.write(self.body_of(spec), token)
         return self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token))
 
-    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
+    def create_many(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
         """Create several objects with fewer requests than objects, if the service supports this.
 
         Returns:
@@ -272,7 +272,7 @@ class Collection:
         """
         return {}
 
-    def afterwards(self, thing: Wire, act: Callable[[], object]) -> Wire:
+    def finish_creation(self, thing: Wire, act: Callable[[], object]) -> Wire:
         """Carry out the second request of a creation, and return the object.
 
         If the request fails, the object exists but differs from its specification: like other drift, the difference is

@@ -169,7 +169,7 @@ class Flavors(ComputeCollection):
         wanted = {name: value for name, value in spec.items() if name not in _OF_FLAVORS}
         thing = super().create(token, wanted)
         apart = [name for name in _OF_FLAVORS if spec.get(name)]
-        return self.afterwards(thing, lambda: self._change(thing, spec, apart)) if apart else thing
+        return self.finish_creation(thing, lambda: self._change(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         self._change(self.get(handle), spec, changed)
@@ -224,7 +224,7 @@ class HostAggregates(ComputeCollection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         thing = super().create(token, {name: spec[name] for name in ("name", "availability_zone") if name in spec})
         apart = [name for name in ("metadata", "hosts") if spec.get(name)]
-        return self.afterwards(thing, lambda: self._change(thing, spec, apart)) if apart else thing
+        return self.finish_creation(thing, lambda: self._change(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         plain = [name for name in changed if name in ("name", "availability_zone")]

@@ -68,7 +68,7 @@ class Clusters(ContainerCollection):
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         """Add the faults of node groups, which only a read of a single cluster shows."""
         return {
-            handle: self._each({handle}).get(handle, thing) if _is_failed(thing) and "faults" not in thing else thing
+            handle: self._read({handle}).get(handle, thing) if _is_failed(thing) and "faults" not in thing else thing
             for handle, thing in things.items()
         }
 

@@ -109,7 +109,7 @@ class Holders(IdentityCollection):
         plain = {name: value for name, value in spec.items() if name not in self.apart}
         thing = super().create(token, {**plain, GRANTS: sorted(grants)} if grants else plain)
         apart = [name for name in self.apart if spec.get(name)]
-        return self.afterwards(thing, lambda: self._set(thing, spec, apart)) if apart else thing
+        return self.finish_creation(thing, lambda: self._set(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         before = self.get(handle)

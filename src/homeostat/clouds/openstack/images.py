@@ -126,7 +126,7 @@ class Images(Collection):
             self._import(image, str(spec.get("location") or ""), token)
         if not spec.get("members"):
             return image
-        return self.afterwards(image, lambda: self._share(image["id"], spec["members"]))
+        return self.finish_creation(image, lambda: self._share(image["id"], spec["members"]))
 
     def _made_before(self, handle: str, token: str) -> Wire | None:
         """Return the image with this id if it carries the token; None otherwise."""

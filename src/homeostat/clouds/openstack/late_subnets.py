@@ -22,7 +22,7 @@ YOUNG_S = 600.0
 """Age up to which a network without subnets may still get one."""
 
 
-def meant(error: HomeostatError, network: Service, now: Callable[[], float] = time.time) -> HomeostatError:
+def error_of(error: HomeostatError, network: Service, now: Callable[[], float] = time.time) -> HomeostatError:
     """Return the error to report for a refused server: transient if a port of it has no address yet.
 
     Raises:

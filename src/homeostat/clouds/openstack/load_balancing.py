@@ -12,8 +12,8 @@ from typing import Any, ClassVar, cast
 
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.thing_locks import ThingLocks
 from homeostat.clouds.openstack.tokens import InTags
-from homeostat.clouds.openstack.turns import ThingLocks
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS

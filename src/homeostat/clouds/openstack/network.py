@@ -217,11 +217,11 @@ class Aspect(NetworkCollection):
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         wanted = {handle: handle.partition(":") for handle in handles}
         if len(wanted) <= FEW:
-            return self._each(set(wanted))
+            return self._read(set(wanted))
         owners = {thing["id"]: thing for thing in self.candidates({id for id, _, _ in wanted.values()})}
         views = {handle: self.view(owners[id], rest) for handle, (id, _, rest) in wanted.items() if id in owners}
         parts = {handle: {**view, "id": handle} for handle, view in views.items() if view is not None}
-        return parts | self._each(wanted.keys() - parts.keys())
+        return parts | self._read(wanted.keys() - parts.keys())
 
 
 class Networks(NetworkCollection):

@@ -65,11 +65,11 @@ class Containers(Collection):
         """Return name -> container, for the existing ones."""
         wanted = set(handles)
         if len(wanted) <= FEW:
-            return self._each(wanted)
+            return self._read(wanted)
         listed = {entry["name"]: entry for entry in self.list() if entry.get("name") in wanted}
         seen = {name: self._seen.get(name, (None, {})) for name in listed}
         known = {name: thing for name, (entry, thing) in seen.items() if entry == listed[name]}
-        looked = self._each(wanted - known.keys())
+        looked = self._read(wanted - known.keys())
         for name, thing in looked.items():
             if name in listed:
                 self._seen[name] = (listed[name], thing)
@@ -84,7 +84,7 @@ class Containers(Collection):
         return containers | self._carrying(wanted, {str(entry["name"]) for entry in self.list()} - made_here)
 
     def _carrying(self, tokens: set[str], names: set[str]) -> dict[str, Wire]:
-        looks = self._each(names).values() if names else ()
+        looks = self._read(names).values() if names else ()
         return {thing["headers"].get(TOKEN): thing for thing in looks if thing["headers"].get(TOKEN) in tokens}
 
     def resolve(self, name: str) -> str | None:
@@ -113,7 +113,7 @@ class Containers(Collection):
         name = str(spec["name"])
         self._names[token] = name
         # PUT on an existing container succeeds and changes its metadata: check for another owner first.
-        container = self._each({name}).get(name)
+        container = self._read({name}).get(name)
         if container is not None and container["headers"].get(TOKEN) != token:
             raise Terminal(f"object-store: a container {name} exists already")
         self.api.answer("PUT", self.path_of(name), of=token, headers=_headers(spec, token))

@@ -91,13 +91,13 @@ class NestedCollection(BalancingCollection):
             by_parent[handle.rpartition("/")[0]].add(handle)
         alone = by_parent.pop("", set()) if len(set(handles)) > 1 else set(handles)
         if alone == set(handles):
-            return self._each(alone)
+            return self._read(alone)
         entries = {str(entry["id"]): entry for entry in self.parents.list() if entry["id"] in by_parent}
         looks = self.cloud.side_by_side(lambda entry: self._quiet.of(str(entry["id"]), entry), list(entries.values()))
         listed = {self.handle_of(thing): thing for look in looks for thing in look}
         things = {handle: listed[handle] for handle in handles if handle in listed}
         # Only a 404 for the object itself proves its absence.
-        return things | self._each(set(handles) - things.keys())
+        return things | self._read(set(handles) - things.keys())
 
     def handle_of(self, thing: Wire) -> str:
         return f"{thing['parent']}/{thing['id']}"
@@ -162,7 +162,7 @@ class PoolMembers(NestedCollection):
             raise Terminal(f"server {server} has no address{where} that a pool could lead to")
         return listed[0]
 
-    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
+    def create_many(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
         """Create the members of each pool with a single change of its load balancer."""
         by_pool: dict[str, list[Creation]] = defaultdict(list)
         for intent in intents:

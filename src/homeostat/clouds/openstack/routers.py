@@ -75,7 +75,7 @@ class RouterInterfaces(NetworkCollection):
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         parsed = {handle: _parsed(handle) for handle in handles}
         if len(parsed) <= FEW:
-            return self._each(set(parsed))
+            return self._read(set(parsed))
         ports = {id for _, end, id in parsed.values() if end == "port_id"}
         routers = {router for router, end, _ in parsed.values() if end == "subnet_id"}
         by_id = {port["id"]: port for port in self.candidates(ports)} if ports else {}
@@ -89,7 +89,7 @@ class RouterInterfaces(NetworkCollection):
             port = by_subnet.get((router, id)) if end == "subnet_id" else by_id.get(id)
             if port is not None and _is_shown(port, router):
                 interfaces[handle] = {**port, "handle": handle}
-        return interfaces | self._each(parsed.keys() - interfaces.keys())
+        return interfaces | self._read(parsed.keys() - interfaces.keys())
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
         wanted, interfaces = set(tokens), dict[str, Wire]()

@@ -33,7 +33,7 @@ from cachetools import LRUCache
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InDescription
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
@@ -310,7 +310,7 @@ class ServerPorts:
     def _detach(self, compute: Service, path: str, ports: Set[str], handle: str) -> None:
         """Detach ports, except those whose detachment is already running."""
         paths = {f"{path}/{port}" for port in ports}
-        for port_path in sorted(paths - self._detached.among(paths)):
+        for port_path in sorted(paths - self._detached.recent(paths)):
             with contextlib.suppress(Missing):
                 compute.request("DELETE", port_path, of=handle)
             self._detached.note([port_path])

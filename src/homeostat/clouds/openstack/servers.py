@@ -16,7 +16,7 @@ from homeostat.clock import passed
 from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 from homeostat.clouds.openstack.server_addresses import with_floating
 from homeostat.clouds.openstack.server_fencing import ServerFence
 from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
@@ -112,13 +112,16 @@ class Servers(Collection):
 
     def _singles(self, handles: set[str]) -> tuple[dict[str, Wire], dict[str, Things]]:
         """Read servers individually; return the existing servers, and the leftover ports of the missing ones."""
-        if len(handles) == 1 and self._missed.among(handles):
+        if len(handles) == 1 and self._missed.recent(handles):
             # A missing server is looked for twice before its replacement. The second look runs both queries
             # concurrently: healing waits for their result.
-            looks: Sequence[Callable[[], Any]] = (partial(self._each, handles), partial(self._ports.tagged, handles))
+            looks: Sequence[Callable[[], Any]] = (
+                partial(self._read, handles),
+                partial(self._ports.tagged, handles),
+            )
             servers, leftovers = self.cloud.side_by_side(lambda look: look(), looks)
             return servers, {handle: ports for handle, ports in leftovers.items() if handle not in servers}
-        servers = self._each(handles)
+        servers = self._read(handles)
         missing = handles - servers.keys()
         self._missed.note(missing)
         return servers, self._ports.tagged(missing)
@@ -132,7 +135,7 @@ class Servers(Collection):
             Transient: A port does not have the tag of its server yet.
         """
         # Read before the queries: while a token is late, a server may appear after the list was read.
-        settled = set(tokens) - self._late.among(tokens)
+        settled = set(tokens) - self._late.recent(tokens)
         # Concurrently, for the same reason as in `_singles`.
         looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, tokens))
         listed, all_ports = self.cloud.side_by_side(lambda look: look(), looks)
@@ -194,7 +197,7 @@ class Servers(Collection):
         except HomeostatError as error:
             if own:
                 self._ports.give_up(token, error)
-            raise late_subnets.meant(error, self._ports.api) from error
+            raise late_subnets.error_of(error, self._ports.api) from error
         if own:
             try:
                 self._ports.mark(self._ports.of_tokens([token]).get(token, ()), handle)
@@ -252,7 +255,7 @@ class Servers(Collection):
             Missing: Neither the server nor its ports exist.
         """
         try:
-            if not self._deleted.among([handle]):
+            if not self._deleted.recent([handle]):
                 super().delete(handle)
         except Missing:
             if handle not in self._ports.tagged([handle]):

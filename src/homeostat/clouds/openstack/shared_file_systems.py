@@ -175,7 +175,7 @@ class ShareNetworks(FileSystemCollection):
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         thing, services = super().create(token, spec), spec.get("security_services")
-        return self.afterwards(thing, lambda: self._secure(thing["id"], services)) if services else thing
+        return self.finish_creation(thing, lambda: self._secure(thing["id"], services)) if services else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         if "security_services" in changed:

@@ -34,7 +34,7 @@ class VolumeTypes(Collection):
         thing = super().create(token, {**wanted, PUBLIC: spec.get("is_public", True)})
         if not spec.get("projects"):
             return thing
-        return self.afterwards(thing, lambda: self._let(thing, spec["projects"]))
+        return self.finish_creation(thing, lambda: self._let(thing, spec["projects"]))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         thing = super().update(handle, spec, [name for name in changed if name not in ("metadata", "projects")])

@@ -24,7 +24,7 @@ class RecentIds:
             for id in ids:
                 self._noted.pop(id, None)
 
-    def among(self, ids: Iterable[str]) -> set[str]:
+    def recent(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that were noted lately."""
         with self._lock:
             return {id for id in ids if id in self._noted}
