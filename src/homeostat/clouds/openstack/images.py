@@ -37,7 +37,7 @@ IMPORT_TASK = "os_glance_import_task"
 class InProperty(AsId):
     """The token is a property, from which the id is derived unless the user chose one."""
 
-    words = f"the property `{KEY}`, and the id, which is made from it where none is wished for"
+    words = f"the property `{KEY}`, and the id, which is derived from it unless you choose one"
 
     def write(self, body: Wire, token: str) -> Wire:
         return {**body, KEY: token, "id": body.get("id") or self.id_of(token)}

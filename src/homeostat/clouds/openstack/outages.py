@@ -11,7 +11,7 @@ DOUBT_S = 5.0
 """Seconds after the first answer of a restarted service, for which its answers are doubted.
 
 Some services answer before they have read their policies: Neutron, asked by several threads at once, then for a moment
-refuses every request, answers 404 for existing objects, and returns empty lists. So in this time its answers are no
+refuses every request, answers 404 for existing objects, and omits them from lists. So in this time its answers are no
 reason to give up a resource, or to create it anew.
 """
 PATIENCE_S = 5.0
