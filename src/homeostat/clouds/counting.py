@@ -18,8 +18,6 @@ def one_each(cloud: Cloud, operation: str, kind: str, asked: int, answers: Seque
 
     Args:
         cloud: The cloud that gave the answers.
-        operation: The operation of the port.
-        kind: Kind of the items.
         asked: Number of items.
         answers: The answers as the adapter gave them.
     """

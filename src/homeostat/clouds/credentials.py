@@ -10,7 +10,6 @@ class Credentials(Protocol):
         """Return a Keystone token for a project; use it for the current call only.
 
         Args:
-            project: Id of the project.
             of: Token of a creation, or handle of an object: the token acts on behalf of the stack's owner. "" for the
                 owner of
                 any stack in the project.

@@ -64,7 +64,6 @@ class Regions:
         """Take the regions.
 
         Args:
-            regions: The regions.
             monotonic: Seconds of a monotonic clock.
             credentials: Source of tokens for regions without logins; None if they need no authentication.
             own: Name of this service's region in the catalogue; "" for none.
@@ -86,8 +85,6 @@ class Regions:
         """Send one request, and return the body of the response.
 
         Args:
-            region: The region.
-            project: Id of the project.
             method: HTTP method.
             path: Path below the project.
             of: Token or handle of the stack that the request is about; "" for all stacks.

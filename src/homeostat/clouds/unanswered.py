@@ -86,7 +86,6 @@ def kind_of(error: Exception, timeout_s: float, took_s: float, waited_s: float) 
     """Return the kind of failure of a request.
 
     Args:
-        error: Error of the request.
         timeout_s: Timeout in seconds.
         took_s: Duration in seconds.
         waited_s: Part of the duration spent waiting for the peer.

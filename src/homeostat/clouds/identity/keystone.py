@@ -18,7 +18,7 @@ TIME = (
     exceptions.HttpServerError,
     exceptions.TooManyRequests,
 )
-"""Errors that time mends."""
+"""Errors that may pass without intervention."""
 
 
 AUTH_URL: Any = plugin.AUTH_INTERFACE

@@ -101,7 +101,7 @@ class Trusts:
         """Return a token with the rights of the trust in the project.
 
         Raises:
-            Denied: The trust is not valid any more.
+            Denied: The trust is no longer valid.
             Transient: Keystone does not answer.
         """
         way = self._way(trust_id)
@@ -120,7 +120,7 @@ class Trusts:
         """Delete a trust, if it exists.
 
         Raises:
-            Denied: The trust exists, but its user may not even delete it any more.
+            Denied: The trust exists, but its user has lost even the right to delete it.
             Transient: Keystone does not answer.
             Uncertain: The trust may have been deleted.
         """

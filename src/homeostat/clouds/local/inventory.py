@@ -13,7 +13,6 @@ def records(root: Path, known: str = "") -> Records:
     """Return the records of all requested objects, without objects that the cloud created by itself.
 
     Args:
-        root: Directory of the cloud.
         known: Required identity of the cloud; "" for any.
 
     Raises:

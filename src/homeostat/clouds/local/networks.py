@@ -251,8 +251,6 @@ def release_ports(
     """Free the ports of `user` that are not in `keep`; ports created for the user are removed.
 
     Args:
-        look: The records.
-        user: User of the ports.
         keep: Ids of the ports to keep.
         named_alone: Keep the ports created for the user, too.
     """

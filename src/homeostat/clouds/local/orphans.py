@@ -21,7 +21,6 @@ def end_orphans(tree: Tree, kinds: Collection[str]) -> None:
     does not work in a directory that was only moved.
 
     Args:
-        tree: The records.
         kinds: Kinds with processes.
 
     Raises:

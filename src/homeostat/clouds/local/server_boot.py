@@ -23,8 +23,6 @@ def environment(record: ThingRecord, directory: str, address: str, private: Coll
     """Return the environment of a guest.
 
     Args:
-        record: The server.
-        directory: Its directory.
         address: Its first address; "" for none.
         private: Paths that the guest must not reach.
     """

@@ -33,7 +33,6 @@ class Alarms(Collection):
         return str(thing["alarm_id"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         return super().object_of(_as_meant(thing))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:

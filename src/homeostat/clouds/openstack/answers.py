@@ -307,11 +307,9 @@ def error_of(
     """Return the error for an answer.
 
     Args:
-        service: Type of the service.
         method: HTTP method of the request.
         code: Status code.
         body: Decoded JSON; None if absent.
-        headers: Headers of the answer.
         reason: Error text if the body has none.
     """
     words = words_of(body) or reason or f"HTTP {code}"

@@ -174,6 +174,7 @@ class Volumes(BlockStorageCollection):
         try:
             return super().delete(handle)
         except Transient:
+            # One answer (400) for several reasons: the volume is being deleted, is busy, or has snapshots.
             thing = self.get(handle)
             if thing["status"] == "deleting":
                 return {"id": handle, "status": "deleting"}

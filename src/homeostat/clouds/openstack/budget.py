@@ -31,8 +31,6 @@ class RateGate(Protocol):
         """Take the next turns of a service.
 
         Args:
-            service: Type of the service.
-            rate: Its limit.
             wanted: Maximum number of turns.
             within_s: Only turns within so many seconds are taken.
 
@@ -93,7 +91,6 @@ class Budget:
         """Wait for the turn of one request.
 
         Args:
-            service: Type of the service.
             looks: The request is a read.
 
         Raises:

@@ -52,7 +52,6 @@ class OpenStackCloud:
             pool: Threads that send the requests of a batch concurrently.
             watch: Yields change notices.
             named_only: Kinds that are only looked up by name.
-            project: Id of the project.
             changed_servers: Announced changes of all processes; None if this is the only process.
         """
         self.server_changes = ServerChanges(project, changed_servers or OwnChangedServers())

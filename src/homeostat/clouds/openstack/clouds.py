@@ -31,7 +31,6 @@ class OpenStack(OpenStackCloud):
         """Take the parts.
 
         Args:
-            config: Settings.
             connections: Connections to the services.
             credentials: Tokens of the stacks' owners; None if all projects use the same login.
             budget: Rate limits that all workers share; None for no limit.

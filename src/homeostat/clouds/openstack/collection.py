@@ -222,7 +222,7 @@ class Collection:
         """Add the fields that need another list or request, and that `observe` leaves out for its speed."""
         return things
 
-    # -- what things look like ---------------------------------------------------------------------------------------
+    # -- representation ---------------------------------------------------------------------------------------------
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["id"])

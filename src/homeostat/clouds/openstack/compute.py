@@ -40,7 +40,7 @@ class KeyPairs(ComputeCollection):
     path, key, keys = "/os-keypairs", "keypair", "keypairs"
     token = InText("public_key", TEXT_MAX)
     renamed = {"user": "user_id"}
-    further_looks = "one for each, where the owners of stacks act for themselves: each user sees their own alone"
+    further_looks = "one for each, if stacks act for their owners: users see only their own"
 
     def list(self, **filters: Any) -> Iterator[Wire]:
         return (entry[self.key] for entry in super().list(**filters))
@@ -91,6 +91,7 @@ class KeyPairs(ComputeCollection):
         try:
             thing = self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token, **how))
         except Terminal:
+            # The name is taken, perhaps by an earlier request of this creation, whose answer was lost.
             before = self._made_before(handle, token, body)
             if before is None:
                 raise
@@ -153,7 +154,7 @@ class ServerGroups(ComputeCollection):
 class Flavors(ComputeCollection):
     kind = "flavor"
     path, key, keys, detail = "/flavors", "flavor", "flavors", "/detail"
-    further_looks = "one for each that not all projects may use"
+    further_looks = "one for each that is not public"
     token = InText("description", TEXT_MAX)
     renamed = {
         "ephemeral": "OS-FLV-EXT-DATA:ephemeral",

@@ -81,7 +81,6 @@ class Connections:
         """Keep the settings; no request is sent before the first use.
 
         Args:
-            config: Settings.
             credentials: Tokens of the stacks' owners; None for the login in `clouds.yaml`.
             auth_url: URL of Keystone, with version, for `credentials`.
             tls: Session of keystoneauth whose `verify` and `cert` are used with `credentials`.

@@ -63,6 +63,7 @@ class Clusters(ContainerCollection):
         try:
             return self.get(answer["uuid"])
         except Missing as error:
+            # The conductor has not stored the cluster yet; a retry now would create a second one.
             raise Uncertain(f"the cluster {answer['uuid']} was asked for, and is not there yet", LATE_S) from error
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
@@ -73,7 +74,6 @@ class Clusters(ContainerCollection):
         }
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         status, addresses = str(fields.get("status") or ""), thing.get("node_addresses")
         if _is_failed(thing):

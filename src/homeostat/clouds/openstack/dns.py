@@ -19,7 +19,6 @@ class DnsCollection(Collection):
     token = InText("description", DESCRIPTION_MAX)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         if fields.get("action") == "DELETE" and fields.get("status") == "pending":
             fields["status"] = "deleting"

@@ -141,7 +141,7 @@ class PortForwards(NetworkCollection):
     kind = "floating_ip_port_forward"
     extension = "floating-ip-port-forwarding"
     path, key, keys = "/floatingips", "port_forwarding", "port_forwardings"
-    further_looks = "one for each floating IP that has some"
+    further_looks = "one for each floating IP with port forwardings"
     references = {"internal_port_id": "port"}
     cleared = {}
     separate = ()

@@ -122,6 +122,7 @@ class Images(Collection):
             if before is None:
                 raise
             image = before
+        # An earlier attempt may have ended between the two requests.
         if image["status"] == "queued" and IMPORT_TASK not in image:
             self._import(image, str(spec.get("location") or ""), token)
         if not spec.get("members"):

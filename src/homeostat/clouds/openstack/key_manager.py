@@ -43,7 +43,6 @@ class KeyCollection(Collection):
         return f"{self.path}/{_id(handle)}"
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         if fields.get("status") == "error":
             fields["fault"] = f"{thing.get('error_status_code', '')} {thing.get('error_reason', '')}".strip()
@@ -93,7 +92,6 @@ class Secrets(KeyCollection):
         return {**types, **{name: value for name, value in body.items() if name != "payload"}}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         payload = self.payload(fields["id"], (thing.get("content_types") or {}).get("default"))
         return fields if payload is None else {**fields, "payload": payload}
@@ -136,7 +134,6 @@ class Orders(KeyCollection):
         return _flat(body)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         return {**super().object_of(thing), **self._made_by(thing.get("container_ref"))}
 
     def delete(self, handle: str) -> Wire | None:
@@ -205,7 +202,6 @@ class Containers(KeyCollection):
         return {**spec, "secret_refs": named}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         refs = {entry["name"]: entry["secret_ref"] for entry in thing.get("secret_refs") or ()}
         return {"consumers": [], **super().object_of(thing), "secret_refs": refs}
 

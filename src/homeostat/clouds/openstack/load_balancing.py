@@ -44,7 +44,6 @@ class BalancingCollection(Collection):
         cls.renamed = {"status": "provisioning_status", **cls.renamed}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         for field, kind in self.above.items():
             listed = thing.get(KINDS_LISTED.get(kind, "")) or ()
@@ -125,6 +124,7 @@ class BalancingCollection(Collection):
             return super().update(handle, spec, mutable)
 
     def delete(self, handle: str) -> Wire | None:
+        # In ERROR, Octavia deletes the load balancer itself, but none of its parts.
         with self.turn(self.balancer(handle), self.kind == "load_balancer"):
             super().delete(handle)
         return self.going(handle)

@@ -75,7 +75,7 @@ class Quotas(Collection):
     kind = "load_balancer_quota"
     service = "load-balancer"
     path, key, keys = "/lbaas/quotas", "quota", "quotas"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
 
     def get(self, handle: str) -> Wire:

@@ -55,6 +55,7 @@ class Queues(Collection):
         body = self.token.write({"metadata": spec.get("metadata")}, token)
         self.api.request("PUT", self.path_of(name), body["metadata"], of=token)
         queue = self.get(name)
+        # PUT leaves an existing queue as it is, even one created by a message.
         if not _own(queue):
             self._change(queue, body["metadata"], token)
             queue = self.get(name)
@@ -116,7 +117,7 @@ class Subscriptions(Collection):
     kind = "subscription"
     service = "message"
     path, keys = "/queues", "subscriptions"
-    further_looks = "one for each queue that has some, instead of the one list"
+    further_looks = "one for each queue with subscriptions, instead of the list"
     token = InMetadata("options")
 
     def list(self, **filters: Any) -> Iterator[Wire]:

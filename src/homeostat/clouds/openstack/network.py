@@ -107,6 +107,7 @@ class NetworkCollection(Collection):
         try:
             thing = super().create(token, own)
         except Missing as error:
+            # 404 for a referenced object and for the path of a missing extension look the same.
             if self._lacks_extension():
                 raise Terminal(f"this cloud's networking lacks the extension {self.extension}") from error
             raise

@@ -26,7 +26,7 @@ class NestedCollection(BalancingCollection):
     """
 
     parent: ClassVar[str]
-    further_looks = "one for each that these belong to, where it has changed, and in any case every ten minutes"
+    further_looks = "one for each parent that has changed, and for each parent every ten minutes"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -15,7 +15,7 @@ class QuotaSets(Collection):
     """
 
     path, key = "/os-quota-sets", "quota_set"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
     how: Mapping[str, Any] = {}
     """Further arguments of requests."""

@@ -38,7 +38,6 @@ class Hosts(Reservations):
         return {"name": spec["name"], **more}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = super().object_of(thing)
         if isinstance(fields.get("cpu_info"), str):
             fields["cpu_info"] = _map_of(fields["cpu_info"])

@@ -170,6 +170,7 @@ class RouterInterfaces(NetworkCollection):
                 self.api.request("DELETE", self.path_of(port["id"]), of=token)
             except HomeostatError:
                 raise Uncertain(f"port {port['id']} was made, but has not joined the router: {error}") from error
+            # A router may have only one port on all IPv6 subnets of a network: let Neutron extend the existing port.
             if isinstance(error, Terminal) and "both contain IPv6 subnets" in str(error):
                 return self._by_subnet(token, router, subnet["id"])
             raise
@@ -193,6 +194,7 @@ class RouterInterfaces(NetworkCollection):
                 raise
         handle = f"{router}:subnet_id={subnet}"
         port = self.get(handle)
+        # A port shared by several subnets belongs to several interfaces, so it carries no token.
         if len(port["fixed_ips"]) > 1 or port.get("description"):
             return port
         try:

@@ -64,7 +64,6 @@ def body_of(spec: Mapping[str, Any], id_of: IdOf, networks: Any) -> Wire:
     """Return the body of a creation.
 
     Args:
-        spec: The specification.
         id_of: Returns the id of a named object.
         networks: Networks, ports or keyword, as Nova takes them.
     """

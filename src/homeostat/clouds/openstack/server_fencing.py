@@ -57,7 +57,6 @@ class ServerFence:
         """Cut off a server; return `{_fenced, _not_fenced, _declared_down}`, as seen afterwards.
 
         Args:
-            handle: The server.
             what: Resources to cut off, such as COMPUTE.
             host_down: Cut off only if the host is down.
 

@@ -345,6 +345,7 @@ class Servers(Collection):
         if thing["flavor"]["original_name"] == name or thing["status"] == "ERROR":
             return
         if sent:
+            # Nova reports a failed resize nowhere but in the record of the request: the server is just as before.
             raise Terminal(f"compute: server {handle} has not become {name}: {self._failure(handle, sent)}")
         request = self._act(handle, "resize", {"flavorRef": wanted})
         with self._resizing:

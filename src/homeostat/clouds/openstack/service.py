@@ -60,7 +60,6 @@ class Service:
 
         Args:
             type: Type of the service in the catalogue.
-            project: Id of the project.
             proxy: Returns the client of openstacksdk.
             credentials: Tokens of the stacks' owners; None to use the login of the connection.
             budget: Rate limit of requests.
@@ -145,7 +144,6 @@ class Service:
             path: Path below the endpoint.
             body: Body, as JSON.
             of: Token of a creation, or handle: the request is sent with the credentials of this stack's owner.
-            params: Query.
             more: Further arguments for keystoneauth, such as a `microversion` other than the negotiated one.
 
         Raises:
@@ -205,7 +203,7 @@ class Service:
         self._budget.take(self.type, looks)
         if self._credentials is not None and of:
             more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._token_of(self._credentials, of)}
-            more["authenticated"] = False
+            more["authenticated"] = False  # else keystoneauth would replace the token with its own
         try:
             proxy = self._proxy()
             answer = proxy.request(
@@ -232,6 +230,7 @@ class Service:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             body = _json(answer)
             refusal = error_of(self.type, method, answer.status_code, body, answer.headers, _error_text(answer))
+            # A proxy that gave up waiting has passed the request on: the service may still carry it out.
             if isinstance(refusal, Uncertain) and answer.status_code in BROKEN_OFF and body is None:
                 raise Uncertain(str(refusal), LATE_S)
             raise refusal

@@ -223,7 +223,6 @@ class ShareTypes(FileSystemCollection):
         return super().list(is_public="all", **filters)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         specs = dict(thing.get("extra_specs") or {})
         promises = {name: str(specs.pop(name, False)).lower() == "true" for name in self.promised}
         return {**super().object_of(thing), **promises, "extra_specs": specs, "is_public": thing.get(PUBLIC)}

@@ -33,7 +33,6 @@ class ThingLocks:
         """Run the body while no other change of the object runs.
 
         Args:
-            id: Id of the object.
             busy: Asks the service whether the object is busy.
 
         Raises:

@@ -144,7 +144,7 @@ class InDescription(InText):
 
     def __init__(self) -> None:
         super().__init__()
-        self.words = "the end of the description; a tag once that was changed, where there are tags"
+        self.words = "the end of the description; once a user changes it, a tag if the kind has tags"
         self._tags = InTags()
 
     def read(self, thing: Wire) -> str:
@@ -154,7 +154,7 @@ class InDescription(InText):
 class AsId:
     """The id of the object is derived from the token."""
 
-    words = "the id, which is made from it"
+    words = "the id, which is derived from it"
     field = ""
 
     def __init__(self, id_field: str = "id") -> None:
@@ -181,7 +181,7 @@ class AsId:
 class Joined:
     """No token: the object only joins two further objects, and creating it twice has no effect."""
 
-    words = "none: it is what it joins, and making it again changes nothing"
+    words = "none: creating it again changes nothing"
     field = ""
 
     def write(self, body: Wire, token: str) -> Wire:
@@ -200,7 +200,7 @@ class Joined:
 class Unmade(Joined):
     """No token: objects of the kind are not created here."""
 
-    words = "none: it is only looked at"
+    words = "none: it is only read"
 
 
 def _portions(tokens: Sequence[str]) -> list[Sequence[str]]:

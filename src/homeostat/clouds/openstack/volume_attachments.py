@@ -128,6 +128,7 @@ class VolumeAttachments(Collection):
             return thing
         if thing["status"] != "detaching":
             self.delete(self.handle_of(thing))
+        # The update is repeated until the old attachment is gone, and then becomes a creation.
         raise Transient(f"volume {thing['volumeId']} is being detached from server {thing['serverId']} first")
 
     def delete(self, handle: str) -> Wire | None:

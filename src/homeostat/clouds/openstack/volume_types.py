@@ -17,7 +17,7 @@ class VolumeTypes(Collection):
     kind = "volume_type"
     service = "block-storage"
     path, key, keys = "/types", "volume_type", "volume_types"
-    further_looks = "one for each that not all projects may use"
+    further_looks = "one for each that is not public"
     token = InText("description")
     # Only administrators may filter by name.
     filtered_by_name = False
@@ -79,7 +79,7 @@ class VolumeTypeEncryptions(Collection):
     kind = "volume_type_encryption"
     service = "block-storage"
     path, key = "/types", "encryption"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
 
     def path_of(self, handle: str) -> str:

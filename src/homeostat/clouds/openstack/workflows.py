@@ -47,7 +47,6 @@ class Workflows(Collection):
         return str(thing["name"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         fields = {name: value for name, value in thing.items() if name in KINDS[self.kind].fields}
         return {**self.token.hide(fields), "id": thing["name"], "project_id": thing.get("project_id")}
 
@@ -218,7 +217,6 @@ class ExternalResources(Collection):
         return str(thing["name"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         known = thing["variables"]
         run = thing["execution"] if "execution" in thing else self._execution(thing)
         fields = {name: known.get(name) for name in (*KINDS[self.kind].fixed, *KINDS[self.kind].mutable, "action")}

@@ -37,10 +37,8 @@ class Effects:
         """Return the properties of an object, changed by the effects of all ready objects.
 
         Args:
-            kind: Kind of the object.
             properties: Its own properties.
             things: All objects of the project.
-            now: The time.
         """
         result = dict(properties)
         for key in list(self._of(kind, properties)):

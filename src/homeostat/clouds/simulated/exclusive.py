@@ -59,7 +59,6 @@ class Exclusive:
         """Return the reason to refuse an object, if its resources are in use by another object; None if they are free.
 
         Args:
-            kind: Kind of the object.
             spec: The desired object.
             handle: Handle of the object; "" for a new one.
         """

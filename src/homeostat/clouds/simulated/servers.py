@@ -39,9 +39,7 @@ class Servers:
         Args:
             things: All objects of the project.
             remove: Removes an object.
-            hosts: The hosts.
             fails: Whether this time a cut-off resource is not yet seen as cut off.
-            now: The time.
         """
         self._things = things
         self._remove = remove

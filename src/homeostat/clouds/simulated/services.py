@@ -202,7 +202,6 @@ def post(queues: dict[str, list[Mapping[str, Any]]], operation: Operation, *, cr
 
     Args:
         queues: Name of a queue -> its messages. A queue that only a message has made can be taken over by a creation.
-        operation: The operation.
         created: Whether the queue was created.
     """
     name, arguments = operation.handle, operation.arguments
@@ -216,7 +215,6 @@ def run(workflow: Fields, arguments: Mapping[str, Any]) -> HomeostatError | None
 
     Args:
         workflow: The workflow. Its field `ends` is the state of its executions, SUCCESS by default.
-        arguments: Arguments of the operation.
     """
     token, name = arguments["token"], workflow["name"]
     known = {execution["id"]: execution for execution in workflow["executions"]}
