@@ -13,8 +13,7 @@ def one_each(cloud: Cloud, operation: str, kind: str, asked: int, answers: Seque
     """Return one answer for each item of a batch, in order.
 
     With too few answers, the last items are `Uncertain`. With too many, nothing says which answer belongs to which
-    item, so
-    all items are `Uncertain`.
+    item, so all items are `Uncertain`.
 
     Args:
         cloud: The cloud that gave the answers.

@@ -11,8 +11,7 @@ class Credentials(Protocol):
 
         Args:
             of: Token of a creation, or handle of an object: the token acts on behalf of the stack's owner. "" for the
-                owner of
-                any stack in the project.
+                owner of any stack in the project.
 
         Raises:
             Terminal: There is no such owner.

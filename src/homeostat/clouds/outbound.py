@@ -179,8 +179,7 @@ class Outbound:
     """Client that fetches texts and posts to web hooks.
 
     Safe to share between threads. Keeps no cookies, and uses no proxy; only `answer` keeps connections, since it asks
-    the
-    same URLs again and again.
+    the same URLs again and again.
     """
 
     def __init__(

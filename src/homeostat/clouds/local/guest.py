@@ -1,9 +1,9 @@
 """Init of every detached process of the local cloud: `python -I -S guest.py DIRECTORY [PROGRAM]`.
 
 Runs outside of the package and imports little, to start in 15 ms. Detaches from its parent, holds a record lock on
-DIRECTORY/alive for its lifetime (byte 0: alive, byte 1: booted), and prints its process id to standard output.
-Then becomes PROGRAM. Without a program it is a server: runs DIRECTORY/user-data, or the scripts in
-DIRECTORY/scripts, as its child, and stays.
+DIRECTORY/alive for its lifetime (byte 0: alive, byte 1: booted), and prints its process id to standard output. Then
+becomes PROGRAM. Without a program it is a server: runs DIRECTORY/user-data, or the scripts in DIRECTORY/scripts, as its
+child, and stays.
 """
 
 import fcntl

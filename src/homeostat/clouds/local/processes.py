@@ -1,7 +1,7 @@
 """Detached processes of the local cloud: starting them, checking whether they live, ending them with their children.
 
-A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`.
-Liveness is the record lock that `guest.py` holds; unlike a process id, a lock cannot be confused with another process.
+A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`. Liveness
+is the record lock that `guest.py` holds; unlike a process id, a lock cannot be confused with another process.
 """
 
 import contextlib

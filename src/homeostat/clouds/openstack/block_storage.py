@@ -1,8 +1,7 @@
 """Block storage: volumes and their snapshots.
 
 A snapshot of a stack, or of a volume with deletion policy Snapshot, has to outlive the volume. But Block Storage
-deletes
-no volume with snapshots, and not every cloud has its backup service, which only a failed backup would show. So:
+deletes no volume with snapshots, and not every cloud has its backup service, which only a failed backup would show. So:
 
 * A snapshot is a snapshot of Block Storage: created at once, and the volume can be reverted to its newest snapshot in
   place.

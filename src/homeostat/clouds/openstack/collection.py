@@ -67,8 +67,8 @@ class Collection:
         filtered_by_name: Whether any user can filter the list by name, or the service ignores such a filter.
         detail: Path of the list with all fields, below `path`.
         cleared: Field -> its value once a specification drops it, for fields that the service does not let be null.
-        further_looks: In words, the requests that reading many objects at rest costs beyond a list of all; "" if
-            their number is fixed.
+        further_looks: In words, the requests that reading many objects at rest costs beyond a list of all; "" if their
+            number is fixed.
     """
 
     kind: ClassVar[str]

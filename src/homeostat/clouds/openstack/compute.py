@@ -30,10 +30,8 @@ class KeyPairs(ComputeCollection):
     """Key pairs. Their name is their id; the handle of a pair of another user than the stack's owner is `user/name`.
 
     The token is the end of the public key's comment. New versions of Compute generate no keys, so this class generates
-    an
-    SSH key if no public key is specified; its private key is only in the answer to the creation. A certificate (`x509`)
-    has
-    no comment: such a pair is recognized as an earlier creation by its name and public key.
+    an SSH key if no public key is specified; its private key is only in the answer to the creation. A certificate
+    (`x509`) has no comment: such a pair is recognized as an earlier creation by its name and public key.
     """
 
     kind = "keypair"

@@ -180,8 +180,7 @@ class RoleAssignments(IdentityCollection):
     """Role assignments of a user or a group.
 
     The handle is `users/<id>:<role>@projects/<id>,…`: it names the assignments of this resource, since the user may
-    have
-    more.
+    have more.
     """
 
     kind = "role_assignment"

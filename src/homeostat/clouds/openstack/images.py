@@ -53,8 +53,7 @@ class Images(Collection):
     """Images. A creation takes two requests: for the image, and for the download of its data.
 
     A crash of the worker may lose the second request: so an image that waits for its data, but is not being imported,
-    is
-    reported as failed, like a failed download, and replaced.
+    is reported as failed, like a failed download, and replaced.
     """
 
     kind = "image"

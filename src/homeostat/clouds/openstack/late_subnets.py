@@ -1,8 +1,8 @@
 """Ports created before their network had a subnet: such a port has no address, and Nova refuses it for a server.
 
-No dependency in a template orders a port in one nested stack after the subnet in another. So the refusal of a server
-is transient while the network was created by this service and is young, and the port then gets its address, like any
-later port.
+No dependency in a template orders a port in one nested stack after the subnet in another. So the refusal of a server is
+transient while the network was created by this service and is young, and the port then gets its address, like any later
+port.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """Load balancing: load balancers and their parts.
 
 A load balancer accepts one change at a time, of itself or of any of its parts: during a change it is PENDING_UPDATE,
-and
-Octavia answers 409. So each change takes a lock, and reads the load balancer before the request. Members created
+and Octavia answers 409. So each change takes a lock, and reads the load balancer before the request. Members created
 together take the lock once per pool.
 """
 

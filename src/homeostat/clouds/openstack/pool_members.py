@@ -18,8 +18,7 @@ class NestedCollection(BalancingCollection):
     """The objects of all parents, each nested in its parent. Their handle is `<parent>/<id>`.
 
     Each parent lists the ids of its children; the children themselves are listed per parent. Any change of a child
-    changes
-    `updated_at` of its parent, so the children of an unchanged parent are cached.
+    changes `updated_at` of its parent, so the children of an unchanged parent are cached.
 
     Attributes:
         parent: Field that refers to the parent.

@@ -43,10 +43,8 @@ class RouterInterfaces(NetworkCollection):
     """Interfaces of routers.
 
     For a subnet, this service creates a port with the gateway's address, which carries the token; its id is the handle.
-    A
-    port of the user is attached to the router, with the token as a tag. Other services know interfaces by handles such
-    as
-    `<router>:subnet_id=<id>` and `<router>:port_id=<id>`.
+    A port of the user is attached to the router, with the token as a tag. Other services know interfaces by handles
+    such as `<router>:subnet_id=<id>` and `<router>:port_id=<id>`.
     """
 
     kind = "router_interface"

@@ -1,8 +1,7 @@
 """Fencing of servers: resources are cut off step by step, and only the state seen afterwards counts.
 
 COMPUTE is cut off when Nova, or Ironic for a machine, shows the power off, or when the host was declared down. A host
-is
-declared down here only if Nova does not hear of it; otherwise only the server is stopped. A machine of Ironic runs
+is declared down here only if Nova does not hear of it; otherwise only the server is stopped. A machine of Ironic runs
 independently of its nova-compute, so only its power state counts.
 
 A server whose host is reported down is not cut off while the report is doubtful, see `model.hosts`, or while no other

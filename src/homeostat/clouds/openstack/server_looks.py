@@ -20,12 +20,10 @@ class ServerLooks:
     """The servers of a project, as this process last saw them. Safe to share between threads.
 
     Each look lists the changes since the last look (`changes-since`); every ten minutes all servers are listed. Nova
-    does
-    not count a change of tags, a removed metadata entry, or a changed interface, volume or floating IP as a change of
-    the
-    server. Before this service makes such a change, it announces the server (`changed_servers`): a cached server then
-    counts only if it was seen some minutes after its announcement. Such changes by other clients are seen within ten
-    minutes. Changes that Nova records late are seen in time, since each look overlaps the last few minutes.
+    does not count a change of tags, a removed metadata entry, or a changed interface, volume or floating IP as a change
+    of the server. Before this service makes such a change, it announces the server (`changed_servers`): a cached server
+    then counts only if it was seen some minutes after its announcement. Such changes by other clients are seen within
+    ten minutes. Changes that Nova records late are seen in time, since each look overlaps the last few minutes.
     """
 
     def __init__(self, listed: Callable[..., Iterator[Wire]]) -> None:

@@ -7,9 +7,8 @@ Nova does not delete such a port with its server, so the port must be found agai
 
 * From its creation on, the port carries the token of the server's creation alone in its description. If the server is
   refused, the port is deleted at once. If that fails, or this process dies, `find` deletes the port: nothing was
-  created
-  that counts as an attempt. If a server has used the port, `find` returns a broken server for the token, whose deletion
-  deletes the port.
+  created that counts as an attempt. If a server has used the port, `find` returns a broken server for the token, whose
+  deletion deletes the port.
 * The port is tagged with the server's id before the engine knows this id. A deletion may have only the tag to go by,
   since Nova forgets the token with the server. If the server is deleted outside, `observe` returns a broken server for
   a port with its tag, which is then replaced: the port may hold the address that the replacement needs.
@@ -19,8 +18,7 @@ Nova does not delete such a port with its server, so the port must be found agai
   that it has to be repeated, until the server is gone and the ports are deleted.
 
 A port that lacks its tag, since it was attached later and the request failed, is tagged when its server is seen with
-new
-addresses.
+new addresses.
 """
 
 import contextlib
@@ -170,8 +168,7 @@ class ServerPorts:
         """Add the ports of servers as `_ports`: MAC address -> port.
 
         Neutron is asked only about servers whose addresses differ from the last known ports, or which are new. Servers
-        with
-        unknown ports get no `_ports`.
+        with unknown ports get no `_ports`.
 
         Raises:
             Transient: A server has addresses, and Neutron does not answer whose they are.

@@ -21,8 +21,7 @@ class VolumeAttachments(Collection):
 
     An existing attachment of this pair is therefore ours. The device tag could hold a token, but not every hypervisor
     supports tags, some refuse to detach a tagged volume, and tags are shown only server by server. A changed attachment
-    is
-    detached, and created again from the newest specification.
+    is detached, and created again from the newest specification.
     """
 
     kind = "volume_attachment"

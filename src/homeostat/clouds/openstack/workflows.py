@@ -189,8 +189,7 @@ class ExternalResources(Collection):
 
     The environment is created first, since executions cannot be searched by their purpose. The id of an execution is
     derived from the environment, so a repeated request starts no second run. The environment counts the started
-    executions:
-    if the count is 0 and the first execution does not exist, the creation was interrupted before its start.
+    executions: if the count is 0 and the first execution does not exist, the creation was interrupted before its start.
     """
 
     kind = "external_resource"
