@@ -115,10 +115,7 @@ class Servers(Collection):
         if len(handles) == 1 and self._missed.recent(handles):
             # A missing server is looked for twice before its replacement. The second look runs both queries
             # concurrently: healing waits for their result.
-            looks: Sequence[Callable[[], Any]] = (
-                partial(self._read, handles),
-                partial(self._ports.tagged, handles),
-            )
+            looks: Sequence[Callable[[], Any]] = (partial(self._read, handles), partial(self._ports.tagged, handles))
             servers, leftovers = self.cloud.side_by_side(lambda look: look(), looks)
             return servers, {handle: ports for handle, ports in leftovers.items() if handle not in servers}
         servers = self._read(handles)
