@@ -15,25 +15,25 @@ class JoinedCloud:
 
         Args:
             first: The cloud whose change notices are used.
-            others: Clouds for the kinds that `first` does not have; an earlier one precedes a later one.
+            others: Clouds for the kinds that `first` lacks; earlier clouds take precedence.
         """
         self._first = first
-        self._by_kind = {kind: each for each in (*reversed(others), first) for kind in each.kinds}
-        self.name = "+".join(each.name for each in (first, *others))
+        self._by_kind = {kind: cloud for cloud in (*reversed(others), first) for kind in cloud.kinds}
+        self.name = "+".join(cloud.name for cloud in (first, *others))
         self.kinds = frozenset(self._by_kind)
-        self.listing_lag_s = max(each.listing_lag_s for each in (first, *others))
-        self.look_max_s = max(look_max_s(each) for each in (first, *others))
+        self.listing_lag_s = max(cloud.listing_lag_s for cloud in (first, *others))
+        self.look_max_s = max(look_max_s(cloud) for cloud in (first, *others))
 
     def _of(self, kind: str) -> Cloud:
         """Return the cloud that serves a kind.
 
         Raises:
-            Transient: No cloud serves it; the adapter of a plug-in that failed now may be available later.
+            Transient: No cloud serves the kind; a plug-in whose adapter fails now may be available later.
         """
-        found = self._by_kind.get(kind)
-        if found is None:
+        cloud = self._by_kind.get(kind)
+        if cloud is None:
             raise Transient(f"no cloud here has things of the kind {kind}; `homeostat doctor` names broken plug-ins")
-        return found
+        return cloud
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         return self._of(kind).observe(kind, handles)
@@ -42,7 +42,7 @@ class JoinedCloud:
         return self._of(kind).find(kind, tokens)
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Resolve names; kinds that no cloud serves, such as availability zones, go to the first one."""
+        """Resolve names; kinds that no cloud serves, such as availability zones, go to the first cloud."""
         return self._by_kind.get(kind, self._first).resolve(kind, names)
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:

@@ -10,9 +10,8 @@ class Credentials(Protocol):
         """Return a Keystone token for a project; use it for the current call only.
 
         Args:
-            project: Id of the project.
-            of: Token of a creation, or handle of a thing: the token acts on behalf of the owner of that stack. "" for
-                the owner of any stack in the project.
+            of: Token of a creation, or handle of an object: the token acts on behalf of the stack's owner. "" for the
+                owner of any stack in the project.
 
         Raises:
             Terminal: There is no such owner.
@@ -20,4 +19,4 @@ class Credentials(Protocol):
         """
 
     def refused(self, token: str) -> None:
-        """Report that a service refused this token; the next one will be a new one."""
+        """Report that a service refused this token; the next call returns a new token."""

@@ -1,8 +1,8 @@
-"""Stacks in regions: services that speak the Orchestration API v1, as a cloud with the kind `remote_stack`.
+"""Stacks in regions: services with the Orchestration API v1, as a cloud with the kind `remote_stack`.
 
-A stack carries its token as a tag, so that it is found after a lost response, and a tag common to all such stacks: one
-paged list returns all stacks of a project in a region. Outputs are not in the list. They are requested when the list
-shows that a stack changed, and when the cached ones are old.
+A stack carries its token as a tag, to be found after a lost response, and a tag common to all such stacks: one paged
+list returns all stacks of a project in a region. The list lacks outputs, which are read when the list shows a change of
+the stack, and when the cached outputs are old.
 """
 
 import time
@@ -37,9 +37,9 @@ VALIDATION_S = 10.0
 """Seconds for validating the templates of one request in all regions together."""
 BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT)
 NOT_TAKEN = (httpx.codes.UNAUTHORIZED, httpx.codes.SERVICE_UNAVAILABLE)
-"""Status codes for a token that may not be valid any more.
+"""Status codes for a token that may be invalid.
 
-If its user has lost every role, Keystone does not say so to the service, which then answers that it is unavailable."""
+If its user has lost every role, Keystone does not report this to the region, which then answers 503."""
 Wire = dict[str, Any]
 
 
@@ -52,7 +52,7 @@ class Refused(Terminal):
 
 
 class Regions:
-    """All regions that the service knows. Safe to share between threads."""
+    """All regions of the deployment. Safe to share between threads."""
 
     def __init__(
         self,
@@ -64,14 +64,13 @@ class Regions:
         """Take the regions.
 
         Args:
-            regions: The regions.
             monotonic: Seconds of a monotonic clock.
             credentials: Source of tokens for regions without logins; None if they need no authentication.
             own: Name of this service's region in the catalogue; "" for none.
         """
         self._credentials = credentials
-        self.names = {each.name for each in regions}
-        self.by_name = {each.name: each for each in regions}
+        self.names = {region.name for region in regions}
+        self.by_name = {region.name: region for region in regions}
         if own and OWN in self.by_name:
             self.by_name.setdefault(own, self.by_name[OWN])
         self.monotonic = monotonic
@@ -86,8 +85,6 @@ class Regions:
         """Send one request, and return the body of the response.
 
         Args:
-            region: The region.
-            project: Id of the project.
             method: HTTP method.
             path: Path below the project.
             of: Token or handle of the stack that the request is about; "" for all stacks.
@@ -128,7 +125,7 @@ class Regions:
         if answer.status_code not in NOT_TAKEN:
             return answer
         self._credentials.refused(token)
-        # Raises where the trust is not valid any more: then that is the reason, not the response of the region.
+        # Raises if the trust is invalid: this is then the reason, not the region's answer.
         token = self._credentials.token(project, of)
         if answer.status_code != httpx.codes.UNAUTHORIZED:
             return answer
@@ -162,8 +159,9 @@ class _Outputs:
     """Cached outputs of a stack.
 
     Attributes:
-        news: What the list said of the stack when they were requested; anything else means that they are outdated.
-        asked_at: When they were requested, in monotonic seconds.
+        listed_as: The stack's state in the list at the time of the request; with any other state the outputs are
+            outdated.
+        requested_at: Time of the request, in monotonic seconds.
         values: Values by name.
     """
 
@@ -211,24 +209,24 @@ class RemoteStacks:
         return self._seen(region, entry, now)
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        """Find stacks by their tokens. A token does not tell the region, so all regions are asked.
+        """Find stacks by their tokens. A token does not name its region, so all regions are asked.
 
         Raises:
             Transient: A token was not found, and a region does not answer.
         """
         listed, silent = self._lists(self._regions.names)
-        found: dict[str, Observation] = {}
+        observations: dict[str, Observation] = {}
         sought = {_tag_of(token): token for token in tokens}
         for region, entries in listed.items():
             for entry in entries.values():
                 for tag in sought.keys() & set(entry["tags"] or ()):
-                    found[sought[tag]] = self._seen(region, entry, time.time())
-        if silent and not found.keys() >= set(tokens):
+                    observations[sought[tag]] = self._seen(region, entry, time.time())
+        if silent and not observations.keys() >= set(tokens):
             raise next(iter(silent.values()))
-        return [found.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
+        return [observations.get(token) or Observation(Presence.ABSENT, seen_at=time.time()) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Resolve stacks by handle, id or name, or regions by any of their names, for which no request is needed.
+        """Resolve stacks by handle, id or name, or regions by any of their names, which needs no request.
 
         Raises:
             Transient: A region does not answer; a stack may be in any of them.
@@ -259,14 +257,14 @@ class RemoteStacks:
         return listed, silent
 
     def _list(self, region: Region) -> dict[str, Wire]:
-        found: dict[str, Wire] = {}
+        entries: dict[str, Wire] = {}
         marker: dict[str, str] = {}
         while True:
             params = {"tags": OWNED, "limit": str(PAGE), "show_hidden": "true", **marker}
             page = self._request(region, "GET", "stacks", params=params)["stacks"]
-            found.update((entry["id"], entry) for entry in page)
+            entries.update((entry["id"], entry) for entry in page)
             if len(page) < PAGE:
-                return found
+                return entries
             marker = {"marker": page[-1]["id"]}
 
     def _seen(self, region: str, entry: Wire, now: float) -> Observation:
@@ -295,18 +293,18 @@ class RemoteStacks:
         if known is not None and known.listed_as == listed_as and now < known.requested_at + OUTPUTS_S:
             return known.values
         try:
-            shown = self._request(self._region(region), "GET", _path(entry), of=key)["stack"].get("outputs") or []
+            stack = self._request(self._region(region), "GET", _path(entry), of=key)["stack"]
         except NotThere:
             return {}
-        values = {each["output_key"]: each.get("output_value") for each in shown}
+        values = {output["output_key"]: output.get("output_value") for output in stack.get("outputs") or []}
         self._outputs[key] = _Outputs(listed_as, now, values)
         return values
 
-    def _forget(self, there: Mapping[str, Any]) -> None:
-        """Evict the cached outputs of stacks that do not exist any more."""
+    def _forget(self, listed: Mapping[str, Any]) -> None:
+        """Evict the cached outputs of stacks that no longer exist."""
         for key in list(self._outputs):
             region = _region_of(key)
-            if region in there and _id_of(key) not in there[region]:
+            if region in listed and _id_of(key) not in listed[region]:
                 self._outputs.pop(key, None)
 
     # -- acting ------------------------------------------------------------------------------------------------------
@@ -318,18 +316,18 @@ class RemoteStacks:
         region, spec = self._region(intent.spec.get("region") or OWN), intent.spec
         body = {"stack_name": spec["name"], **_wanted(spec), "tags": f"{OWNED},{_tag_of(intent.token)}"}
         try:
-            made = self._request(region, "POST", "stacks", of=intent.token, json=body)["stack"]
-        # A conflict is Transient, too: an earlier attempt, whose response was lost, may have made the stack.
+            stack = self._request(region, "POST", "stacks", of=intent.token, json=body)["stack"]
+        # A conflict is Transient, too: an earlier attempt, whose response was lost, may have created the stack.
         except Transient:
-            there = self._of_name(region, spec["name"])
-            if there is None or _tag_of(intent.token) not in (there["tags"] or ()):
+            entry = self._of_name(region, spec["name"])
+            if entry is None or _tag_of(intent.token) not in (entry["tags"] or ()):
                 raise
-            return self._seen(region.name, there, time.time())
-        return self._begun(region.name, made["id"], spec["name"], "CREATE")
+            return self._seen(region.name, entry, time.time())
+        return self._begun(region.name, stack["id"], spec["name"], "CREATE")
 
     def _of_name(self, region: Region, name: str) -> Wire | None:
-        """Return the stack of this kind that has this name already, None if there is none."""
-        return next((each for each in self._list(region).values() if each["stack_name"] == name), None)
+        """Return the stack of this kind with this name; None if absent."""
+        return next((entry for entry in self._list(region).values() if entry["stack_name"] == name), None)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         return self._of_handles([change.handle for change in changes], self._update, changes)
@@ -342,7 +340,7 @@ class RemoteStacks:
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         answers = self._of_handles(handles, self._delete, handles)
-        return [_not_found(each) if isinstance(each, Observation) else each for each in answers]
+        return [_not_found(answer) if isinstance(answer, Observation) else answer for answer in answers]
 
     def _delete(self, region: Region, entry: Wire, handle: str) -> Answer:
         self._request(region, "DELETE", _path(entry), of=handle)
@@ -350,11 +348,11 @@ class RemoteStacks:
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         if operations and operations[0].verb == VALIDATE:
-            return self._validate([each.arguments for each in operations])
-        return self._of_handles([each.handle for each in operations], self._operate, operations)
+            return self._validate([operation.arguments for operation in operations])
+        return self._of_handles([operation.handle for operation in operations], self._operate, operations)
 
     def _validate(self, specs: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """Validate stacks; a region that does not answer is asked only once, and none after the time is up."""
+        """Validate stacks; a silent region is asked only once, and none after the time limit."""
         give_up_at = self._regions.monotonic() + VALIDATION_S
         silent: dict[str, HomeostatError] = {}
 
@@ -383,7 +381,7 @@ class RemoteStacks:
     def _of_handles(
         self, handles: Sequence[str], act: Callable[[Region, Wire, Any], Answer], items: Sequence[Any]
     ) -> list[Answer]:
-        """Act on the stacks of these handles, which are looked up with one list for each region."""
+        """Act on the stacks with these handles, looked up with one list per region."""
         listed, silent = self._lists({_region_of(handle) for handle in handles})
 
         def one(index: int) -> Answer:
@@ -399,7 +397,7 @@ class RemoteStacks:
         return [self._item(one, index) for index in range(len(handles))]
 
     def _item(self, act: Callable[[Any], Answer], item: Any) -> Answer:
-        """Act on one item; its error becomes its answer."""
+        """Act on an item; an error becomes its answer."""
         try:
             return act(item)
         except NotThere as error:
@@ -415,10 +413,10 @@ class RemoteStacks:
     # -- both --------------------------------------------------------------------------------------------------------
 
     def _region(self, name: str) -> Region:
-        """Return the region of that name.
+        """Return the region with this name.
 
         Raises:
-            Terminal: The service does not know it.
+            Terminal: The region is unknown.
         """
         region = self._regions.by_name.get(name)
         if region is None:
@@ -438,16 +436,16 @@ class RemoteStacks:
 
 
 def _named(name: str, stacks: Sequence[tuple[str, Wire]]) -> str | None:
-    """Return the handle of the stack that a handle, id or name stands for, None if there is none.
+    """Return the handle of the stack with this handle, id or name; None if absent.
 
     Raises:
         Rejected: Several stacks have the name.
     """
-    by_id = [handle for region, each in stacks if name in ((handle := handle_of(region, each["id"])), each["id"])]
-    found = by_id or [handle_of(region, each["id"]) for region, each in stacks if each["stack_name"] == name]
-    if len(found) > 1:
+    by_id = [handle for region, entry in stacks if name in ((handle := handle_of(region, entry["id"])), entry["id"])]
+    handles = by_id or [handle_of(region, entry["id"]) for region, entry in stacks if entry["stack_name"] == name]
+    if len(handles) > 1:
         raise ambiguous(name)
-    return found[0] if found else None
+    return handles[0] if handles else None
 
 
 def handle_of(region: str, stack_id: str) -> str:
@@ -455,7 +453,7 @@ def handle_of(region: str, stack_id: str) -> str:
 
 
 def _not_found(answer: Observation) -> Observation:
-    """Mark the answer to a deletion: a stack that was deleted exists for a while, so an absent one was not found."""
+    """Mark the answer to a deletion: a deleted stack exists for a while, so an absent stack was not found."""
     return replace(answer, not_found=not answer.present)
 
 
@@ -472,7 +470,7 @@ def _tag_of(token: str) -> str:
 
 
 def token_of(tag: str) -> str:
-    """Return the token that a tag of a stack stands for; "" for any other tag."""
+    """Return the token in a tag of a stack; "" for any other tag."""
     return tag.removeprefix(TAG) if tag.startswith(TAG) and tag != OWNED else ""
 
 

@@ -1,9 +1,9 @@
 """Clouds of installed packages: adapters for kinds that the service itself does not know.
 
-A package names a function under the entry point group `homeostat.clouds`. It is called once for each project with the
-project's id, and returns an adapter (`clouds.port.Cloud`) for the kinds of that package's resource types. Kinds that a
-cloud of the service has stay with that cloud. Change notices (`watch`) of these clouds are not used: their things are
-observed periodically.
+A package names a function under the entry point group `homeostat.clouds`. The function is called once for each project
+with the project's id, and returns an adapter (`clouds.port.Cloud`) for the kinds of the package's resource types. Kinds
+that a cloud of the service has stay with this cloud. Change notices (`watch`) of installed clouds are not used: their
+objects are observed periodically.
 """
 
 import logging
@@ -38,40 +38,40 @@ class InstalledClouds:
         self._lock = threading.Lock()
 
     def of(self, project: str) -> list[Cloud]:
-        """Return the clouds of all packages; one that cannot be made now is left out, and retried at the next call."""
+        """Return the clouds of all packages; leave out clouds that fail to start, and retry at the next call."""
         with self._lock:
-            made = [self._cloud(origin, make, project) for origin, make in self._makers]
-        return [each for each in made if each is not None]
+            clouds = [self._cloud(origin, make, project) for origin, make in self._makers]
+        return [cloud for cloud in clouds if cloud is not None]
 
     def _cloud(self, origin: str, make: Make, project: str) -> Cloud | None:
         known = self._made.get((origin, project))
         if known is not None:
             return known
         try:
-            made = make(project)
+            cloud = make(project)
             # A wrong adapter must fail here, where it can be left out, and not later in a pass.
-            _ = made.name, frozenset(made.kinds), float(made.listing_lag_s)
+            _ = cloud.name, frozenset(cloud.kinds), float(cloud.listing_lag_s)
         except Exception:
             LOG.exception("the cloud of %s for project %s cannot be made", origin, project)
             return None
-        self._made[origin, project] = made
-        return made
+        self._made[origin, project] = cloud
+        return cloud
 
     def close(self) -> None:
-        for (origin, project), each in self._made.items():
+        for (origin, project), cloud in self._made.items():
             try:
-                each.close()
+                cloud.close()
             except Exception:
                 LOG.exception("the cloud of %s for project %s cannot be closed", origin, project)
 
 
 def installed_clouds() -> InstalledClouds:
     """Return the clouds of the installed packages."""
-    found = loaded(GROUP)
-    callable_ones = [(origin, each) for origin, each in found.things if callable(each)]
+    plugins = loaded(GROUP)
+    makers = [(origin, thing) for origin, thing in plugins.things if callable(thing)]
     others = [
-        PluginProblem(origin, f"{each!r} is no function of a project")
-        for origin, each in found.things
-        if not callable(each)
+        PluginProblem(origin, f"{thing!r} is no function of a project")
+        for origin, thing in plugins.things
+        if not callable(thing)
     ]
-    return InstalledClouds(callable_ones, [*found.problems, *others])
+    return InstalledClouds(makers, [*plugins.problems, *others])

@@ -1,8 +1,8 @@
 """Guarded requests to URLs that users name (templates, web hooks), limited in scheme, address, size and time.
 
 A user must not read through the service what only the service can reach (server-side request forgery). So an address
-that is not public is refused unless the operator allows it, and the connection goes to exactly the address that was
-checked: a name cannot resolve to a public address for the check and to another one for the connection.
+that is not public is refused unless the operator allows it, and the connection goes to exactly the checked address: a
+name cannot resolve to a public address for the check and to another address for the connection.
 """
 
 import ipaddress
@@ -27,34 +27,34 @@ from homeostat.model.errors import Rejected, Transient
 REDIRECTS_MAX = 5
 SCHEMES = {"http": 80, "https": 443}
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-INSIDE = tuple(ipaddress.ip_network(each) for each in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10"))
+INSIDE = tuple(ipaddress.ip_network(text) for text in ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10"))
 """Not public, although Python says so: protocol assignments, which clouds use for services of their machines; the
-address at which machines of Azure reach their host; and the former site-local addresses of IPv6."""
+address at which Azure's machines reach their host; and the former site-local addresses of IPv6."""
 USER_AGENT = b"homeostat"
 WITH_BODY = ("POST", "PUT")
 SAID_MAX = 300
-"""Bytes of the answer to a call that are read."""
+"""Maximum number of bytes read from the answer to a call."""
 KEPT_MAX, KEPT_S = 200, 75.0
-"""Connections that are kept, at most, between two looks at the same server, and for how long at most."""
+"""Maximum number of idle connections kept for the next look at their server, and their maximum idle time in seconds."""
 GONE = (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError)
-"""What a connection that was kept ends with where the server has closed it."""
+"""Errors of an idle connection that its server has closed."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Server = tuple[bytes, bytes, int, bool]
-"""Scheme, host and port, and whether its certificate is checked."""
+"""Scheme, host and port, and whether the certificate is checked."""
 Resolve = Callable[[str, int], Sequence[str]]
 """Host and port -> addresses as texts; raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Rules of what may be fetched.
+    """Rules for allowed requests.
 
     Attributes:
         hosts: Names that are allowed although their addresses are not public.
         networks: Networks that are allowed although they are not public.
         size_max: Largest text, in bytes.
-        timeout_s: Most seconds for the whole fetch, redirects included.
+        timeout_s: Timeout of the whole fetch with its redirects, in seconds.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Rules:
 
     def allow(self, host: str, address: Address) -> bool:
         """Return whether a connection to this address of this host is allowed."""
-        return is_public(address) or host.lower() in self.hosts or any(address in each for each in self.networks)
+        return is_public(address) or host.lower() in self.hosts or any(address in network for network in self.networks)
 
 
 def read_rules(allowed: Iterable[str]) -> Rules:
@@ -74,32 +74,32 @@ def read_rules(allowed: Iterable[str]) -> Rules:
         ValueError: An entry is wrong; the message names it.
     """
     hosts, networks = set(), []
-    for each in allowed:
+    for text in allowed:
         try:
-            networks.append(ipaddress.ip_network(each, strict=False))
+            networks.append(ipaddress.ip_network(text, strict=False))
         except ValueError:
-            if "/" in each or ":" in each or not each:
-                raise ValueError(f"{each}: write a host name, an address, or a network such as 10.0.0.0/8") from None
-            hosts.add(each.lower())
+            if "/" in text or ":" in text or not text:
+                raise ValueError(f"{text}: write a host name, an address, or a network such as 10.0.0.0/8") from None
+            hosts.add(text.lower())
     return Rules(frozenset(hosts), tuple(networks))
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is public; IPv6 transition addresses are judged by the address that they embed."""
+    """Return whether an address is public; IPv6 transition addresses are judged by their embedded address."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
         if inner is None and address in NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-    if any(address in each for each in INSIDE):
+    if any(address in network for network in INSIDE):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 def _resolve(host: str, port: int) -> Sequence[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _not_public(host: str, addresses: str = "") -> str:
@@ -108,8 +108,8 @@ def _not_public(host: str, addresses: str = "") -> str:
 
 
 def _allowed(rules: Rules, host: str, addresses: Sequence[str]) -> list[str]:
-    """Return the addresses of a host to which connections are allowed."""
-    return [each for each in addresses if rules.allow(host, ipaddress.ip_address(each.partition("%")[0]))]
+    """Return the addresses of a host that the rules allow."""
+    return [text for text in addresses if rules.allow(host, ipaddress.ip_address(text.partition("%")[0]))]
 
 
 class _Guarded(httpcore.NetworkBackend):
@@ -147,9 +147,9 @@ class _Guarded(httpcore.NetworkBackend):
 
 
 class _Kept:
-    """Connections that wait for their next use: one for each server, of the servers that were asked last.
+    """Idle connections: one per server, for the most recently asked servers.
 
-    Each has a pool of its own, since a pool looks at all that it has for each request.
+    Each server has its own pool, since a pool scans all its connections for each request.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -158,28 +158,28 @@ class _Kept:
         self._lock = threading.Lock()
 
     def take(self, server: Server) -> httpcore.ConnectionPool | None:
-        """Return the pool of a server, which nothing else uses then; None where there is none."""
+        """Remove and return the pool of a server, for exclusive use; None if absent."""
         with self._lock:
             _, pool = self._pools.pop(server, (0.0, None))
         return pool
 
     def give(self, server: Server, pool: httpcore.ConnectionPool) -> None:
-        """Keep a pool for the next use; close those that were not used for long, or are too many."""
+        """Keep a pool for the next use; close pools idle for too long, or too many."""
         now = self._monotonic()
         with self._lock:
             closed = [self._pools.pop(server)[1]] if server in self._pools else []
             self._pools[server] = (now, pool)
             while len(self._pools) > KEPT_MAX or next(iter(self._pools.values()))[0] < now - KEPT_S:
                 closed.append(self._pools.popitem(last=False)[1][1])
-        for each in closed:
-            each.close()
+        for idle in closed:
+            idle.close()
 
 
 class Outbound:
     """Client that fetches texts and posts to web hooks.
 
-    Safe to share between threads. It keeps no cookies, and uses no proxy; connections are kept for `answer` alone,
-    which asks the same URLs again and again.
+    Safe to share between threads. Keeps no cookies, and uses no proxy; only `answer` keeps connections, since it asks
+    the same URLs again and again.
     """
 
     def __init__(
@@ -188,10 +188,10 @@ class Outbound:
         resolve: Resolve = _resolve,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a client.
+        """Create a client.
 
         Args:
-            rules: What may be fetched.
+            rules: Allowed requests.
             resolve: Resolves names to addresses.
             monotonic: Seconds of a monotonic clock, for the time limit.
         """
@@ -212,16 +212,16 @@ class Outbound:
         at = url
         try:
             for _ in range(REDIRECTS_MAX + 1):
-                found = self._get(_parsed(at), deadline)
-                if isinstance(found, bytes):
-                    return found.decode("utf-8-sig")
-                at = str(httpx.URL(at).join(found))
+                answer = self._get(_parsed(at), deadline)
+                if isinstance(answer, bytes):
+                    return answer.decode("utf-8-sig")
+                at = str(httpx.URL(at).join(answer))
             raise Refused(f"it redirects more than {REDIRECTS_MAX} times")
         except FAILURES as error:
             raise self._failed(url, at, reason_of(error, self.rules.timeout_s)) from error
 
     def check(self, url: str) -> None:
-        """Check a URL as far as possible without a request; names are checked when they are connected to.
+        """Check a URL as far as possible without a request; names are checked when connecting.
 
         Raises:
             ValueError: The URL is not allowed; the message says why.
@@ -237,7 +237,7 @@ class Outbound:
             raise ValueError(_not_public(host))
 
     def check_now(self, url: str) -> None:
-        """Check a URL by where its name leads now; one that cannot be resolved here may be elsewhere, or later.
+        """Check a URL by the present addresses of its name; a name that does not resolve now is accepted.
 
         Raises:
             ValueError: The URL is not allowed; the message says why.
@@ -255,7 +255,7 @@ class Outbound:
         """Post to an http or https URL; redirects are not followed, and the body of the response is not read.
 
         Raises:
-            Transient: The response is not a 2xx, or there is none.
+            Transient: The response is not a 2xx, or is missing.
         """
         status, reason = self.call("POST", url, body, headers, timeout_s)
         if not 200 <= status < 300:
@@ -263,16 +263,16 @@ class Outbound:
             raise Transient(f"Could not post to {url}: {reason}")
 
     def call(self, method: str, url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> tuple[int, str]:
-        """Send a request; return the status code of the answer and how its text begins, 0 and the reason without one.
+        """Send a request; return the status code and the start of the answer's text, or 0 and the error.
 
         Redirects are not followed.
 
         Args:
             method: GET, POST or PUT.
             url: An http or https URL.
-            body: What is sent; nothing with GET.
+            body: The body; ignored with GET.
             headers: Further headers.
-            timeout_s: Seconds for all of it.
+            timeout_s: Timeout of the whole call, in seconds.
         """
         deadline = self._monotonic() + timeout_s
         try:
@@ -283,7 +283,7 @@ class Outbound:
             return 0, reason_of(error, timeout_s)
 
     def status(self, url: str, timeout_s: float) -> str:
-        """Return the status code of the answer to GET, or why there is none; redirects are not followed."""
+        """Return the status code of the answer to GET, or the reason of the failure; redirects are not followed."""
         deadline = self._monotonic() + timeout_s
         try:
             with self._request("GET", _parsed(url), deadline) as answer:
@@ -292,13 +292,13 @@ class Outbound:
             return reason_of(error, timeout_s)
 
     def answer(self, url: str, timeout_s: float, *, verify_tls: bool = True) -> Answered:
-        """Return the answer to GET, after redirects, or why there is none.
+        """Return the answer to GET, after redirects, or the reason of the failure.
 
-        The connection is kept for the next time; where that finds it closed, another one is made.
+        The connection is kept for the next call.
 
         Args:
             url: An http or https URL.
-            timeout_s: Seconds for all of it.
+            timeout_s: Timeout of the whole call, in seconds.
             verify_tls: Whether certificates have to be valid.
         """
         began = self._monotonic()
@@ -307,12 +307,13 @@ class Outbound:
         try:
             for _ in range(REDIRECTS_MAX + 1):
                 try:
-                    found = self._answered(at, deadline, verify_tls=verify_tls, keep=True)
+                    outcome = self._answered(at, deadline, verify_tls=verify_tls, keep=True)
                 except GONE:
-                    found = self._answered(at, deadline, verify_tls=verify_tls)
-                if not isinstance(found, str):
-                    return Answered(*found)
-                at = str(httpx.URL(at).join(found))
+                    # The server may have closed the kept connection: try again with a new one.
+                    outcome = self._answered(at, deadline, verify_tls=verify_tls)
+                if not isinstance(outcome, str):
+                    return Answered(*outcome)
+                at = str(httpx.URL(at).join(outcome))
             return Answered(0, f"it redirects more than {REDIRECTS_MAX} times", Kind.UNHEALTHY)
         except (*FAILURES, Rejected) as error:
             took_s, waited_s = self._monotonic() - began, self._time.waited_s
@@ -321,7 +322,7 @@ class Outbound:
             return Answered(0, why_unsaid(kind, reason, took_s=took_s, waited_s=waited_s), kind)
 
     def _answered(self, url: str, deadline: float, *, verify_tls: bool, keep: bool = False) -> tuple[int, str] | str:
-        """Return the status code and the text of the answer to GET, or where it redirects to."""
+        """Return the status code and the text of the answer to GET, or the target of a redirect."""
         with self._request("GET", _parsed(url), deadline, verify_tls=verify_tls, keep=keep) as answer:
             target = _target(answer)
             return (answer.status, self._body(answer, url).decode(errors="replace")) if target is None else target
@@ -409,7 +410,7 @@ class Outbound:
 
 @cache
 def _tls(*, verify: bool) -> ssl.SSLContext:
-    """Return the settings of TLS connections; reading the certificates of the machine takes milliseconds."""
+    """Return the settings of TLS connections, cached: reading the machine's certificates takes milliseconds."""
     context = ssl.create_default_context()
     if not verify:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -417,7 +418,7 @@ def _tls(*, verify: bool) -> ssl.SSLContext:
 
 
 def _beginning(answer: httpcore.Response) -> str:
-    """Return how the text of an answer begins, as far as it comes in time."""
+    """Return the start of an answer's text, as far as it arrives in time."""
     read = b""
     with suppress(*FAILURES):
         for part in answer.iter_stream():
@@ -432,10 +433,10 @@ def _headers(answer: httpcore.Response) -> dict[bytes, str]:
 
 
 def _target(answer: httpcore.Response) -> str | None:
-    """Return where a response redirects to; None where it does not.
+    """Return the target of a redirect; None for any other response.
 
     Raises:
-        Refused: It redirects to nowhere.
+        Refused: The redirect has no target.
     """
     if answer.status not in (301, 302, 303, 307, 308):
         return None
@@ -452,11 +453,11 @@ def _parsed(url: str) -> httpx.URL:
         Refused: The URL is not allowed.
         httpx.InvalidURL: It is not a URL.
     """
-    found = httpx.URL(url)
-    if found.scheme not in SCHEMES:
+    parsed = httpx.URL(url)
+    if parsed.scheme not in SCHEMES:
         raise Refused(f"only {' and '.join(SCHEMES)} can be used")
-    if not found.host:
+    if not parsed.host:
         raise Refused("it names no host")
-    if found.userinfo:
+    if parsed.userinfo:
         raise Refused("it holds a user or password, which would be stored with the stack: leave them out")
-    return found
+    return parsed

@@ -1,4 +1,4 @@
-"""Regions: the services that speak the Orchestration API v1, with the addresses and logins that the operator gives."""
+"""Regions: services with the Orchestration API v1, with the addresses and logins given by the operator."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ class Region:
     logins: Sequence[Login] = ()
 
     def login_for(self, project: str) -> tuple[str, str] | None:
-        fitting = [each for each in self.logins if each.project in (project, "")]
-        best = max(fitting, key=lambda each: each.project, default=None)
+        fitting = [login for login in self.logins if login.project in (project, "")]
+        best = max(fitting, key=lambda login: login.project, default=None)
         return None if best is None else (best.user, best.password)
 
 
@@ -49,20 +49,20 @@ def read_regions(arguments: Sequence[str], logins: Mapping[str, Sequence[Login]]
     Raises:
         ValueError: An entry is wrong; the message names it.
     """
-    found = []
-    for each in arguments:
-        name, equals, url = each.partition("=")
+    regions = []
+    for argument in arguments:
+        name, equals, url = argument.partition("=")
         if not equals or not REGION.fullmatch(name) or not url.startswith(("http://", "https://")):
-            raise ValueError(f"{each}: write NAME=URL, such as east=https://east.example.org:8004")
-        found.append(Region(name, url.rstrip("/").removesuffix("/v1"), logins.get(name, ())))
-    strange = logins.keys() - {each.name for each in found}
+            raise ValueError(f"{argument}: write NAME=URL, such as east=https://east.example.org:8004")
+        regions.append(Region(name, url.rstrip("/").removesuffix("/v1"), logins.get(name, ())))
+    strange = logins.keys() - {region.name for region in regions}
     if strange:
         raise ValueError(f"there are logins for a region that is not known: {', '.join(sorted(strange))}")
-    return found
+    return regions
 
 
 def read_logins(text: str) -> dict[str, list[Login]]:
-    """Read logins from lines `REGION USER:PASSWORD [PROJECT]`; empty lines and those that begin with # are ignored.
+    """Read logins from lines `REGION USER:PASSWORD [PROJECT]`; empty lines and comments (#) are ignored.
 
     Returns:
         Region -> its logins.
@@ -70,7 +70,7 @@ def read_logins(text: str) -> dict[str, list[Login]]:
     Raises:
         ValueError: A line is wrong; the message names it.
     """
-    found: dict[str, list[Login]] = {}
+    logins: dict[str, list[Login]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         parts = line.split()
         if not parts or parts[0].startswith("#"):
@@ -78,5 +78,5 @@ def read_logins(text: str) -> dict[str, list[Login]]:
         if len(parts) not in (2, 3) or ":" not in parts[1]:
             raise ValueError(f"line {number}: write REGION USER:PASSWORD or REGION USER:PASSWORD PROJECT")
         user, _, password = parts[1].partition(":")
-        found.setdefault(parts[0], []).append(Login(user, password, *parts[2:]))
-    return found
+        logins.setdefault(parts[0], []).append(Login(user, password, *parts[2:]))
+    return logins

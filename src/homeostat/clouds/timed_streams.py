@@ -1,4 +1,4 @@
-"""The time of a request: one deadline for all of it, and how much of it was spent on waiting for the other side."""
+"""Time limit of a request: a single deadline, and the part of the time spent waiting for the peer."""
 
 import ssl
 import threading
@@ -10,7 +10,7 @@ import httpcore
 
 
 class RequestTime(threading.local):
-    """Until when the request of a thread may take, and for how many seconds the other side was waited for."""
+    """Deadline of the current request of a thread, and the seconds spent waiting for the peer."""
 
     ends_at = waited_s = 0.0
 
@@ -18,10 +18,10 @@ class RequestTime(threading.local):
         self._monotonic = monotonic
 
     def left_s(self) -> float:
-        """Return the seconds that are left.
+        """Return the seconds until the deadline.
 
         Raises:
-            TimeoutError: None are.
+            TimeoutError: The deadline has passed.
         """
         left_s = self.ends_at - self._monotonic()
         if left_s <= 0:
@@ -30,7 +30,7 @@ class RequestTime(threading.local):
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Count what is done inside as waiting for the other side."""
+        """Count the duration of the body as waiting for the peer."""
         began = self._monotonic()
         try:
             yield
@@ -39,7 +39,7 @@ class RequestTime(threading.local):
 
 
 class TimedStream(httpcore.NetworkStream):
-    """A stream with one deadline for all reads and writes, so that a server cannot hold it open byte by byte."""
+    """A stream with a single deadline for all reads and writes, so no server can prolong a request byte by byte."""
 
     def __init__(self, stream: httpcore.NetworkStream, time: RequestTime) -> None:
         self._stream, self._time = stream, time

@@ -1,8 +1,8 @@
-"""Why a request got no answer: what the node has said, and what this service, or the way, was not able to do.
+"""Reasons of failed requests: statements of the node itself, or failures of this service and the network.
 
-A connection that is refused was refused by the machine of the node: it has answered. That there is no route, or no such
-name, is said by this machine or by one on the way. Where nothing comes in time nobody has said anything, provided that
-there was time: what this service has used up itself does not count.
+A refused connection was refused by the node's machine: the node has answered. A missing route or an unknown name is
+reported by this machine or a router. A timeout is silence of the node only if there was time to answer: time that this
+service used up itself does not count.
 """
 
 import errno
@@ -17,9 +17,11 @@ from homeostat.model.answers import Kind
 from homeostat.model.errors import Rejected
 
 WAITED_PART = 0.8
-"""Part of its time for which an answer has to have been waited for, so that none is silence."""
+"""Part of the timeout that must have been spent waiting, for a timeout to count as silence."""
 OVERSLEPT_S, OVERSLEPT_PART = 0.25, 0.25
-"""How late the end of the time may be noticed, in seconds and as a part of it: later, this process was not running."""
+"""Tolerated delay of a timeout, in seconds and as a part of it: a later timeout means that this process was not
+running.
+"""
 _NOTHING_LISTENS = {errno.ECONNREFUSED}
 _CLOSED = {errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ESHUTDOWN}
 _NO_ROUTE = {
@@ -34,14 +36,14 @@ KINDS = {
     **dict.fromkeys(_NO_ROUTE, Kind.NO_ROUTE),
     **dict.fromkeys(_OUT_OF_MEANS, Kind.OUT_OF_MEANS),
 }
-"""Number of an error of the system -> what it says; any other is unclear."""
+"""Error number of the system -> kind of failure; any other number is unclear."""
 CERTIFICATE_OF_THE_NODE = {10: "has expired", 62: "is for another name", 64: "is for another address", 23: "is revoked"}
-"""Codes of OpenSSL for certificates that are wrong in themselves. All others depend on what this machine trusts, and
-on its clock: one that is not valid yet, or whose issuer is not known here."""
+"""Codes of OpenSSL for certificates that are wrong in themselves. All further codes depend on this machine's trust
+anchors and clock: a certificate not valid yet, or of an unknown issuer."""
 _TLS_OF_THE_NODE = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_EOF_WHILE_READING"}
 )
-"""Reasons of OpenSSL that say that the other side speaks no TLS, or has gone."""
+"""Reasons of OpenSSL for a peer that speaks no TLS, or closed the connection."""
 
 
 class Answered(NamedTuple):
@@ -49,8 +51,8 @@ class Answered(NamedTuple):
 
     Attributes:
         status: Status code; 0 without an answer.
-        text: The text of the answer; why there is none.
-        kind: Why there is none, see `Kind`; None where there is one.
+        text: Text of the answer, or reason of the failure.
+        kind: Kind of the failure; None for an answer.
     """
 
     status: int
@@ -74,20 +76,19 @@ FAILURES = (
 
 
 def reason_of(error: Exception, timeout_s: float) -> str:
-    """Return why a request has failed, for users."""
+    """Return the reason of a failed request, for users."""
     if isinstance(error, httpcore.TimeoutException | TimeoutError):
         return f"it took more than {timeout_s:g} s"
     return str(error) or type(error).__name__
 
 
 def kind_of(error: Exception, timeout_s: float, took_s: float, waited_s: float) -> Kind:
-    """Return what a failed request says.
+    """Return the kind of failure of a request.
 
     Args:
-        error: What it has raised.
-        timeout_s: Seconds that it might take.
-        took_s: Seconds that it took.
-        waited_s: Seconds of these in which the other side was waited for.
+        timeout_s: Timeout in seconds.
+        took_s: Duration in seconds.
+        waited_s: Part of the duration spent waiting for the peer.
     """
     if isinstance(error, Refused):
         return error.kind
@@ -98,17 +99,17 @@ def kind_of(error: Exception, timeout_s: float, took_s: float, waited_s: float) 
         return Kind.OWN_TIME if overslept or waited_s < WAITED_PART * timeout_s else Kind.SILENT
     if isinstance(error, httpcore.RemoteProtocolError):
         return Kind.BROKEN_OFF
-    found: BaseException | None = error
-    while found is not None:
-        kind = _kind_of_system_error(found)
+    cause: BaseException | None = error
+    while cause is not None:
+        kind = _kind_of_system_error(cause)
         if kind is not Kind.UNCLEAR:
             return kind
-        found = found.__cause__ or found.__context__
+        cause = cause.__cause__ or cause.__context__
     return Kind.UNCLEAR
 
 
 def _kind_of_system_error(error: BaseException) -> Kind:
-    """Return what an error of the system, or of TLS, says."""
+    """Return the kind of failure of a system or TLS error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Kind.INVALID_CERTIFICATE if error.verify_code in CERTIFICATE_OF_THE_NODE else Kind.UNTRUSTED
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -123,7 +124,7 @@ def _kind_of_system_error(error: BaseException) -> Kind:
 
 
 def why_unsaid(kind: Kind, reason: str, *, took_s: float, waited_s: float) -> str:
-    """Return why nothing is known of the other side, for users."""
+    """Return the reason why the state of the peer is unknown, for users."""
     if kind is Kind.OWN_TIME:
         return f"this worker was too busy to ask: of {took_s:.1f} s it has waited {waited_s:.1f} s for an answer"
     return reason

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from homeostat.clouds.openstack.late_subnets import YOUNG_S, meant
+from homeostat.clouds.openstack.late_subnets import YOUNG_S, error_of
 from homeostat.clouds.openstack.service import Service
 from homeostat.model.errors import HomeostatError, Terminal, Transient
 
@@ -35,7 +35,7 @@ def asked(*subnets: str, port: str = OURS, network: str = OURS, age_s: float = 1
         {"id": "p", "network_id": "n", "fixed_ips": [], "description": port},
         {"id": "n", "subnets": list(subnets), "description": network, "created_at": BORN},
     )
-    return meant(REFUSED, cast(Service, world), lambda: BORN_AT + age_s), world.put
+    return error_of(REFUSED, cast(Service, world), lambda: BORN_AT + age_s), world.put
 
 
 def test_a_young_network_is_waited_for() -> None:
@@ -57,4 +57,4 @@ def test_a_port_gets_an_address_of_each_version_once_there_are_subnets() -> None
 
 def test_other_refusals_are_what_they_are() -> None:
     other = Terminal("compute: no such flavor")
-    assert meant(other, cast(Service, None)) is other
+    assert error_of(other, cast(Service, None)) is other

@@ -13,7 +13,7 @@ from keystoneauth1.exceptions import MissingRequiredOptions, NoMatchingPlugin
 from oslo_config import cfg
 
 SERVICE, TRUSTEE = "keystone_authtoken", "trustee"
-"""Sections with a login: of the service, and of the trustee of users, which is the service if there is no section."""
+"""Sections with a login: of the service, and of the trustee of users, by default the service."""
 REQUEST_S = 30
 TRUSTS = "trusts"
 _USERS = (
@@ -36,15 +36,15 @@ class IdentityConfig:
         path: Path of the file.
         service: Login of the service, as a plug-in of keystoneauth.
         trustee: Login of the trustee of users.
-        trusting: Id of a trust -> login of the trustee with that trust.
+        trusting: Id of a trust -> login of the trustee with this trust.
         connection: Session of keystoneauth.
         auth_url: URL of Keystone for the service.
         public_url: URL of Keystone for clients and servers, with version.
         roles: Roles in trusts of users; empty for all roles of the user.
         domain_id: Id of the domain for users of stacks; either this or `domain_name` is enough.
-        domain_name: Name of that domain.
-        domain_admin: User who makes users in that domain; "" where users are not made.
-        domain_password: Password of that user.
+        domain_name: Name of this domain.
+        domain_admin: Administrator of this domain; "" if the service creates no users.
+        domain_password: Password of the administrator.
         user_role: Role of users of stacks in their project.
         region: Region in the catalogue; "" for any.
     """
@@ -112,7 +112,7 @@ def read_config(path: Path) -> IdentityConfig:
 
 
 def _check(conf: Any) -> None:
-    """Check what the options alone do not.
+    """Check rules that oslo.config cannot express.
 
     Raises:
         cfg.Error: A setting is missing or wrong; the message says what to write.

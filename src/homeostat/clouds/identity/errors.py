@@ -4,11 +4,11 @@ from homeostat.model.errors import Terminal, Transient
 
 
 class Missing(Terminal):
-    """Keystone answered that the thing does not exist."""
+    """Keystone answered that the object does not exist."""
 
 
 class AlreadyExists(Terminal):
-    """The thing exists already."""
+    """The object exists already."""
 
 
 class Denied(Terminal):
@@ -16,4 +16,4 @@ class Denied(Terminal):
 
 
 class Unauthenticated(Transient):
-    """Keystone does not accept the login; the operator, or time, may mend that."""
+    """Keystone does not accept the login; the operator may correct it, or it may recover."""

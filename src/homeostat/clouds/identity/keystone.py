@@ -18,15 +18,15 @@ TIME = (
     exceptions.HttpServerError,
     exceptions.TooManyRequests,
 )
-"""Errors that time mends."""
+"""Errors that may pass without intervention."""
 
 
 AUTH_URL: Any = plugin.AUTH_INTERFACE
-"""Interface that means the URL of the login, whatever the catalogue says."""
+"""Interface that selects the URL of the login instead of an endpoint of the catalogue."""
 
 
 class Keystone:
-    """Client with the service's logins. Safe to share between threads; it makes no request before one is needed."""
+    """Client with the service's logins. Safe to share between threads; no request is sent before the first use."""
 
     def __init__(self, config: IdentityConfig) -> None:
         self.config = config
@@ -62,9 +62,9 @@ class Keystone:
             more: Further arguments of the request.
 
         Raises:
-            Missing: The thing does not exist.
-            AlreadyExists: The thing exists already.
-            Denied: The login is not allowed to do this.
+            Missing: The object does not exist.
+            AlreadyExists: The object exists already.
+            Denied: The login has no right to do this.
             Transient: Keystone does not answer.
             Uncertain: The request may have been carried out.
             Terminal: Keystone refuses the request.
@@ -75,10 +75,10 @@ class Keystone:
         return dict(answer.json()) if answer.content else {}
 
     def request_as(self, token: str, method: str, path: str, **more: Any) -> Wire:
-        """Send a request with the token of a user, as `ask` does with a login.
+        """Send a request with the token of a user, as `request` does with a login.
 
         Raises:
-            Denied: Also when the token is not valid any more.
+            Denied: The user has no right to do this, or the token is no longer valid.
         """
         headers = {"X-Auth-Token": token}
         try:
@@ -91,9 +91,9 @@ class Keystone:
         return self._as(self.config.trusting(trust_id))
 
     def call(self, call: Callable[[], Any], *, looks: bool) -> Any:
-        """Return the result of a call, with errors of keystoneauth converted to those of this package.
+        """Return the result of a call, with errors of keystoneauth converted to errors of this package.
 
-        `looks` tells that the call changes nothing, so that an unanswered one is Transient and not Uncertain.
+        With `looks` the call changes nothing, so a missing answer is Transient and not Uncertain.
         """
         try:
             return call()
@@ -118,7 +118,7 @@ class Keystone:
         """Check that Keystone accepts the login of the service.
 
         Raises:
-            Transient: It does not, or does not answer.
+            Transient: Keystone refuses the login, or does not answer.
         """
         self.token(self.service)
 
@@ -147,6 +147,6 @@ def _message(error: BaseException) -> str:
     return str(details or getattr(error, "message", None) or error)
 
 
-def named(found: Mapping[str, Any], kind: str, name: str) -> Wire | None:
-    """Return the entry of a list that has this name, None if there is none."""
-    return next((dict(each) for each in found[kind] if each["name"] == name), None)
+def named(lists: Mapping[str, Any], kind: str, name: str) -> Wire | None:
+    """Return the entry with this name of the list `kind`; None if absent."""
+    return next((dict(entry) for entry in lists[kind] if entry["name"] == name), None)

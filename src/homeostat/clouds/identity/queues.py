@@ -1,4 +1,4 @@
-"""Queues of Zaqar in which servers signal: read and removed as the user of the resource, in whose project they are."""
+"""Zaqar queues for signals of servers: read and emptied as the user of the resource, whose project has the queues."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -15,25 +15,25 @@ from homeostat.clouds.identity.keystone import Keystone, Wire
 from homeostat.model.errors import Terminal, Transient
 
 MESSAGES = 10
-"""Messages that are read at once; Zaqar gives no more than 20."""
+"""Messages read at once; Zaqar's maximum is 20."""
 KEPT = 500
-"""Users whose login is kept."""
+"""Maximum number of users whose login is cached."""
 CLIENT = {"Client-ID": str(uuid.uuid4())}
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message of a queue: its id, and what the sender wrote."""
+    """A message of a queue: its id, and its body as sent."""
 
     id: str
     body: Any
 
 
 class UserQueues:
-    """Queues as the users of stacks reach them. Safe to share between threads.
+    """Queues as seen by the users of stacks. Safe to share between threads.
 
-    The logins are those of `StackUsers.login`. Every method raises Transient when Zaqar or Keystone does not answer,
-    and Terminal when they refuse it.
+    The logins are those of `StackUsers.login`. Every method raises Transient if Zaqar or Keystone does not answer, and
+    Terminal if they refuse the request.
     """
 
     def __init__(self, keystone: Keystone) -> None:
@@ -41,20 +41,20 @@ class UserQueues:
         self._ways: dict[str, adapter.Adapter] = {}
 
     def messages(self, login: Mapping[str, str], queue: str) -> list[Message]:
-        """Return the oldest messages of a queue that are not claimed; they stay there."""
+        """Return the oldest unclaimed messages of a queue, without removing them."""
         params = {"limit": MESSAGES, "echo": "true"}
         try:
-            found = self._request(login, "GET", f"{_path(queue)}/messages", params=params)
-        except Missing:  # no message has made it yet
+            page = self._request(login, "GET", f"{_path(queue)}/messages", params=params)
+        except Missing:  # only the first message creates the queue
             return []
-        return [Message(str(each["id"]), each.get("body")) for each in found.get("messages") or ()]
+        return [Message(str(message["id"]), message.get("body")) for message in page.get("messages") or ()]
 
     def delete(self, login: Mapping[str, str], queue: str, ids: Sequence[str]) -> None:
         """Delete messages."""
         self._request(login, "DELETE", f"{_path(queue)}/messages", params={"ids": ",".join(ids)})
 
     def end(self, login: Mapping[str, str], queue: str) -> None:
-        """Delete a queue, if it exists; where there is no Zaqar any more there is none."""
+        """Delete a queue, if it and Zaqar still exist."""
         try:
             self._request(login, "DELETE", _path(queue))
         except Missing:
@@ -70,17 +70,17 @@ class UserQueues:
         except exceptions.ClientException as error:
             raise Transient(f"Zaqar does not answer: {error}") from error
         try:
-            # As bodies of requests are read: what cannot be stored is not read either.
+            # Like bodies of requests: values that cannot be stored are refused here.
             return dict(orjson.loads(answer.content)) if answer.content else {}
         except (TypeError, ValueError) as error:
             raise Terminal(f"Zaqar's answer is not understood: {error}") from error
 
     def _way(self, login: Mapping[str, str]) -> adapter.Adapter:
-        found = self._ways.get(login["user_id"])
-        if found is None:
+        client = self._ways.get(login["user_id"])
+        if client is None:
             config = self._keystone.config
             user: Any = {name: login[name] for name in ("user_id", "password", "project_id")}
-            found = adapter.Adapter(
+            client = adapter.Adapter(
                 config.connection,
                 auth=v3.Password(auth_url=config.login_url, **user),
                 service_type="messaging",
@@ -90,8 +90,8 @@ class UserQueues:
             )
             if len(self._ways) >= KEPT:
                 self._ways.clear()
-            self._ways[login["user_id"]] = found
-        return found
+            self._ways[login["user_id"]] = client
+        return client
 
 
 def _path(queue: str) -> str:

@@ -1,6 +1,6 @@
 """Registration of the service in a Keystone: its users, roles, domain and catalogue entries.
 
-Idempotent: a second run makes only what is missing.
+Idempotent: a second run creates only missing objects.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,12 +23,12 @@ SERVICES = {
 
 
 class Impossible(Exception):
-    """Registration is impossible with the present settings or things; the message says what to do."""
+    """Registration is impossible with the present settings or objects; the message says how to proceed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to register.
+    """Objects to register.
 
     Attributes:
         public_url: URL at which clients reach the API.
@@ -39,8 +39,8 @@ class Wanted:
         service_user: User of the service.
         service_project: Project of the service.
         domain: Domain for the users of stacks.
-        domain_admin: User who administers that domain.
-        is_new: Whether the passwords are new; the users must not exist then.
+        domain_admin: Administrator of this domain.
+        is_new: Whether the passwords are new; the users must then not exist.
     """
 
     public_url: str
@@ -71,28 +71,28 @@ def administrator(environ: Mapping[str, str]) -> adapter.Adapter:
 
 
 def _variable(environ: Mapping[str, str], option: Any) -> str | None:
-    names = [option.dest, *(each.dest for each in option.deprecated)]
+    names = [option.dest, *(alias.dest for alias in option.deprecated)]
     values = [environ.get(f"OS_{name.upper().replace('-', '_')}") for name in names]
     return next((value for value in values if value), None)
 
 
 def only_region(admin: adapter.Adapter) -> str:
-    """Return the region of the catalogue, if it has exactly one.
+    """Return the only region of the catalogue.
 
     Raises:
-        Impossible: It has none or several; the message names them.
+        Impossible: The catalogue has none or several; the message names them.
     """
-    found = [str(each["id"]) for each in admin.get("/regions").json()["regions"]]
-    if len(found) == 1:
-        return found[0]
-    raise Impossible(f"name the region of the endpoints with --region-name (there are: {', '.join(found) or 'none'})")
+    regions = [str(region["id"]) for region in admin.get("/regions").json()["regions"]]
+    if len(regions) == 1:
+        return regions[0]
+    raise Impossible(f"name the region of the endpoints with --region-name (there are: {', '.join(regions) or 'none'})")
 
 
 def register(admin: adapter.Adapter, wanted: Wanted) -> Iterator[str]:
-    """Register the service, and yield a line for each thing that was made.
+    """Register the service, and yield a line for each created object.
 
     Raises:
-        Impossible: An existing thing does not fit; and any error of keystoneauth.
+        Impossible: An existing object does not fit; and any error of keystoneauth.
     """
     yield from _Registrar(admin, wanted).register()
 
@@ -114,7 +114,7 @@ class _Registrar:
             self._ensure("roles", name)
 
     def _service(self) -> None:
-        """Make the user with whose login the service validates tokens, and who is the trustee of other users."""
+        """Create the service user, which validates tokens and is the trustee of other users."""
         wanted = self._wanted
         project = self._ensure("projects", wanted.service_project, domain_id="default")
         user = self._user(wanted.service_user, wanted.password, "default", {"project_id": project})
@@ -128,43 +128,42 @@ class _Registrar:
 
     def _catalogue(self) -> None:
         for type, (name, description, path) in SERVICES.items():
-            there = self._get("services", type=type)["services"]
-            service = (
-                there[0]["id"] if there else self._make("services", name, {"type": type, "description": description})
-            )
+            services = self._get("services", type=type)["services"]
+            more = {"type": type, "description": description}
+            service = services[0]["id"] if services else self._make("services", name, more)
             for interface in INTERFACES:
                 self._endpoint(service, interface, f"{self._wanted.public_url}{path}")
 
     def _endpoint(self, service: str, interface: str, url: str) -> None:
         region = self._wanted.region
-        there = self._get("endpoints", service_id=service, interface=interface, region_id=region)["endpoints"]
-        if not there:
+        endpoints = self._get("endpoints", service_id=service, interface=interface, region_id=region)["endpoints"]
+        if not endpoints:
             body = {"service_id": service, "region_id": region, "interface": interface, "url": url}
             self._admin.post("/endpoints", json={"endpoint": body})
             self._made.append(f"endpoint {interface} {url}")
-        elif there[0]["url"] != url:
-            self._admin.patch(f"/endpoints/{there[0]['id']}", json={"endpoint": {"url": url}})
-            self._made.append(f"endpoint {interface} {url} (was {there[0]['url']})")
+        elif endpoints[0]["url"] != url:
+            self._admin.patch(f"/endpoints/{endpoints[0]['id']}", json={"endpoint": {"url": url}})
+            self._made.append(f"endpoint {interface} {url} (was {endpoints[0]['url']})")
 
     def _ensure(self, kind: str, name: str, more: Mapping[str, Any] | None = None, **where: str) -> str:
-        """Return the id of the thing of that name; it is made if it does not exist."""
-        there = named(self._get(kind, name=name, **where), kind, name)
-        return str(there["id"]) if there is not None else self._make(kind, name, {**(more or {}), **where})
+        """Return the id of the object with this name; create a missing object."""
+        entry = named(self._get(kind, name=name, **where), kind, name)
+        return str(entry["id"]) if entry is not None else self._make(kind, name, {**(more or {}), **where})
 
     def _user(self, name: str, password: str, domain_id: str, scope: Mapping[str, str]) -> str:
-        """Return the id of a user who can log in with this password; make or change the user where needed."""
-        there = named(self._get("users", name=name, domain_id=domain_id), "users", name)
-        if there is None:
+        """Return the id of a user who can log in with this password; create or change the user if necessary."""
+        user = named(self._get("users", name=name, domain_id=domain_id), "users", name)
+        if user is None:
             return self._make("users", name, {"password": password, "domain_id": domain_id})
         if self._wanted.is_new:
             raise Impossible(
-                f"there is a user {name}, and no file with the password: give the file that belongs to it with "
+                f"user is a user {name}, and no file with the password: give the file that belongs to it with "
                 "--keystone-config, or choose other names with --service-user and --domain-admin"
             )
-        if not self._lets_in(there["id"], password):
-            self._admin.patch(f"/users/{there['id']}", json={"user": {"password": password}})
+        if not self._lets_in(user["id"], password):
+            self._admin.patch(f"/users/{user['id']}", json={"user": {"password": password}})
             self._made.append(f"password of user {name}")
-        return str(there["id"])
+        return str(user["id"])
 
     def _lets_in(self, user_id: str, password: str) -> bool:
         login = v3.Password(self._wanted.auth_url, user_id=user_id, password=password, unscoped=True)
@@ -184,9 +183,9 @@ class _Registrar:
 
     def _make(self, kind: str, name: str, more: Mapping[str, Any]) -> str:
         one = kind.removesuffix("s")
-        made = self._admin.post(f"/{kind}", json={one: {"name": name, **more}}).json()[one]
+        entry = self._admin.post(f"/{kind}", json={one: {"name": name, **more}}).json()[one]
         self._made.append(f"{one} {name}")
-        return str(made["id"])
+        return str(entry["id"])
 
 
 def file_of(wanted: Wanted) -> str:

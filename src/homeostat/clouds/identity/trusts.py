@@ -19,7 +19,7 @@ FIRST_S = int(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC).timestamp())
 SPAN_S = 2**31
 LOG = logging.getLogger(__name__)
 KEPT_MAX = 10_000
-"""Most trusts whose tokens one process caches."""
+"""Maximum number of trusts whose tokens a process caches."""
 
 
 class Trusts:
@@ -37,7 +37,7 @@ class Trusts:
         return at.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
 
     def make(self, user_id: str, project: str, roles: Sequence[str], token: str, end: str) -> str:
-        """Make a trust, and return its id; idempotent on `end`.
+        """Create a trust, and return its id; idempotent on `end`.
 
         Args:
             user_id: The user who trusts the service.
@@ -47,9 +47,9 @@ class Trusts:
             end: Expiry of the trust, from `end_of`.
 
         Raises:
-            Denied: The user may not make the trust.
+            Denied: The user may not create the trust.
             Transient: Keystone does not answer.
-            Uncertain: The trust may have been made.
+            Uncertain: The trust may have been created.
             Terminal: Keystone refuses the trust.
         """
         body = {
@@ -57,21 +57,21 @@ class Trusts:
             "trustee_user_id": self._keystone.user_id(self._keystone.trustee),
             "project_id": project,
             "impersonation": True,
-            # A service that is to act for the user later, as an alarm that calls an address, needs a trust as well, and
-            # makes it with the token that it is sent. It cannot pass that on.
+            # A service that acts for the user later, such as an alarm that calls a URL, creates a trust with the token
+            # of our request; this second trust cannot be redelegated.
             "allow_redelegation": True,
             "redelegation_count": 1,
             "roles": [{"name": name} for name in roles],
             "expires_at": end,
         }
         try:
-            made = self._keystone.request_as(token, "POST", "OS-TRUST/trusts", json={"trust": body})
+            trust = self._keystone.request_as(token, "POST", "OS-TRUST/trusts", json={"trust": body})
         except AlreadyExists:
-            found = self.find(end)
-            if not found:
+            ids = self.find(end)
+            if not ids:
                 raise
-            return found[0]
-        return str(made["trust"]["id"])
+            return ids[0]
+        return str(trust["trust"]["id"])
 
     def find(self, end: str) -> list[str]:
         """Return the ids of the trusts with this expiry.
@@ -80,10 +80,10 @@ class Trusts:
             Transient: Keystone does not answer.
         """
         trustee = self._keystone.user_id(self._keystone.trustee)
-        found = self._keystone.request(
+        trusts = self._keystone.request(
             self._keystone.trustee, "GET", "OS-TRUST/trusts", params={"trustee_user_id": trustee}
         )
-        return [str(each["id"]) for each in found["trusts"] if each["expires_at"] == end]
+        return [str(trust["id"]) for trust in trusts["trusts"] if trust["expires_at"] == end]
 
     def is_ours(self, trust_id: str) -> bool:
         """Return whether the service is the trustee of a trust.
@@ -101,7 +101,7 @@ class Trusts:
         """Return a token with the rights of the trust in the project.
 
         Raises:
-            Denied: The trust is not valid any more.
+            Denied: The trust is no longer valid.
             Transient: Keystone does not answer.
         """
         way = self._way(trust_id)
@@ -120,11 +120,11 @@ class Trusts:
         """Delete a trust, if it exists.
 
         Raises:
-            Denied: The trust exists, but its user may not even delete it any more.
+            Denied: The trust exists, but its user has lost even the right to delete it.
             Transient: Keystone does not answer.
             Uncertain: The trust may have been deleted.
         """
-        # Deleting needs a token of the trust. Where there is none, the trust is deleted already, or not valid.
+        # Deletion needs a token of the trust. If Keystone issues none, the trust is deleted already, or invalid.
         try:
             self.token(trust_id)
         except Denied:

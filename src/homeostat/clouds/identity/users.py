@@ -1,6 +1,6 @@
-"""Users for servers, in a domain of their own: each has one role in the project of its stack, and no other rights.
+"""Users for servers, in a separate domain: each has a single role in the project of its stack, and no further rights.
 
-Names are made from tokens and are unique in the domain, so a retry never makes a second user.
+Names are derived from tokens and are unique in the domain, so a retry never creates a second user.
 """
 
 import hashlib
@@ -42,35 +42,35 @@ class DomainUsers:
     @cached_property
     def _role_id(self) -> str:
         name = self._keystone.config.user_role
-        found = named(self._keystone.request(self._admin, "GET", "roles", params={"name": name}), "roles", name)
-        if found is None:
+        role = named(self._keystone.request(self._admin, "GET", "roles", params={"name": name}), "roles", name)
+        if role is None:
             raise Terminal(f"Keystone has no role {name}: make it, as `homeostat register` does")
-        return str(found["id"])
+        return str(role["id"])
 
     def project(self, name: str, description: str) -> str:
-        """Return the id of the project of that name; it is made if it does not exist."""
+        """Return the id of the project with this name; create a missing project."""
         body = {"name": name, "description": description, "domain_id": self.domain_id}
         return self._made("project", body)
 
     def user(self, name: str, password: str, project_id: str) -> str:
-        """Return the id of the user of that name; it is made if missing, and gets this password and its role."""
+        """Return the id of the user with this name; create a missing user, and set password and role."""
         body = {"name": name, "password": password, "domain_id": self.domain_id, "default_project_id": project_id}
         user_id = self._made("user", body, {"password": password})
         self._keystone.request(self._admin, "PUT", f"projects/{project_id}/users/{user_id}/roles/{self._role_id}")
         return user_id
 
     def _made(self, one: str, body: Wire, again: Wire | None = None) -> str:
-        """Make a user or project, or set the fields `again` on the existing one; return its id."""
+        """Create a user or project, or set the fields `again` of an existing one; return its id."""
         try:
             return str(self._keystone.request(self._admin, "POST", f"{one}s", json={one: body})[one]["id"])
         except AlreadyExists:
-            there = self.find(one, body["name"])
-            if there is None:
+            id = self.find(one, body["name"])
+            if id is None:
                 raise
             # An earlier attempt, whose response was lost, may have set other values, such as another password.
             if again is not None:
-                self._keystone.request(self._admin, "PATCH", f"{one}s/{there}", json={one: again})
-            return there
+                self._keystone.request(self._admin, "PATCH", f"{one}s/{id}", json={one: again})
+            return id
 
     def key(self, user_id: str, project_id: str, access: str, secret: str) -> None:
         """Give the user this key for signing requests; idempotent."""
@@ -84,13 +84,13 @@ class DomainUsers:
         self.delete("credential", hashlib.sha256(access.encode()).hexdigest())
 
     def find(self, one: str, name: str) -> str | None:
-        """Return the id of the user or project of that name, None if there is none; `one` is `user` or `project`."""
+        """Return the id of the user or project with this name; None if absent. `one` is `user` or `project`."""
         where = {"name": name, "domain_id": self.domain_id}
-        found = named(self._keystone.request(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
-        return None if found is None else str(found["id"])
+        entry = named(self._keystone.request(self._admin, "GET", f"{one}s", params=where), f"{one}s", name)
+        return None if entry is None else str(entry["id"])
 
     def delete(self, one: str, id: str) -> None:
-        """Delete a thing, if it exists."""
+        """Delete an object, if it exists."""
         try:
             self._keystone.request(self._admin, "DELETE", f"{one}s/{id}")
         except Missing:

@@ -19,9 +19,9 @@ def main() -> None:
         return
     for kind in sorted(cloud.kinds):
         for seen in cloud.observe(kind, cloud.handles(kind)):
-            shown = seen.properties
-            place = shown.get("address") or shown.get("vip_address") or shown.get("floating_ip_address") or ""
-            print(f"{kind:24} {seen.handle:36} {shown.get('status', ''):10} {place:16} {shown.get('name', '')}")
+            fields = seen.properties
+            place = fields.get("address") or fields.get("vip_address") or fields.get("floating_ip_address") or ""
+            print(f"{kind:24} {seen.handle:36} {fields.get('status', ''):10} {place:16} {fields.get('name', '')}")
     for id, status, name in cloud.snapshots():
         print(f"{'snapshot':24} {id:36} {status:10} {'':16} {name}")
     cloud.close()

@@ -27,7 +27,7 @@ def parse_network(cidr: str) -> Network:
 
 
 def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: str) -> ipaddress.IPv4Network:
-    """Return the loopback block for a subnet: its own cidr if that is a loopback one, else a free block of its size.
+    """Return the loopback block for a subnet: its cidr if this is a loopback network, else a free block of its size.
 
     Args:
         cidr: Network of the subnet.
@@ -55,7 +55,7 @@ def loopback_block(cidr: Network, taken: Sequence[ipaddress.IPv4Network], seed: 
 
 
 def _first_gap(busy: Sequence[tuple[int, int]], start: int, end: int, size: int) -> int | None:
-    """Return the lowest multiple of `size` in [start, end) from which on `size` numbers are in none of the ranges.
+    """Return the lowest multiple of `size` in [start, end) that begins `size` numbers outside of all ranges.
 
     None if there is none. The ranges must be sorted.
     """
@@ -117,7 +117,7 @@ def default_pools(subnet: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
-    """Return the loopback address that `address` stands for; None if it is not in this subnet."""
+    """Return the loopback address for `address`; None if it is not in this subnet."""
     try:
         return translate(subnet, address)
     except Terminal:
@@ -125,7 +125,7 @@ def reached_as(subnet: Mapping[str, Any], address: str) -> str | None:
 
 
 def translate(subnet: Mapping[str, Any], address: str) -> str:
-    """Return the loopback address that `address` stands for.
+    """Return the loopback address for `address`.
 
     Raises:
         Terminal: It is not an address of this subnet.

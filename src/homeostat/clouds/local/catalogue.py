@@ -54,13 +54,13 @@ _NAMESPACE = uuid.UUID("0c9e8c6c-52a5-4f4e-8f4d-6c6f63616c32")
 
 
 class Catalogue:
-    """The values that `image` and `flavor` may have: a name, or the id that stands for it."""
+    """The values of `image` and `flavor`: names, or the ids of these names."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def resolve(self, entity: str, name_or_id: str) -> str | None:
-        """Return the id of a known name or id; None if it is not known."""
+        """Return the id of a known name or id; None if unknown."""
         ids = {name: catalogue_id(entity, name) for name in self.names(entity)}
         return ids.get(name_or_id) or (name_or_id if name_or_id in ids.values() else None)
 
@@ -68,7 +68,7 @@ class Catalogue:
         """Check that an image or a flavor exists; `entity` is `image` or `flavor`.
 
         Raises:
-            Terminal: It does not; the message lists the known ones.
+            Terminal: The image or flavor is unknown; the message lists the known ones.
         """
         if self.resolve(entity, name_or_id) is None:
             added = self._root / f"{entity}s.json"

@@ -65,14 +65,14 @@ FAMILIES: tuple[type[Family], ...] = (
 ANY_NAME = frozenset({"availability_zone", "volume_type"})
 """Kinds for which this cloud accepts any name, since everything is on one machine."""
 SNAPSHOTS = {"image": "server", "volume_snapshot": "volume", "volume_backup": "volume"}
-"""Kind that a snapshot can stand for -> kind of the snapshot's source."""
+"""Kind that a snapshot can be used as -> kind of the snapshot's source."""
 
 
 class Ledger(Protocol):
-    """What a service has stored about its local cloud elsewhere."""
+    """Data about a local cloud that its service stores elsewhere."""
 
     def agree(self, identity: str) -> str:
-        """Return the stored identity of the cloud, "" where there is none yet.
+        """Return the stored identity of the cloud; "" if none is stored yet.
 
         Args:
             identity: Identity to store if it is the first one; "" for none.
@@ -82,7 +82,7 @@ class Ledger(Protocol):
         """
 
     def projects(self, handles: Collection[str]) -> Mapping[str, str]:
-        """Return handle -> project for the known ones of these handles; "" -> the only project, if there is just one.
+        """Return handle -> project, for the known handles; "" -> the only project, if there is just one.
 
         Raises:
             Transient: The store does not answer.
@@ -104,8 +104,8 @@ class LocalCloud:
 
     Linux only; works with and without privileges. `family.py` has the verbs, the other modules the kinds.
 
-    A new object is the whole cloud, as the owner of the machine sees it; `of` returns the view of a project. While the
-    directory does not carry the identity of the ledger, it counts as away, and every call raises Transient.
+    A new instance is the whole cloud, as the owner of the machine sees it; `of` returns the view of a project. While
+    the directory does not carry the identity of the ledger, it counts as away, and every call raises Transient.
     """
 
     name = "local"
@@ -116,8 +116,8 @@ class LocalCloud:
 
         Args:
             root: Its directory.
-            ledger: What the service has stored about it; None for nothing.
-            private: Files and directories that user data must not reach; enforced only where the machine has Landlock.
+            ledger: Data of the service about the cloud; None for none.
+            private: Files and directories that user data must not reach; enforced only by Landlock.
         """
         self._whole = self
         self._ledger = ledger or NoLedger()
@@ -140,9 +140,9 @@ class LocalCloud:
         self.kinds = frozenset(self._families)
 
     def of(self, project: str) -> "LocalCloud":
-        """Return the cloud as a project sees it: its own things and the built-in ones.
+        """Return the cloud as a project sees it: its own objects and the built-in ones.
 
-        Things of other projects cannot be read, changed or named. All projects share the addresses of the machine.
+        Objects of other projects cannot be read, changed or named. All projects share the addresses of the machine.
         """
         view = self._projects.get(project)
         if view is None:
@@ -152,7 +152,7 @@ class LocalCloud:
         return view
 
     def _meet(self) -> None:
-        """Check the identity of the cloud, and prepare its directory, once before anything else is done with it.
+        """Check the identity of the cloud, and prepare its directory, once before the first operation.
 
         Raises:
             Transient: The directory is away.
@@ -161,7 +161,7 @@ class LocalCloud:
         if whole._met:
             return
         with whole._meeting:
-            identity = whole._tree.found({*self.kinds, snapshots.KIND}, self._ledger.agree(""))
+            identity = whole._tree.open_or_start({*self.kinds, snapshots.KIND}, self._ledger.agree(""))
             if self._ledger.agree(identity) != identity:
                 raise Transient(f"another process of this service has another local cloud than {self._tree.root}")
             networks.Networks(whole._tree).provide()
@@ -171,7 +171,7 @@ class LocalCloud:
 
     @contextlib.contextmanager
     def _there(self, error: type[Transient | Uncertain]) -> Iterator[None]:
-        """Convert errors of the file system to `error`: they say nothing about the things of the cloud."""
+        """Convert errors of the file system to `error`: they say nothing about the objects of the cloud."""
         try:
             self._meet()
             yield
@@ -216,13 +216,13 @@ class LocalCloud:
         return Watcher(self._tree, sorted(self.kinds)).change_notices(stop)
 
     def handles(self, kind: str) -> list[str]:
-        """Return the handles of all things of a kind, oldest first; for people, since convergence knows its handles."""
+        """Return the handles of all objects of a kind, oldest first; for people, convergence knows its handles."""
         return [self._family(kind).handle(record) for record in self._tree.all(kind).values()]
 
     def snapshots(self) -> list[tuple[str, str, str]]:
-        """Return all snapshots, also of deleted things, oldest first: id, status, name."""
-        found = self._tree.all(snapshots.KIND).values()
-        return [(each.id, each.facts["status"], each.spec["name"]) for each in found]
+        """Return all snapshots, even of deleted objects, oldest first: id, status, name."""
+        records = self._tree.all(snapshots.KIND).values()
+        return [(record.id, record.facts["status"], record.spec["name"]) for record in records]
 
     def close(self) -> None:
         self._tree.threads.close()
@@ -237,26 +237,27 @@ class LocalCloud:
     def _resolve(self, look: TreeSnapshot, kind: str, name: str) -> str | None:
         if kind in ANY_NAME:
             return name
-        if kind in ("image", "flavor") and (found := self._catalogue.resolve(kind, name)) is not None:
-            return found
+        if kind in ("image", "flavor") and (known_id := self._catalogue.resolve(kind, name)) is not None:
+            return known_id
         if kind in SNAPSHOTS:
             return self._snapshot(look, kind, name)
         if kind == hypervisors.Hypervisors.kind:
             return name if name == hypervisors.HOST else None
-        found = look.called(kind, name) if kind in self._families else None
-        return name if found is not None and kind == "keypair" else found
+        id = look.called(kind, name) if kind in self._families else None
+        return name if id is not None and kind == "keypair" else id
 
     def _snapshot(self, look: TreeSnapshot, kind: str, name: str) -> str | None:
-        """Return the id of a complete snapshot with that id or name; one of a server serves as an image."""
+        """Return the id of a complete snapshot with this id or name; a server's snapshot serves as an image."""
         of = SNAPSHOTS[kind]
-        found = [
-            each.id
-            for each in look.all(snapshots.KIND).values()
-            if name in (each.id, each.spec["name"]) and snapshots.complete_snapshot(self._tree, each.id, of) is not None
+        ids = [
+            record.id
+            for record in look.all(snapshots.KIND).values()
+            if name in (record.id, record.spec["name"])
+            and snapshots.complete_snapshot(self._tree, record.id, of) is not None
         ]
-        if len(found) > 1:
+        if len(ids) > 1:
             raise ambiguous(name)
-        return found[0] if found else None
+        return ids[0] if ids else None
 
     def _swept(self, answers: list[Answer]) -> list[Answer]:
         self._tree.empty_trash()

@@ -1,8 +1,7 @@
 """Base of the kinds of the local cloud: the port's verbs on records, batch by batch.
 
-A kind is a subclass of `Family`: mostly data (references to other kinds, and from them), and code where something
-real is behind the record. The record is written first, so that a second `create` finishes the work of an interrupted
-one.
+A kind is a subclass of `Family`: mostly data (references between kinds), and code if a record has processes or files
+behind it. The record is written first: a second `create` then finishes the work of an interrupted first.
 """
 
 import errno
@@ -21,7 +20,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import DELETE_WITH_PARTS
 
 FULL_S = 2.0
-"""Seconds after which it is tried again whether a full disk has space."""
+"""Seconds after which an operation on a full disk is retried."""
 Item = TypeVar("Item")
 Facts = dict[str, Any]
 
@@ -29,18 +28,18 @@ _NAMESPACE = uuid.UUID("6f1c0f0e-5d0c-4a53-9a0b-6c6f63616c21")
 
 
 def identity(kind: str, token: str) -> str:
-    """Return the id of the thing that carries a token; it depends on the kind and the token only."""
+    """Return the id of the object with a token; it depends only on kind and token."""
     return str(uuid.uuid5(_NAMESPACE, f"{kind}:{token}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refers:
-    """A reference from a spec to another thing.
+    """A reference from a spec to another object.
 
     Attributes:
-        fields: Fields of the spec; the first one that is set names the thing.
-        kind: Kind of the thing.
-        fact: Fact that gets the thing's id.
+        fields: Fields of the spec; the first non-empty field names the object.
+        kind: Kind of the object.
+        fact: Fact that gets the object's id.
         required: Whether one of the fields must be set.
     """
 
@@ -51,12 +50,12 @@ class Refers:
 
 
 class Family:
-    """One kind.
+    """A kind.
 
     Attributes:
         kind: Its name in the cloud port.
         refers: References in its spec.
-        used_by: (kind, fact) of the things that prevent its deletion, by a fact that holds its id.
+        used_by: (kind, fact) of the objects that prevent its deletion, by a fact that holds its id.
     """
 
     kind: ClassVar[str]
@@ -66,28 +65,28 @@ class Family:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
 
-    # -- what a kind adds --------------------------------------------------------------------------
+    # -- for subclasses ----------------------------------------------------------------------------
 
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
-        """Return the facts of a new thing; raise Terminal or Transient if it cannot be made. Changes nothing."""
+        """Return the facts of a new object; raise Terminal or Transient if it cannot be created. Changes nothing."""
         return self.references(look, spec)
 
     def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
-        """Return the facts after a change to `spec`; raise Terminal if it is impossible in place. Changes nothing."""
+        """Return the facts after a change to `spec`; raise Terminal if impossible in place. Changes nothing."""
         return {**record.facts, **self.references(look, spec)}
 
     def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Bring the real thing in line with its record; finishes interrupted work."""
+        """Bring processes and files in line with the record; finishes interrupted work."""
 
     def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
-        """Do what `settle` does, once for a whole batch; also called after a delete."""
+        """Like `settle`, but once for a whole batch; also called after a delete."""
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         """Return the object in the form of `clouds/port.py`."""
         return {**record.spec, **record.facts, "id": self.handle(record)}
 
     def users(self, look: TreeSnapshot, record: ThingRecord) -> Iterable[ThingRecord]:
-        """Yield the things that prevent its deletion."""
+        """Yield the objects that prevent its deletion."""
         for kind, fact in self.used_by:
             yield from look.referring(kind, fact, record.id)
 
@@ -95,7 +94,7 @@ class Family:
         """Undo `settle`; the record is removed next."""
 
     def perform(self, look: TreeSnapshot, record: ThingRecord, operation: Operation) -> None:
-        """Carry out one operation."""
+        """Carry out an operation."""
         raise Terminal(f"{self.kind} {record.id} knows no operation {operation.verb!r}")
 
     # -- the port's verbs --------------------------------------------------------------------------
@@ -111,22 +110,22 @@ class Family:
     def create(self, intents: Sequence[Creation]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, intents, lambda intent: self._settled(look, self.begin(look, intent)))
+            return self.act_on_each(look, intents, lambda intent: self._settled(look, self.begin(look, intent)))
 
     def update(self, changes: Sequence[Change]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, changes, lambda change: self._settled(look, self.change(look, change)))
+            return self.act_on_each(look, changes, lambda change: self._settled(look, self.change(look, change)))
 
     def delete(self, handles: Sequence[str]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, handles, lambda handle: self._delete(look, handle))
+            return self.act_on_each(look, handles, lambda handle: self._delete(look, handle))
 
     def operate(self, operations: Sequence[Operation]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, operations, lambda operation: self._operate(look, operation))
+            return self.act_on_each(look, operations, lambda operation: self._operate(look, operation))
 
     # -- steps of the verbs ------------------------------------------------------------------------
 
@@ -137,10 +136,10 @@ class Family:
         return look.get(self.kind, handle)
 
     def changeable(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
-        """Return the record of a handle that is about to be changed, None if it does not exist.
+        """Return the record for a change of an object; None if the object does not exist.
 
         Raises:
-            Terminal: The thing is built in, and the caller is a project.
+            Terminal: The object is built in, and the caller is a project.
         """
         record = self.known_as(look, handle)
         if record is not None and record.is_built_in and self.tree.project is not None:
@@ -155,7 +154,7 @@ class Family:
         return look.get(self.kind, identity(self.kind, token))
 
     def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
-        """Return the record of a creation: the one that carries the token already, or a new one, which is written."""
+        """Return the record of a creation: an existing one with the token, or a new one, which is written."""
         known = self.carrying(look, intent.token)
         if known is not None:
             return known
@@ -166,12 +165,12 @@ class Family:
         return record
 
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
-        """Change a record and write it; None if the thing does not exist."""
+        """Change a record and write it; None if the object does not exist."""
         record = self.changeable(look, change.handle)
         if record is None:
             return None
         spec = merged(record.spec, change)
-        # The caller compares with what it requested last; the record may differ in more fields, after a lost request.
+        # The caller compares with its own last request. If this request was lost, the record differs in more fields.
         changed = frozenset(change.changed) | {
             name for name in {*spec, *record.spec} if spec.get(name) != record.spec.get(name)
         }
@@ -180,20 +179,20 @@ class Family:
         return amended
 
     def references(self, look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
-        """Return the ids of the things that `spec` names, by fact."""
+        """Return the ids of the objects named in `spec`, by fact."""
         facts: Facts = {}
         for refers in self.refers:
             reference = next((spec[name] for name in refers.fields if spec.get(name)), None)
             if reference is None and refers.required:
                 raise Terminal(f"A {self.kind} needs a {refers.kind}: set {refers.fields[0]!r}")
-            found = None if reference is None else look.resolve(refers.kind, str(reference))
-            facts[refers.fact] = None if found is None else found.id
+            record = None if reference is None else look.resolve(refers.kind, str(reference))
+            facts[refers.fact] = None if record is None else record.id
         return facts
 
-    def each(
+    def act_on_each(
         self, look: TreeSnapshot, items: Sequence[Item], act: Callable[[Item], ThingRecord | None]
     ) -> list[Answer]:
-        """Act on each item, and return the state after all of them; the failure of an item affects only that item."""
+        """Act on each item, and return the state after all acts; the failure of an item affects only this item."""
         outcomes: list[ThingRecord | HomeostatError | None] = []
         for item in items:
             try:
@@ -212,12 +211,12 @@ class Family:
         if isinstance(outcome, HomeostatError):
             return outcome
         present = None if outcome is None else look.get(self.kind, outcome.id)
-        told = self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
+        observation = self._seen(look, present, item if isinstance(item, str) else getattr(item, "handle", ""))
         deletes = isinstance(item, str) or getattr(item, "verb", "") == DELETE_WITH_PARTS
-        return replace(told, not_found=True) if outcome is None and deletes else told
+        return replace(observation, not_found=True) if outcome is None and deletes else observation
 
     def _looked_at(self, look: TreeSnapshot, handle: str) -> Observation:
-        """Observe one thing; UNKNOWN if its record cannot be read."""
+        """Observe an object; UNKNOWN if its record cannot be read."""
         try:
             return self._seen(look, self.known_as(look, handle), handle)
         except Damaged as error:
@@ -243,12 +242,12 @@ class Family:
         return record
 
     def refuse_if_used(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Refuse the deletion of a thing that is in use.
+        """Refuse the deletion of an object that is in use.
 
-        Users that were made for a thing which a user has removed by hand do not count, and are removed here.
+        Users created for an object that was since removed by hand do not count, and are removed here.
 
         Raises:
-            Transient: The thing is in use.
+            Transient: The object is in use.
         """
         users = list(self.users(look, record))
         outlived = [user for user in users if look.outlived(user)]
@@ -260,14 +259,14 @@ class Family:
 
     def _operate(self, look: TreeSnapshot, operation: Operation) -> ThingRecord | None:
         record = self.changeable(look, operation.handle)
-        # Only other clouds have anything to mark.
+        # `adopt` only marks the object, which needs no mark here.
         if record is not None and (operation.verb != "adopt" or "adopt" not in KINDS[self.kind].operations):
             self.perform(look, record, operation)
         return record
 
 
 def merged(spec: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """Return the spec after a change, in which only the named fields change, or all if it names none."""
+    """Return the spec after a change of the named fields, or of all fields if none is named."""
     if not change.changed:
         return dict(change.spec)
     result = {name: value for name, value in spec.items() if name not in change.changed}

@@ -1,4 +1,4 @@
-"""Files of the local cloud: atomic writes, locks, and removal that survives what user data leave behind."""
+"""Files of the local cloud: atomic writes, locks, and removal of trees that guests have changed."""
 
 import contextlib
 import fcntl
@@ -45,9 +45,7 @@ def write_whole(path: str, text: str, mode: int = 0o600, inside: int | None = No
     """Replace a file atomically: readers see the old or the new text, never a part.
 
     Args:
-        path: Path of the file.
         text: New text.
-        mode: Permissions.
         inside: Descriptor of the directory that the path is relative to; None for the working directory.
     """
     temporary = f"{path}.{uuid.uuid4().hex[:8]}.new"

@@ -29,17 +29,17 @@ class ServerGroups(Family):
     kind = "server_group"
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        return {**super().show(look, record), "members": [each.id for each in _members(look, record)]}
+        return {**super().show(look, record), "members": [member.id for member in _members(look, record)]}
 
 
 def join_group(look: TreeSnapshot, spec: Mapping[str, Any]) -> Facts:
-    """Return the facts about the server group that a new server names in its hints.
+    """Return the facts about the server group in the hints of a new server.
 
-    This machine is one host, so an anti-affinity group has room for one server, or for as many as its rule
-    max_server_per_host allows. The other policies can always be met.
+    This machine is a single host, so an anti-affinity group has room for one server, or as many as its rule
+    max_server_per_host allows. Other policies can always be satisfied.
 
     Raises:
-        Terminal: The server must not share a host with the others of its group.
+        Terminal: The server must not share a host with its group.
     """
     hint = (spec.get("scheduler_hints") or {}).get("group")
     if not hint:
@@ -59,6 +59,8 @@ def _members(look: TreeSnapshot, group: ThingRecord) -> list[ThingRecord]:
 
 
 def is_made(look: TreeSnapshot, entity: str, key: str) -> bool:
-    """Return whether this is the id or name of a created flavor, besides those of the catalogue."""
-    made = look.all("flavor") if entity == "flavor" else {}
-    return key in made or any(key in (each.spec.get("name"), each.spec.get("flavorid")) for each in made.values())
+    """Return whether this is the id or name of a created flavor; flavors of the catalogue do not count."""
+    records = look.all("flavor") if entity == "flavor" else {}
+    return key in records or any(
+        key in (record.spec.get("name"), record.spec.get("flavorid")) for record in records.values()
+    )

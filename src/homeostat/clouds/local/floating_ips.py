@@ -68,14 +68,14 @@ class FloatingIps(Family):
         port, fixed = _associated(look, record)
         alive = processes.life(self.tree.directory("floating_ip", record.id))
         status = ("active" if alive else "stopped") if fixed and _is_up(look, port) else "down"
-        shown = {name: value for name, value in super().show(look, record).items() if name != "fixed_ips"}
+        fields = {name: value for name, value in super().show(look, record).items() if name != "fixed_ips"}
         associated = {"port_id": port, "fixed_ip_address": fixed, "router_id": None}
         fault = "its process ended" if status == "stopped" else None
-        return {**shown, **associated, "status": status, "fault": fault, "pid": alive.pid if alive else None}
+        return {**fields, **associated, "status": status, "fault": fault, "pid": alive.pid if alive else None}
 
 
 def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, str | None]:
-    """Return the port and the fixed address of a floating one: from its own spec, or from an association."""
+    """Return the port and the fixed address of a floating IP: from its own spec, or from an association."""
     for holder in [record, *look.referring("floating_ip_association", "floatingip_id", record.id)]:
         fixed = _target(look, holder.facts["port_id"], holder.spec.get("fixed_ip_address"))
         if fixed:
@@ -84,13 +84,13 @@ def _associated(look: TreeSnapshot, record: ThingRecord) -> tuple[str | None, st
 
 
 def _is_up(look: TreeSnapshot, port_id: str | None) -> bool:
-    """Return whether a port is administratively up: else nothing leads to it."""
+    """Return whether a port is administratively up; otherwise it gets no traffic."""
     port = look.get("port", port_id) if port_id else None
     return port is not None and port.spec.get("admin_state_up") is not False
 
 
 def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str | None:
-    """Return the address of a port, the wanted one if one is given; None if the port does not have it."""
+    """Return the wanted address of a port, or its first; None if the port lacks it."""
     port = look.get("port", port_id) if port_id else None
     for fixed in port.facts["fixed_ips"] if port else ():
         subnet = look.get("subnet", fixed["subnet_id"])
@@ -100,13 +100,14 @@ def _target(look: TreeSnapshot, port_id: str | None, wanted: str | None) -> str 
 
 
 def _id_of(look: TreeSnapshot, id_or_address: Any) -> Any:
-    """Return the id of the floating IP that has this address, or else the given value."""
-    having = (id for id, each in look.all("floating_ip").items() if each.facts["floating_ip_address"] == id_or_address)
+    """Return the id of the floating IP with this address, or else the given value."""
+    addresses = ((id, record.facts["floating_ip_address"]) for id, record in look.all("floating_ip").items())
+    having = (id for id, address in addresses if address == id_or_address)
     return next(having, id_or_address)
 
 
 def _with_port(look: TreeSnapshot, facts: Facts) -> Facts:
-    """Add the first port of the server that has an address, where a server is named instead of a port.
+    """Add the first port with an address of the server, if a server is named instead of a port.
 
     Raises:
         Terminal: The server has no address.

@@ -1,7 +1,7 @@
-"""TCP forwarder of one load balancer or floating address: `guest.py DIRECTORY forwarder.py`, outside of the package.
+"""TCP forwarder of a load balancer or floating address: `guest.py DIRECTORY forwarder.py`, outside of the package.
 
-Reads DIRECTORY/config.json whenever it changes (`forwarder_files.py` writes and describes it), and reports in
-DIRECTORY/state.json which listeners cannot be bound, and why, and which members are healthy.
+Reads DIRECTORY/config.json whenever it changes (`forwarder_files.py` writes and describes it), and reports the health
+of members and the bind errors of listeners in DIRECTORY/state.json.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ class Member:
     """A member of a pool.
 
     Attributes:
-        online: Whether it is healthy; None before the first check, and without checks.
-        passes: Successful checks since the last failed one.
-        failures: Failed checks since the last successful one.
+        online: Whether the member is healthy; None before the first check, and without checks.
+        successes: Successful checks since the last failed check.
+        failures: Failed checks since the last successful check.
         current: See `Pool.next_in_turn`.
     """
 
@@ -43,7 +43,7 @@ class Member:
     current: int = 0
 
     def judge(self, passed: bool, retries: int) -> None:
-        """Record a check. The first one counts at once, later ones after `retries` equal results in a row."""
+        """Record a check. The first result counts at once, later results after `retries` equal ones in a row."""
         self.successes, self.failures = (self.successes + 1, 0) if passed else (0, self.failures + 1)
         if self.online is None or (self.successes if passed else self.failures) >= retries:
             self.online = passed
@@ -69,7 +69,7 @@ class Pool:
         return self.next_in_turn(usable)
 
     def next_in_turn(self, usable: list[Member]) -> Member:
-        """Choose by smooth weighted round robin, which spreads the turns of a heavy member between the others."""
+        """Choose by smooth weighted round robin, which interleaves the turns of a heavy member with lighter ones."""
         for member in usable:
             member.current += member.config["weight"]
         chosen = max(usable, key=lambda member: member.current)
@@ -109,7 +109,7 @@ class Listener:
         return not cidrs or any(ip_address(peer) in ip_network(cidr, strict=False) for cidr in cidrs)
 
     async def forward(self, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Relay to the first member that answers; return False if none does."""
+        """Relay to the first member that accepts; return False if none does."""
         tried: set[Member] = set()
         while member := self.pool.choose(peer, tried) if self.pool else None:
             tried.add(member)
@@ -129,7 +129,7 @@ class Listener:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until the end of the stream, and pass the end on; a broken connection breaks the other side, too."""
+    """Copy until the end of the stream, and close the target's side; a broken connection breaks the other side, too."""
     try:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
@@ -140,7 +140,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def is_healthy(member: Config, monitor: Config) -> bool:
-    """Return the result of one health check."""
+    """Return the result of a health check."""
     try:
         return await asyncio.wait_for(probe(member, monitor), monitor["timeout"] or 1)
     except (OSError, TimeoutError, ValueError, IndexError):
@@ -184,7 +184,7 @@ class Balancer:
     async def run(self) -> None:
         applied: Config = {}
         while True:
-            # Read it, do not compare time stamps: two changes within one tick of the file system's clock have the same.
+            # Compare contents, not time stamps: two changes within a tick of the file system's clock have the same.
             with open(f"{self.directory}/config.json", encoding="utf-8") as file:
                 config = mirrored(json.load(file))
             if config != applied:
@@ -198,20 +198,21 @@ class Balancer:
 
     def apply(self, config: Config) -> None:
         """Apply a configuration; members keep their health, listeners their sockets and connections."""
-        self.members = {each["id"]: self.member(each) for pool in config["pools"].values() for each in pool["members"]}
+        members = [member for pool in config["pools"].values() for member in pool["members"]]
+        self.members = {member["id"]: self.member(member) for member in members}
         self.pools = {
-            id: Pool(pool, [self.members[each["id"]] for each in pool["members"]])
+            id: Pool(pool, [self.members[member["id"]] for member in pool["members"]])
             for id, pool in config["pools"].items()
         }
-        wanted = {(each["address"], each["port"]): each for each in config["listeners"]}
+        wanted = {(entry["address"], entry["port"]): entry for entry in config["listeners"]}
         for key in self.listeners.keys() - wanted.keys():
-            gone = self.listeners.pop(key)
-            if gone.server is not None:
-                gone.server.close()
-        for key, each in wanted.items():
-            listener = self.listeners.setdefault(key, Listener(each))
-            listener.config = each
-            listener.pool = self.pools.get(each["pool"])
+            removed = self.listeners.pop(key)
+            if removed.server is not None:
+                removed.server.close()
+        for key, entry in wanted.items():
+            listener = self.listeners.setdefault(key, Listener(entry))
+            listener.config = entry
+            listener.pool = self.pools.get(entry["pool"])
         for check in self.checks:
             check.cancel()
         self.checks = [asyncio.create_task(self.check(pool)) for pool in self.pools.values() if pool.config["monitor"]]
@@ -226,7 +227,7 @@ class Balancer:
     async def check(self, pool: Pool) -> None:
         monitor = pool.config["monitor"]
         while True:
-            verdicts = await asyncio.gather(*(is_healthy(each.config, monitor) for each in pool.members))
+            verdicts = await asyncio.gather(*(is_healthy(member.config, monitor) for member in pool.members))
             for member, passed in zip(pool.members, verdicts, strict=True):
                 member.judge(passed, monitor["max_retries"])
             self.report()
@@ -235,7 +236,7 @@ class Balancer:
     def report(self) -> None:
         words = {None: "no_monitor", True: "online", False: "error"}
         state = {
-            "listeners": {each.config["id"]: each.problem for each in self.listeners.values()},
+            "listeners": {listener.config["id"]: listener.problem for listener in self.listeners.values()},
             "members": {id: words[member.online] for id, member in self.members.items()},
         }
         text = json.dumps(state)
@@ -248,7 +249,7 @@ class Balancer:
 
 
 def mirrored(config: Config) -> Config:
-    """Replace a mirror by listeners: at one address, each port on which a process listens at the other."""
+    """Replace a mirror by listeners: at its own address, for each port that has a listener at the target address."""
     mirror = config.get("mirror")
     if not mirror:
         return config
@@ -263,12 +264,12 @@ def mirrored(config: Config) -> Config:
 
 
 def listening(address: str) -> list[int]:
-    """Return the TCP ports on which a process listens at exactly this IPv4 address."""
+    """Return the TCP ports with a listener at exactly this IPv4 address."""
     wanted = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
     with open("/proc/net/tcp", encoding="ascii") as file:
         sockets = [line.split() for line in file]
-    found = [each[1].split(":") for each in sockets if each[3] == "0A"]
-    return sorted({int(port, 16) for host, port in found if host == wanted})
+    addresses = [fields[1].split(":") for fields in sockets if fields[3] == "0A"]
+    return sorted({int(port, 16) for host, port in addresses if host == wanted})
 
 
 if __name__ == "__main__":

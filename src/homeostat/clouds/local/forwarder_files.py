@@ -15,7 +15,7 @@ from homeostat.clouds.local import processes
 from homeostat.clouds.local.files import write_whole
 
 STATE = "state.json"
-"""File in the directory with what the process reports."""
+"""File in the directory with the state that the process reports."""
 
 
 def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
@@ -31,7 +31,7 @@ def ensure(directory: str, configuration: Mapping[str, Any]) -> None:
 
 
 def state(directory: str) -> dict[str, Any]:
-    """Return the state that it reports: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
+    """Return the reported state: {listeners: {id: problem or ""}, members: {id: operating status}}, or {}."""
     text = _read(f"{directory}/{STATE}")
     reported: dict[str, Any] = json.loads(text) if text else {}
     return reported

@@ -1,9 +1,9 @@
 """Init of every detached process of the local cloud: `python -I -S guest.py DIRECTORY [PROGRAM]`.
 
-Runs outside of the package and imports little, so that it starts in 15 ms. It detaches from its parent, holds a record
-lock on DIRECTORY/alive for as long as it lives (byte 0: alive, byte 1: booted), and prints its process id to standard
-output. Then it becomes PROGRAM. Without a program it is a server: it runs DIRECTORY/user-data, or the scripts in
-DIRECTORY/scripts, as its child, and stays.
+Runs outside of the package and imports little, to start in 15 ms. Detaches from its parent, holds a record lock on
+DIRECTORY/alive for its lifetime (byte 0: alive, byte 1: booted), and prints its process id to standard output. Then
+becomes PROGRAM. Without a program it is a server: runs DIRECTORY/user-data, or the scripts in DIRECTORY/scripts, as its
+child, and stays.
 """
 
 import fcntl
@@ -63,9 +63,9 @@ def serve() -> None:
         scripts = [f"scripts/{name}" for name in sorted(os.listdir("scripts"))]
     else:
         scripts = ["user-data"] if os.path.exists("user-data") else []
-    found = [os.path.abspath(script) for script in scripts if is_script(script)]
-    if found:
-        start(found)
+    runnable = [os.path.abspath(script) for script in scripts if is_script(script)]
+    if runnable:
+        start(runnable)
 
 
 def first_line(script: str) -> bytes:
@@ -81,7 +81,7 @@ def is_script(path: str) -> bool:
 
 
 def start(scripts: list[str]) -> None:
-    """Run the scripts in one child process, one after the other; the process becomes the last one (exec)."""
+    """Run the scripts in a child process, one after another; the process becomes the last script (exec)."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -133,7 +133,7 @@ def confine() -> None:
 
 
 def command(script: str) -> list[bytes]:
-    """Return the command that the kernel would run, which also works where the file system forbids execution."""
+    """Return the command that the kernel would run; it works even if the file system forbids execution."""
     interpreter = first_line(script)[2:].split(None, 1)
     return [*(part.strip() for part in interpreter), script.encode()]
 

@@ -1,4 +1,4 @@
-"""This machine, the one host of the local cloud."""
+"""This machine, the only host of the local cloud."""
 
 import platform
 import time
@@ -16,7 +16,7 @@ ONE_HOST = Terminal(f"the local cloud has one host, {HOST}: there is no other on
 
 
 class Hypervisors(Family):
-    """The host, which is up as long as it answers; there is no record of it."""
+    """The host, which is always up; it has no record."""
 
     kind = "hypervisor"
 

@@ -6,24 +6,23 @@ from homeostat.clouds.local.cloud import FAMILIES
 from homeostat.clouds.local.tree import ThingRecord, Tree
 
 Records = dict[str, dict[str, ThingRecord]]
-"""Kind -> handle of a thing -> its record."""
+"""Kind -> handle of an object -> its record."""
 
 
 def records(root: Path, known: str = "") -> Records:
-    """Return everything that was requested; things that the cloud made by itself are left out.
+    """Return the records of all requested objects, without objects that the cloud created by itself.
 
     Args:
-        root: Directory of the cloud.
-        known: Identity that the cloud must have; "" for any.
+        known: Required identity of the cloud; "" for any.
 
     Raises:
-        Transient: The cloud is not there, or a record cannot be read.
+        Transient: The cloud is absent, or a record cannot be read.
     """
     tree = Tree(root)
     tree.recognise(known)
     families = sorted((family(tree) for family in FAMILIES), key=lambda family: family.kind)
     return {
-        family.kind: {family.handle(each): each for each in tree.all(family.kind).values() if not _own(each)}
+        family.kind: {family.handle(record): record for record in tree.all(family.kind).values() if not _own(record)}
         for family in families
     }
 

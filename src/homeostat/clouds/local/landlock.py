@@ -1,6 +1,7 @@
-"""Landlock: confines a process and its children to files; it needs no privileges and cannot be undone.
+"""Landlock: confines a process and its children to some files; needs no privileges and cannot be undone.
 
-Used by `guest.py`, outside of the package, so it imports little. Linux 5.13 and later, where the kernel enables it.
+Used by `guest.py`, which runs outside of the package, so it imports little. Linux 5.13 and later, if the kernel enables
+Landlock.
 """
 
 import ctypes
@@ -18,15 +19,15 @@ _OF_FILES = 0b1100_0000_0000_0111
 READ = 0b1101
 """Rights to execute and read files, and to list directories."""
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""Version -> number of rights about files that it knows, each a bit; 16 since version 5."""
+"""Version -> number of its rights on files, each a bit; 16 since version 5."""
 _SCOPED = 0b11
 """Denies abstract sockets of, and signals to, processes outside: since version 6."""
 
 
 def version() -> int:
-    """Return the version of Landlock on this machine; 0 if there is none."""
-    found: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
-    return max(0, found)
+    """Return the version of Landlock on this machine; 0 if absent."""
+    number: int = _libc().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
+    return max(0, number)
 
 
 def confine(denied: list[str], own: str, writable: list[str]) -> None:
@@ -61,11 +62,11 @@ def confine(denied: list[str], own: str, writable: list[str]) -> None:
 
 
 def openings(denied: list[str]) -> list[str]:
-    """Return paths that together cover everything but `denied`, as far as it can be listed.
+    """Return paths that together cover everything but `denied`, as far as listable.
 
-    Landlock has only rules that allow, so denying some paths means allowing all others.
+    Landlock has only rules that allow, so the rest has to be allowed path by path.
     """
-    found = []
+    paths = []
     around = ["/"]
     while around:
         directory = around.pop()
@@ -77,11 +78,11 @@ def openings(denied: list[str]) -> list[str]:
             path = os.path.join(directory, name)
             if path in denied:
                 continue
-            if any(each.startswith(f"{path}/") for each in denied):
+            if any(other.startswith(f"{path}/") for other in denied):
                 around.append(path)
             else:
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def _libc() -> ctypes.CDLL:

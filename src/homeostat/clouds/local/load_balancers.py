@@ -1,4 +1,4 @@
-"""Load balancers, listeners, pools, members and health monitors: records, and one process for each load balancer."""
+"""Load balancers, listeners, pools, members and health monitors: records, and a process per load balancer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from homeostat.model.plan import DELETE_WITH_PARTS
 
 _FORWARDED = frozenset({"TCP", "HTTP", "HTTPS"})
 _PARTS = ("pool_member", "health_monitor", "pool", "listener")
-"""Kinds of parts: each comes before what it belongs to."""
+"""Kinds of parts, children before parents."""
 OF_POOL = Refers(("pool",), "pool", "pool_id", required=True)
 
 
@@ -22,14 +22,14 @@ class _Balanced(Family):
     """Base of load balancers and their parts; each has the fact `loadbalancer_id`."""
 
     def finish(self, look: TreeSnapshot, records: Sequence[ThingRecord]) -> None:
-        """Write the configuration of the load balancers concerned, once for a batch; start a process that has died."""
+        """Write the configuration of the batch's load balancers, and start processes that have died."""
         for id in {record.facts["loadbalancer_id"]: None for record in records}:
             balancer = look.get("load_balancer", id)
             if balancer is not None:
                 forwarder_files.ensure(self.tree.directory("load_balancer", id), configuration(look, balancer))
 
     def reported(self, record: ThingRecord) -> dict[str, Any] | None:
-        """Return the state that the process reports; None if it does not live."""
+        """Return the state reported by the process; None without a process."""
         directory = self.tree.directory("load_balancer", record.facts["loadbalancer_id"])
         return forwarder_files.state(directory) if processes.life(directory) else None
 
@@ -47,7 +47,7 @@ class LoadBalancers(_Balanced):
 
     def begin(self, look: TreeSnapshot, intent: Creation) -> ThingRecord:
         record = super().begin(look, intent)
-        # The record comes first, as the user of the port. Without an address it is of no use, so it is removed again.
+        # The record comes first, as the user of the port. Without an address it is useless, and removed again.
         if record.facts["vip_port_id"]:
             return record
         try:
@@ -55,7 +55,7 @@ class LoadBalancers(_Balanced):
         except HomeostatError:
             look.drop(record)
             raise
-        addresses = [each["ip_address"] for each in port.facts["fixed_ips"]]
+        addresses = [fixed["ip_address"] for fixed in port.facts["fixed_ips"]]
         facts = {**record.facts, "vip_port_id": port.id, "vip_address": addresses[0]}
         reachable = replace(record, facts=facts)
         look.store(reachable)
@@ -71,15 +71,15 @@ class LoadBalancers(_Balanced):
         """Delete a load balancer and its parts.
 
         Raises:
-            Terminal: It has parts that are not listed.
+            Terminal: The load balancer has parts that are not listed.
         """
-        existing_parts = [each for kind in _PARTS for each in look.referring(kind, "loadbalancer_id", record.id)]
-        others = [f"{each.kind} {each.id}" for each in existing_parts if each.id not in parts.get(each.kind, ())]
+        existing_parts = [part for kind in _PARTS for part in look.referring(kind, "loadbalancer_id", record.id)]
+        others = [f"{part.kind} {part.id}" for part in existing_parts if part.id not in parts.get(part.kind, ())]
         if others:
             raise Terminal(f"load balancer {record.id} has parts that may not be deleted: {', '.join(others[:5])}")
-        # Parts first: after an interruption the load balancer is still there, and the rest of them.
-        for each in existing_parts:
-            look.drop(each)
+        # Parts first: after an interruption the load balancer still exists, and a retry finds the remaining parts.
+        for part in existing_parts:
+            look.drop(part)
         self.dismantle(look, record)
         look.drop(record)
 
@@ -93,8 +93,8 @@ class LoadBalancers(_Balanced):
         condition = (
             {"status": "active", "fault": None} if alive else {"status": "stopped", "fault": "its process ended"}
         )
-        shown = {"description": "", "admin_state_up": True, "provider": "local", **super().show(look, record)}
-        return {**shown, **condition, "pools": pools, "pid": alive.pid if alive else None}
+        fields = {"description": "", "admin_state_up": True, "provider": "local", **super().show(look, record)}
+        return {**fields, **condition, "pools": pools, "pid": alive.pid if alive else None}
 
 
 def _vip(look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
@@ -125,8 +125,8 @@ class Listeners(_Balanced):
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
         _refuse_unforwarded(spec)
-        beside = look.referring("listener", "loadbalancer_id", facts["loadbalancer_id"])
-        if any(each.spec["protocol_port"] == spec["protocol_port"] for each in beside):
+        siblings = look.referring("listener", "loadbalancer_id", facts["loadbalancer_id"])
+        if any(sibling.spec["protocol_port"] == spec["protocol_port"] for sibling in siblings):
             raise Terminal(
                 f"load balancer {spec['loadbalancer']} has a listener on port {spec['protocol_port']} already"
             )
@@ -171,7 +171,7 @@ class Pools(_Balanced):
         members = [member.id for member in look.referring("pool_member", "pool_id", record.id)]
         monitors = [monitor.id for monitor in look.referring("health_monitor", "pool_id", record.id)]
         listeners = [*filter(None, [record.facts["listener_id"]])]
-        listeners += [each.id for each in look.referring("listener", "default_pool_id", record.id)]
+        listeners += [listener.id for listener in look.referring("listener", "default_pool_id", record.id)]
         return {
             "admin_state_up": True,
             "description": "",
@@ -208,8 +208,8 @@ class PoolMembers(_OfPool):
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         reported = self.reported(record)
         operating = "offline" if reported is None else reported.get("members", {}).get(record.id, "no_monitor")
-        shown = {"weight": 1, "admin_state_up": True, **super().show(look, record)}
-        return {**shown, "status": "active", "operating_status": operating}
+        fields = {"weight": 1, "admin_state_up": True, **super().show(look, record)}
+        return {**fields, "status": "active", "operating_status": operating}
 
 
 class HealthMonitors(_OfPool):
@@ -222,8 +222,8 @@ class HealthMonitors(_OfPool):
         return facts
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        shown = {"admin_state_up": True, **super().show(look, record)}
-        return {**shown, "status": "active", "pools": [{"id": record.facts["pool_id"]}]}
+        fields = {"admin_state_up": True, **super().show(look, record)}
+        return {**fields, "status": "active", "pools": [{"id": record.facts["pool_id"]}]}
 
 
 def _refuse_unforwarded(spec: Mapping[str, Any]) -> None:
@@ -244,42 +244,41 @@ def configuration(look: TreeSnapshot, balancer: ThingRecord) -> dict[str, Any]:
     return {
         "listeners": [
             {
-                "id": each.id,
+                "id": listener.id,
                 "address": balancer.facts["vip_address"],
-                "port": each.spec["protocol_port"],
-                "protocol": each.spec["protocol"],
-                "pool": each.facts["default_pool_id"] or fronted.get(each.id),
-                "connection_limit": each.spec.get("connection_limit", -1),
-                "allowed_cidrs": each.spec.get("allowed_cidrs") or [],
+                "port": listener.spec["protocol_port"],
+                "protocol": listener.spec["protocol"],
+                "pool": listener.facts["default_pool_id"] or fronted.get(listener.id),
+                "connection_limit": listener.spec.get("connection_limit", -1),
+                "allowed_cidrs": listener.spec.get("allowed_cidrs") or [],
             }
-            for each in listeners
-            if _served(each)
+            for listener in listeners
+            if _served(listener)
         ],
         "pools": {pool.id: _pool(look, pool) for pool in pools if _served(pool)},
     }
 
 
 def _pool(look: TreeSnapshot, pool: ThingRecord) -> dict[str, Any]:
-    monitors = [each for each in look.referring("health_monitor", "pool_id", pool.id) if _served(each)]
+    monitors = [monitor for monitor in look.referring("health_monitor", "pool_id", pool.id) if _served(monitor)]
     sticky = (pool.spec.get("session_persistence") or {}).get("type")
-    served = [each for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
-    members = [{**each.spec, "address": each.facts.get("address") or each.spec["address"]} for each in served]
-    ids = [each.id for each in look.referring("pool_member", "pool_id", pool.id) if _served(each)]
+    served = [member for member in look.referring("pool_member", "pool_id", pool.id) if _served(member)]
+    members = [{**member.spec, "address": member.facts.get("address") or member.spec["address"]} for member in served]
     return {
         # Bytes are forwarded unread, so there are no cookies: session persistence uses the client's address.
         "algorithm": "SOURCE_IP" if sticky else pool.spec.get("lb_algorithm") or "ROUND_ROBIN",
         "monitor": _monitor(monitors[0].spec) if monitors else None,
         "members": [
             {
-                "id": id,
-                "address": each["address"],
-                "port": each["protocol_port"],
-                "weight": each.get("weight", 1),
+                "id": record.id,
+                "address": member["address"],
+                "port": member["protocol_port"],
+                "weight": member.get("weight", 1),
                 "monitored": bool(monitors),
-                "check_address": each.get("monitor_address") or each["address"],
-                "check_port": each.get("monitor_port") or each["protocol_port"],
+                "check_address": member.get("monitor_address") or member["address"],
+                "check_port": member.get("monitor_port") or member["protocol_port"],
             }
-            for id, each in zip(ids, members, strict=True)
+            for record, member in zip(served, members, strict=True)
         ],
     }
 

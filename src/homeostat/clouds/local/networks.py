@@ -1,4 +1,4 @@
-"""Networks, subnets, ports, routers, security groups: records, with loopback addresses that can be reached."""
+"""Networks, subnets, ports, routers, security groups: records, with reachable loopback addresses."""
 
 import hashlib
 import ipaddress
@@ -42,11 +42,11 @@ class Networks(Family):
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         subnets = [subnet.id for subnet in look.referring("subnet", "network_id", record.id)]
-        shown = {"admin_state_up": True, "shared": False, "mtu": 65536, **super().show(look, record)}
-        return {**shown, "subnets": subnets, "status": "active"}
+        fields = {"admin_state_up": True, "shared": False, "mtu": 65536, **super().show(look, record)}
+        return {**fields, "subnets": subnets, "status": "active"}
 
     def provide(self) -> None:
-        """Make the built-in networks if they are missing."""
+        """Create missing built-in networks."""
         subnets = Subnets(self.tree)
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
@@ -64,7 +64,8 @@ class Subnets(Family):
 
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:
         facts = super().admit(look, id, spec)
-        taken = [ipaddress.IPv4Network(each.facts["loopback_cidr"]) for each in look.everything("subnet").values()]
+        records = look.everything("subnet").values()
+        taken = [ipaddress.IPv4Network(record.facts["loopback_cidr"]) for record in records]
         requested = spec.get("cidr")
         sized = parse_network(requested or f"0.0.0.0/{spec.get('prefixlen') or 24}")
         block = loopback_block(sized, taken, str(self.tree.root))
@@ -87,8 +88,8 @@ class Subnets(Family):
         return facts
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        shown = {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
-        return {**shown, "allocation_pools": record.spec.get("allocation_pools") or default_pools(record.facts)}
+        fields = {"enable_dhcp": True, "dns_nameservers": [], "host_routes": [], **super().show(look, record)}
+        return {**fields, "allocation_pools": record.spec.get("allocation_pools") or default_pools(record.facts)}
 
 
 class Ports(Family):
@@ -147,9 +148,9 @@ class Ports(Family):
 
 
 def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], old: ThingRecord | None = None) -> Facts:
-    """Return the addresses of a port: one for each entry of `fixed_ips`, or one in the first subnet of its network.
+    """Return the addresses of a port: one per entry of `fixed_ips`, or an address in the first subnet of its network.
 
-    `old` is the port as it was, whose addresses it may keep.
+    `old` is the previous state of the port, whose addresses stay available to it.
     """
     subnets = look.referring("subnet", "network_id", network_id)
     wanted = spec.get("fixed_ips")
@@ -162,19 +163,19 @@ def _addressed(look: TreeSnapshot, network_id: str, spec: Mapping[str, Any], old
         address = _chosen(look, subnet, busy, entry.get("ip_address"))
         busy.add(address)
         fixed.append({"subnet_id": subnet.id, "ip_address": address})
-    return {"fixed_ips": fixed, "subnet_ids": [each["subnet_id"] for each in fixed]}
+    return {"fixed_ips": fixed, "subnet_ids": [entry["subnet_id"] for entry in fixed]}
 
 
 def _chosen(look: TreeSnapshot, subnet: ThingRecord, busy: set[str], wanted: str | None) -> str:
     """Return an address that is not in `busy`.
 
-    If none is free, ports that were made for servers which do not exist any more are removed.
+    If none is free, ports created for servers that no longer exist are removed.
     """
     facts = {**subnet.spec, **subnet.facts}
     try:
         return choose(facts, busy, wanted)
     except Transient:
-        for port in [each for each in look.all("port").values() if look.outlived(each)]:
+        for port in [port for port in look.all("port").values() if look.outlived(port)]:
             look.drop(port)
             busy -= addresses_of(port)
         return choose(facts, busy, wanted)
@@ -201,17 +202,17 @@ def taken(look: TreeSnapshot) -> set[str]:
 
 
 def addresses_of(record: ThingRecord) -> set[str]:
-    return {each["ip_address"] for each in record.facts.get("fixed_ips", ())}
+    return {fixed["ip_address"] for fixed in record.facts.get("fixed_ips", ())}
 
 
 def groups(look: TreeSnapshot, spec: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the security groups named in `spec`, without `default`, which every project has by itself."""
+    """Return the ids of the security groups named in `spec`, except `default`, which every project has anyway."""
     named = [name for name in spec.get("security_groups") or () if name != "default"]
     return [look.resolve("security_group", name).id for name in named]
 
 
 def provide_port(look: TreeSnapshot, tree: Tree, token: str, spec: Mapping[str, Any], user: ThingRecord) -> ThingRecord:
-    """Return the port made for `user` (a server or load balancer) with this token; `release_ports` removes it."""
+    """Return the port created for `user` (a server or load balancer) with this token; `release_ports` removes it."""
     ports = Ports(tree)
     port = look.get("port", identity("port", token))
     if port is None:
@@ -221,10 +222,10 @@ def provide_port(look: TreeSnapshot, tree: Tree, token: str, spec: Mapping[str, 
 
 
 def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: bool = False) -> ThingRecord:
-    """Record the user of a port; `own` tells that the port was made for it.
+    """Record the user of a port; `own` means that the port was created for this user.
 
     Raises:
-        Transient: Another existing thing uses the port.
+        Transient: Another existing object uses the port.
     """
     holder = port.facts.get("used_by")
     if holder and holder != [user.kind, user.id] and look.get(*holder) is not None:
@@ -237,23 +238,21 @@ def occupy(look: TreeSnapshot, port: ThingRecord, user: ThingRecord, *, own: boo
 
 
 def address_of(look: TreeSnapshot, server_id: str, subnet_id: str | None = None) -> str | None:
-    """Return the first address of a server, of those on a subnet if one is given; None if it has none."""
+    """Return the first address of a server, on the given subnet if any; None if absent."""
     server = look.get("server", server_id)
     ports = [look.get("port", id) for id in server.facts["ports"]] if server else []
-    fixed = [each for port in ports if port for each in port.facts["fixed_ips"]]
-    return next((each["ip_address"] for each in fixed if subnet_id in (None, each["subnet_id"])), None)
+    fixed_ips = [fixed for port in ports if port for fixed in port.facts["fixed_ips"]]
+    return next((fixed["ip_address"] for fixed in fixed_ips if subnet_id in (None, fixed["subnet_id"])), None)
 
 
 def release_ports(
     look: TreeSnapshot, user: ThingRecord, keep: tuple[str, ...] = (), *, named_alone: bool = False
 ) -> None:
-    """Free the ports of `user` that are not in `keep`; those that were made for it are removed.
+    """Free the ports of `user` that are not in `keep`; ports created for the user are removed.
 
     Args:
-        look: What there is.
-        user: What has the ports.
-        keep: Ids of those that it keeps.
-        named_alone: Whether it keeps those that were made for it, too.
+        keep: Ids of the ports to keep.
+        named_alone: Keep the ports created for the user, too.
     """
     for port in look.referring("port", "device_id", user.id):
         if port.id in keep or port.facts.get("used_by") != [user.kind, user.id]:
@@ -279,8 +278,8 @@ class Routers(Family):
         return {**record.facts, **self.admit(look, record.id, spec)}
 
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
-        shown = {"admin_state_up": True, "external_gateway_info": None, **super().show(look, record)}
-        return {**shown, "status": "active"}
+        fields = {"admin_state_up": True, "external_gateway_info": None, **super().show(look, record)}
+        return {**fields, "status": "active"}
 
 
 class RouterInterfaces(Family):
@@ -316,10 +315,10 @@ def external(look: TreeSnapshot) -> ThingRecord:
     Raises:
         Terminal: There is no external network.
     """
-    found = [network for network in look.all("network").values() if network.spec.get("router:external")]
-    if not found:
+    networks = [network for network in look.all("network").values() if network.spec.get("router:external")]
+    if not networks:
         raise Terminal("There is no external network: name one, or make one with router:external")
-    return found[0]
+    return networks[0]
 
 
 class SecurityGroups(Family):
@@ -327,7 +326,7 @@ class SecurityGroups(Family):
     used_by = (("port", "security_group_ids"), ("server", "security_group_ids"))
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Remove the rules that are things of their own, too."""
+        """Remove separate rules of the group, too."""
         for rule in look.referring("security_group_rule", "security_group_id", record.id):
             look.drop(rule)
 

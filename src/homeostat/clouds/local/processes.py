@@ -1,7 +1,7 @@
 """Detached processes of the local cloud: starting them, checking whether they live, ending them with their children.
 
-A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`.
-Liveness is the record lock that `guest.py` holds; unlike a process id, a lock cannot be confused with another process.
+A process belongs to a directory: its environment, and that of its children, has `HOMEOSTAT_GUEST=<directory>`. Liveness
+is the record lock that `guest.py` holds; unlike a process id, a lock cannot be confused with another process.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Life:
 
 
 def life(directory: str) -> Life | None:
-    """Return the process that lives in a directory, None if there is none."""
+    """Return the process that lives in a directory; None if absent."""
     try:
         descriptor = os.open(f"{directory}/alive", os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -83,72 +83,72 @@ def launch(directory: str, environment: Mapping[str, str], program: Path | None 
 
 
 def belonging(directories: Collection[str]) -> dict[str, list[int]]:
-    """Return the process ids by directory: those with its mark, and the session of its guest; in one scan of /proc."""
-    found = _by_directory({alive.pid: directory for directory in directories if (alive := life(directory))})
-    return {directory: found.get(directory, []) for directory in directories}
+    """Return the process ids by directory: marked processes, and the session of the guest; in one scan of /proc."""
+    pids = _by_directory({alive.pid: directory for directory in directories if (alive := life(directory))})
+    return {directory: pids.get(directory, []) for directory in directories}
 
 
 def below(root: str) -> dict[str, list[int]]:
-    """Return the process ids by directory, of all directories below `root`, whether they still exist or not."""
+    """Return the process ids by directory, of all directories below `root`, existing or not."""
     return {directory: pids for directory, pids in _by_directory({}).items() if directory.startswith(f"{root}/")}
 
 
 def _by_directory(guests: Mapping[int, str]) -> dict[str, list[int]]:
     """Return the ids of all processes by directory, in one scan of /proc.
 
-    A session belongs to the directory whose mark its leader has, also those of its processes that dropped the mark.
+    A session belongs to the directory in its leader's mark, even its processes that dropped the mark.
 
     Args:
-        guests: Process id -> directory of guests that are known; an exiting one has no mark any more.
+        guests: Process id -> directory of known guests; an exiting guest has no mark any more.
     """
-    found: dict[str, list[int]] = {}
+    pids: dict[str, list[int]] = {}
     leaders, unmarked = dict(guests), {}
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             pid = int(name)
             directory, session = _mark(pid)
             if directory:
-                found.setdefault(directory, []).append(pid)
+                pids.setdefault(directory, []).append(pid)
                 if session == pid:
                     leaders[pid] = directory
             else:
                 unmarked[pid] = session
     for pid, session in unmarked.items():
         if session in leaders:
-            found.setdefault(leaders[session], []).append(pid)
-    return found
+            pids.setdefault(leaders[session], []).append(pid)
+    return pids
 
 
 def _mark(pid: int) -> tuple[str, int]:
-    """Return the directory in the mark of a process, "" for none, and the id of its session, 0 where it is not told."""
+    """Return the directory in the mark of a process, "" for none, and the id of its session, 0 if unknown."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read()
         mark = f"{MARK}=".encode()
         entries = environment.split(b"\0") if mark in environment else ()
-        found = next((entry for entry in entries if entry.startswith(mark)), mark)
-        return os.fsdecode(found[len(mark) :]), os.getsid(pid)
+        marked = next((entry for entry in entries if entry.startswith(mark)), mark)
+        return os.fsdecode(marked[len(mark) :]), os.getsid(pid)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return "", 0
 
 
 def keeps_directory(pid: int, directory: str) -> bool:
-    """Return whether a process is the guest of a directory that still exists, though perhaps not at its path.
+    """Return whether a process is the guest of an existing directory, which may have been moved.
 
-    A guest works in its directory, which has links for as long as it exists: also where it was moved, or where nothing
-    leads to it because its file system was unmounted. Only what was removed has none, and cannot come back.
+    A guest works in its directory, whose link count is positive for as long as it exists: even if it was moved, or its
+    file system was unmounted. Only a removed directory has no links, and cannot come back.
     """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             command = file.read().split(b"\0")
-        # See `launch`. The path of guest.py is another one after an upgrade.
+        # The arguments of `launch`. The directory of guest.py may have changed in an upgrade.
         if os.fsencode(directory) != command[4] or os.path.basename(command[3]) != os.fsencode(GUEST.name):
             return False
         return os.stat(f"/proc/{pid}/cwd").st_nlink > 0
     except (FileNotFoundError, ProcessLookupError, IndexError):
-        return False  # it has ended meanwhile, or was started otherwise
+        return False  # the process has ended, or is no guest
     except OSError:
-        return True  # that it cannot be looked at does not mean that it is gone
+        return True  # the process may live, but cannot be inspected
 
 
 def end(directories: Collection[str], grace_s: float = 0.0) -> None:
@@ -164,14 +164,14 @@ def end(directories: Collection[str], grace_s: float = 0.0) -> None:
 
 
 def _gone(directories: Collection[str], number: signal.Signals, within_s: float, *, repeat: bool) -> bool:
-    """Signal all processes until none is left; return False if the time is up.
+    """Signal all processes until none is left; return False after `within_s` seconds.
 
-    Without `repeat` each gets the signal once; with it again and again, for those that fork meanwhile.
+    Without `repeat` each process gets the signal once; with it repeatedly, to reach newly forked processes.
     """
     deadline = time.monotonic() + within_s
     sent: set[int] = set()
     while time.monotonic() < deadline:
-        pids = [pid for each in belonging(directories).values() for pid in each]
+        pids = [pid for ids in belonging(directories).values() for pid in ids]
         # An exiting process has lost its environment, and so its mark, but holds its lock for a moment.
         if not pids and not any(map(life, directories)):
             return True
@@ -190,16 +190,15 @@ def kill(pid: int, number: signal.Signals) -> None:
 
 
 def pause(directory: str) -> None:
-    """Stop all processes of a directory (SIGSTOP), also those that are forked meanwhile.
-
-    A process that called vfork cannot be stopped until its child has become another program. If the child is stopped
-    before that, neither gets further: then all of them are continued for a moment.
+    """Stop all processes of a directory (SIGSTOP), even newly forked ones.
 
     Raises:
-        Transient: It takes too long.
+        Transient: A process does not stop in time.
     """
     deadline = time.monotonic() + _KILL_S
     while running := _running(directory):
+        # A process in vfork ("D") stops only after its child has become another program. If the child was stopped
+        # earlier, neither gets further: continue all for a moment.
         if set(running.values()) == {"D"}:
             resume(directory)
             time.sleep(_BREATH_S)
@@ -211,7 +210,7 @@ def pause(directory: str) -> None:
 
 
 def _running(directory: str) -> dict[int, str]:
-    """Return the processes of a directory that neither are stopped nor have ended, with their states."""
+    """Return the processes of a directory that are neither stopped nor ended, with their states."""
     states = {pid: _state(pid) for pid in belonging([directory])[directory]}
     return {pid: state for pid, state in states.items() if state not in "TtZX"}
 

@@ -1,4 +1,4 @@
-"""Migration of things that were made before things had a project: each gets the project that it belongs to."""
+"""Migration of objects from before projects existed: each gets the project of its stack."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -10,22 +10,25 @@ Projects = Callable[[Collection[str]], Mapping[str, str]]
 
 
 def claim(tree: Tree, kinds: Sequence[str], projects: Projects) -> None:
-    """Give the things without a project theirs; a thing whose project is not known stays invisible to all projects.
+    """Assign projects to objects without one; an object of unknown project stays invisible to all projects.
 
     Raises:
         Transient: The projects cannot be read, or the directory of the cloud is away.
     """
     with tree.lock():
         unclaimed = [
-            each for kind in kinds for each in tree.all(kind).values() if not each.project and not each.is_built_in
+            record
+            for kind in kinds
+            for record in tree.all(kind).values()
+            if not record.project and not record.is_built_in
         ]
         if not unclaimed:
             return
-        known = projects([_handle(each) for each in unclaimed])
-        found = {each.id: known.get(_handle(each), "") for each in unclaimed}
+        known = projects([_handle(record) for record in unclaimed])
+        by_id = {record.id: known.get(_handle(record), "") for record in unclaimed}
         for record in unclaimed:
             holder = _holder(record)
-            project = found[record.id] or found.get(holder, "") or known.get("", "")
+            project = by_id[record.id] or by_id.get(holder, "") or known.get("", "")
             if project:
                 tree.write(replace(record, project=project))
 
@@ -35,6 +38,6 @@ def _handle(record: ThingRecord) -> str:
 
 
 def _holder(record: ThingRecord) -> str:
-    """Return the id of the thing that a thing was made for (a port) or from (a snapshot); "" for none."""
+    """Return the id of the object that an object was created for (a port) or from (a snapshot); "" for none."""
     user = record.facts.get("used_by") if record.facts.get("own") else None
     return str(user[1] if user else record.facts.get("source_id") or "")

@@ -1,4 +1,4 @@
-"""What a guest finds when it boots: the scripts and files of its user data."""
+"""Files for the boot of a guest: the scripts and files of its user data."""
 
 import contextlib
 import hashlib
@@ -16,17 +16,15 @@ from homeostat.resources.user_data import boot_of
 
 _VARIABLE_SIZE_MAX = 4096
 PASSWORD = "password"
-"""File with the salt and the scrypt hash of the administrator's password, for what lets users in."""
+"""File with the salt and the scrypt hash of the administrator's password, for login services of the guest."""
 
 
 def environment(record: ThingRecord, directory: str, address: str, private: Collection[str]) -> dict[str, str]:
     """Return the environment of a guest.
 
     Args:
-        record: The server.
-        directory: Its directory.
         address: Its first address; "" for none.
-        private: What it must not reach.
+        private: Paths that the guest must not reach.
     """
     own = {
         "HOME": f"{directory}/root",
@@ -45,7 +43,7 @@ def environment(record: ThingRecord, directory: str, address: str, private: Coll
 
 
 def prepare_disk(root: str, saved: str) -> None:
-    """Make the disk if it does not exist: a copy of the directory `saved`, or empty where that is ""."""
+    """Create the disk if it does not exist: a copy of the directory `saved`, or empty if `saved` is ""."""
     if os.path.isdir(root) or not saved:
         os.makedirs(root, exist_ok=True)
         return
@@ -57,7 +55,7 @@ def prepare_disk(root: str, saved: str) -> None:
 
 
 def prepare_boot(directory: str, user_data: str) -> None:
-    """Write the scripts that the guest runs at boot, and the files that came with them.
+    """Write the scripts that the guest runs at boot, and the accompanying files.
 
     Multi-part user data are split here and not in the guest, which must start quickly.
     """
@@ -81,16 +79,16 @@ def prepare_boot(directory: str, user_data: str) -> None:
 
 
 def write_password(directory: str, password: str) -> None:
-    """Write the hash of the administrator's password; the password itself is kept nowhere.
+    """Write the hash of the administrator's password; the password itself is stored nowhere.
 
     Raises:
-        Terminal: There is none.
+        Terminal: The password is empty.
     """
     if not password:
         raise Terminal("a password is needed: admin_pass")
     salt = os.urandom(16)
-    made = hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1)
-    write_whole(f"{directory}/{PASSWORD}", f"scrypt${salt.hex()}${made.hex()}\n", 0o600)
+    digest = hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1)
+    write_whole(f"{directory}/{PASSWORD}", f"scrypt${salt.hex()}${digest.hex()}\n", 0o600)
 
 
 def _numbered(scripts: Sequence[str]) -> dict[str, str]:
@@ -98,7 +96,7 @@ def _numbered(scripts: Sequence[str]) -> dict[str, str]:
 
 
 def link(target: str, path: str) -> None:
-    """Make a link to `target`, unless the user's script has put something else there."""
+    """Create a link to `target`, unless the user's script has put another file there."""
     if os.path.islink(path):
         os.unlink(path)
     if not os.path.exists(path):

@@ -1,7 +1,7 @@
-"""Fencing of servers: their processes end, what leads to their addresses closes, their volumes are detached.
+"""Fencing of servers: their processes end, their ports go down, their volumes are detached.
 
-Only what is seen to be cut off counts. While a process of a server lives, it serves its own addresses and may have
-files of its volumes open, so neither its ports nor its volumes count as cut off then.
+Only the state seen afterwards counts. While a process of a server lives, it serves the server's addresses and may have
+files of its volumes open, so neither ports nor volumes count as cut off.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ class ServerFence:
         """Cut off a server, whose lock the caller holds; return `{fenced, not_fenced}` as seen afterwards."""
         acts = {"COMPUTE": self._end, "NETWORK": self._close, "STORAGE": self._detach}
         failed: dict[str, str] = {}
-        for each in what:
+        for resource in what:
             try:
-                acts[each](id)
+                acts[resource](id)
             except (HomeostatError, OSError) as error:
-                failed[each] = str(error)
+                failed[resource] = str(error)
         return self._seen(id, what, failed)
 
     def open(self, id: str, what: Collection[str]) -> None:
@@ -68,9 +68,9 @@ class ServerFence:
             look = TreeSnapshot(self._tree)
             record = look.get("server", id)
             attachments = VolumeAttachments(self._tree)
-            for each in look.referring("volume_attachment", "server_id", id):
-                attachments.dismantle(look, each)
-                look.drop(each)
+            for attachment in look.referring("volume_attachment", "server_id", id):
+                attachments.dismantle(look, attachment)
+                look.drop(attachment)
             if record is not None and record.facts["volume_ids"]:
                 for device in boot_devices(record):
                     with contextlib.suppress(FileNotFoundError):
@@ -88,24 +88,22 @@ class ServerFence:
             "NETWORK": self._open_ways(look, id),
             "STORAGE": self._volumes(look, id),
         }
-        left = {each: failed.get(each) or (LIVES if lives else why[each]) for each in what}
+        left = {resource: failed.get(resource) or (LIVES if lives else why[resource]) for resource in what}
         return {
-            "fenced": [each for each in what if not left[each]],
-            "not_fenced": {each: reason for each, reason in left.items() if reason},
+            "fenced": [resource for resource in what if not left[resource]],
+            "not_fenced": {resource: reason for resource, reason in left.items() if reason},
         }
 
     def _open_ways(self, look: TreeSnapshot, id: str) -> str:
         ports = self._ports(look, id)
         up = [port.id for port in ports if port.spec.get("admin_state_up") is not False]
-        lead = [
-            each.id for each in self._floating(look, id) if processes.life(self._tree.directory(each.kind, each.id))
-        ]
+        lead = [ip.id for ip in self._floating(look, id) if processes.life(self._tree.directory(ip.kind, ip.id))]
         return f"these are open: {', '.join([*up, *lead])}" if up or lead else ""
 
     def _volumes(self, look: TreeSnapshot, id: str) -> str:
         record = look.get("server", id)
         held = [*(record.facts["volume_ids"] if record else ())]
-        held += [each.facts["volume_id"] for each in look.referring("volume_attachment", "server_id", id)]
+        held += [record.facts["volume_id"] for record in look.referring("volume_attachment", "server_id", id)]
         return f"these are attached: {', '.join(held)}" if held else ""
 
     # -- parts ---------------------------------------------------------------------------------------------------------
@@ -117,18 +115,18 @@ class ServerFence:
         return look.referring("port", "device_id", id)
 
     def _floating(self, look: TreeSnapshot, id: str) -> list[ThingRecord]:
-        """Return the floating IPs that lead to a port of a server, themselves or by an association."""
-        found: dict[str, ThingRecord] = {}
+        """Return the floating IPs of a server's ports, directly or by an association."""
+        addresses: dict[str, ThingRecord] = {}
         for port in self._ports(look, id):
-            found |= {each.id: each for each in look.referring("floating_ip", "port_id", port.id)}
-            for each in look.referring("floating_ip_association", "port_id", port.id):
-                address = look.get("floating_ip", each.facts["floatingip_id"])
-                found |= {address.id: address} if address else {}
-        return [*found.values()]
+            addresses |= {address.id: address for address in look.referring("floating_ip", "port_id", port.id)}
+            for association in look.referring("floating_ip_association", "port_id", port.id):
+                address = look.get("floating_ip", association.facts["floatingip_id"])
+                addresses |= {address.id: address} if address else {}
+        return [*addresses.values()]
 
     def _settle(self, look: TreeSnapshot, id: str) -> None:
-        for each in self._floating(look, id):
-            FloatingIps(self._tree).settle(look, each)
+        for address in self._floating(look, id):
+            FloatingIps(self._tree).settle(look, address)
 
     def _note(self, id: str, **facts: Any) -> None:
         with self._tree.lock():

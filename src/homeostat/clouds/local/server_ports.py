@@ -1,4 +1,4 @@
-"""Ports of a server: those that its `networks` name, and one made for it for each other entry."""
+"""Ports of a server: named by its `networks`, or created for the entries that name none."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ Entries = list[Mapping[str, Any]]
 
 def entries_of(record: ThingRecord) -> Entries:
     entries = record.spec.get("networks") or [{"allocate_network": "auto"}]
-    return [each for each in entries if each.get("allocate_network") != "none"]
+    return [entry for entry in entries if entry.get("allocate_network") != "none"]
 
 
 def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of the port made for an entry of `networks` that names no port."""
+    """Return the spec of the port created for an entry of `networks` without a port."""
     subnet = look.resolve("subnet", entry["subnet"]) if entry.get("subnet") else None
     network = entry.get("network") or (subnet.facts["network_id"] if subnet else networks.BUILT_IN[0][0])
     fixed = {"subnet": subnet.id if subnet else None, "ip_address": entry.get("fixed_ip")}
@@ -34,32 +34,32 @@ def own_port(look: TreeSnapshot, record: ThingRecord, entry: Mapping[str, Any]) 
 def retained_ports(
     look: TreeSnapshot, record: ThingRecord, wanted: Sequence[Mapping[str, Any] | None]
 ) -> list[ThingRecord | None]:
-    """Return for each wanted port an existing one of the server that fits, or None.
+    """Return a fitting existing port of the server for each wanted port, or None.
 
-    `wanted` has None for entries that name a port.
+    `wanted` has None for entries with a named port.
     """
-    # Wanted ports with an address choose first: others would take the port with that address.
-    free = [each for each in look.referring("port", "device_id", record.id) if each.facts.get("own")]
+    # Wanted ports with an address choose first, since any wanted port fits a port with an address.
+    free = [port for port in look.referring("port", "device_id", record.id) if port.facts.get("own")]
     retained: list[ThingRecord | None] = [None] * len(wanted)
     for number in sorted(range(len(wanted)), key=lambda at: not _wants_address(wanted[at])):
         spec = wanted[number]
-        fitting = [each for each in free if spec is not None and _fits(look, each, spec)]
+        fitting = [port for port in free if spec is not None and _fits(look, port, spec)]
         if fitting:
-            port = retained[number] = next((each for each in fitting if each.spec == spec), fitting[0])
+            port = retained[number] = next((port for port in fitting if port.spec == spec), fitting[0])
             free.remove(port)
     return retained
 
 
 def _wants_address(spec: Mapping[str, Any] | None) -> bool:
-    return any(each.get("ip_address") for each in (spec or {}).get("fixed_ips") or ())
+    return any(fixed.get("ip_address") for fixed in (spec or {}).get("fixed_ips") or ())
 
 
 def _fits(look: TreeSnapshot, port: ThingRecord, spec: Mapping[str, Any]) -> bool:
-    """Return whether a port has the network, and the given addresses and subnets, and equals the spec otherwise."""
+    """Return whether a port has the network, addresses and subnets of a spec, and otherwise equals the spec."""
     if port.facts["network_id"] != look.resolve("network", spec["network"]).id:
         return False
     for requested in spec["fixed_ips"] or ():
-        if not any(_is_at(look, each, requested) for each in port.facts["fixed_ips"]):
+        if not any(_is_at(look, fixed, requested) for fixed in port.facts["fixed_ips"]):
             return False
     compared = {"network", "fixed_ips", "security_groups"}
     return {name: port.spec[name] for name in port.spec.keys() - compared} == {
@@ -75,7 +75,7 @@ def _is_at(look: TreeSnapshot, fixed: Mapping[str, Any], requested: Mapping[str,
 
 
 def free_token(look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any]) -> str:
-    """Return the token of a new port, made from its request, so that a retry after a crash gets the same port."""
-    taken = {each.token for each in look.referring("port", "device_id", record.id)}
+    """Return the token of a new port, derived from its request, so that a retry after a crash gets the same port."""
+    taken = {port.token for port in look.referring("port", "device_id", record.id)}
     tokens = (f"{record.id} {spec['network']} {spec['fixed_ips']} {number}" for number in itertools.count(1))
     return next(token for token in tokens if token not in taken)

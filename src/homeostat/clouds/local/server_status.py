@@ -1,4 +1,4 @@
-"""The status of a server: what was asked of it, and what its process shows."""
+"""The status of a server, from its desired power and the state of its process."""
 
 import time
 from typing import Any
@@ -9,13 +9,13 @@ from homeostat.clouds.local.tree import ThingRecord
 from homeostat.model.errors import Terminal
 
 BUILD_S = 10.0
-"""Seconds for which a server without a process counts as being built; later, the process that built it has died."""
+"""Seconds for which a server without a process counts as being built; later, its builder must have died."""
 STILL = {"paused": "unpause", "suspended": "resume"}
-"""Power of a server whose processes are stopped -> the operation that continues them."""
+"""Power of a server with stopped processes -> the operation that continues them."""
 LIVE = frozenset({"running", "rescue"})
-"""Power of a server whose processes run."""
+"""Power of a server with running processes."""
 SHOWN = {*STILL, "rescue"}
-"""Power that is the status of a server whose processes live."""
+"""Power that is also the status, if the server's processes live."""
 
 
 def status_of(record: ThingRecord, alive: processes.Life | None) -> tuple[str, str | None]:
@@ -36,7 +36,7 @@ def status_of(record: ThingRecord, alive: processes.Life | None) -> tuple[str, s
 
 
 def reborn(**facts: Any) -> Facts:
-    """Return the facts of a server whose guest is about to be started."""
+    """Return the facts of a server whose guest is about to start."""
     return {"begun_at": time.time(), "pid": None, **facts}
 
 

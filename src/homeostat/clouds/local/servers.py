@@ -1,12 +1,11 @@
-"""Servers: detached processes of this machine, each with a directory, addresses and a console log of its own.
+"""Servers: detached processes of this machine, each with its own directory, addresses and console log.
 
-    servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock
-                   scripts/ files/ left (parts of multi-part user data: to run, to read, and not supported)
-                   root/ (working directory)  dev/ (links to volumes)
+    servers/<id>/  thing.json  user-data  metadata.json  console.log  alive  lock scripts/ files/ left (parts of
+    multi-part user data: to run, to read, and not supported) root/ (working directory)  dev/ (links to volumes)
 
-The fact `power` is the last requested state (running, paused, suspended, stopped); whether a guest lives, its lock on
-`alive` tells. A thread that starts or ends a guest holds the file `lock` of its directory; one that writes a record
-holds the lock of the tree.
+The fact `power` is the last requested state (running, paused, suspended, stopped); a guest lives while it holds its
+lock on `alive`. A thread that starts or ends a guest holds the file `lock` of its directory; a thread that writes a
+record holds the lock of the tree.
 """
 
 import contextlib
@@ -93,11 +92,11 @@ class Servers(Family):
     def _checked(self, look: TreeSnapshot, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         """Check the references of a spec, and return their facts.
 
-        A key pair may be deleted once a server has it, so it is checked only when the field changes; likewise the image
-        and the flavor.
+        A key pair may be deleted after a server was created with it, so only a changed field is checked; likewise the
+        image and the flavor.
 
         Raises:
-            Terminal: `spec` names a thing that does not exist.
+            Terminal: `spec` names an object that does not exist.
         """
         for entity in ("image", "flavor"):
             name = str(spec.get(entity) or "")
@@ -106,7 +105,7 @@ class Servers(Family):
         if "key_name" in changed and spec.get("key_name"):
             look.resolve("keypair", spec["key_name"])
         mappings = [*(spec.get("block_device_mapping") or ()), *(spec.get("block_device_mapping_v2") or ())]
-        volumes = [look.resolve("volume", each["volume_id"]).id for each in mappings if each.get("volume_id")]
+        volumes = [look.resolve("volume", entry["volume_id"]).id for entry in mappings if entry.get("volume_id")]
         if len(volumes) > len(DEVICES):
             raise Terminal(f"A server can have {len(DEVICES)} volumes from the start, not {len(volumes)}")
         return {"security_group_ids": networks.groups(look, spec), "volume_ids": volumes}
@@ -167,17 +166,17 @@ class Servers(Family):
     def _admit_all(self, intents: Sequence[Creation]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, intents, lambda intent: self._plugged(look, self.begin(look, intent)))
+            return self.act_on_each(look, intents, lambda intent: self._plugged(look, self.begin(look, intent)))
 
     def _change_all(self, changes: Sequence[Change]) -> list[Answer]:
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            return self.each(look, changes, lambda change: self._plugged(look, self.change(look, change)))
+            return self.act_on_each(look, changes, lambda change: self._plugged(look, self.change(look, change)))
 
     # -- networks ----------------------------------------------------------------------------------
 
     def _plugged(self, look: TreeSnapshot, record: ThingRecord | None) -> ThingRecord | None:
-        """Provide the ports of a server, and return its record; a new server whose ports are impossible is removed."""
+        """Provide the ports of a server, and return its record; a new server with impossible ports is removed."""
         if record is None or record.facts["plugged"]:
             return record
         try:
@@ -199,7 +198,7 @@ class Servers(Family):
         """
         entries = entries_of(record)
         named = tuple(look.resolve("port", entry["port"]).id for entry in entries if entry.get("port"))
-        # Before it gets others: their server may wait for one of these.
+        # Released first: two servers that exchange ports would wait for each other.
         networks.release_ports(look, record, keep=named, named_alone=True)
         wanted = [None if entry.get("port") else own_port(look, record, entry) for entry in entries]
         kept = retained_ports(look, record, wanted)
@@ -217,7 +216,7 @@ class Servers(Family):
 
     @contextlib.contextmanager
     def _held(self, id: str) -> Iterator[ThingRecord | None]:
-        """Yield the record while no other thread or process starts or ends the guest; None if there is no server."""
+        """Yield the record, or None if absent, under the exclusive lock for starting and ending the guest."""
         with contextlib.ExitStack() as stack:
             if self.tree.read("server", id) is None:
                 yield None
@@ -236,7 +235,7 @@ class Servers(Family):
             return noted
 
     def _finish_building(self, id: str) -> None:
-        """Carry out what `create` and `update` decided: write the metadata, and start the guest."""
+        """Act on the decisions of `create` and `update`: write the metadata, and start the guest."""
         with self._held(id) as record:
             if record is None or record.facts.get("deleting"):
                 return
@@ -253,8 +252,8 @@ class Servers(Family):
             with self.tree.lock():
                 look = TreeSnapshot(self.tree)
                 self._plugged(look, look.get("server", record.id))
-        # Recorded before the launch: if this process dies in between, the server counts as being built for a while, and
-        # the next start ends whatever was launched.
+        # Recorded before the launch: after a crash in between, the server counts as being built for a while, and the
+        # next start ends whatever was launched.
         record = self._note(record.id, **reborn(), lives=record.facts["lives"] + 1)
         if record.facts["wipe"] and os.path.isdir(f"{directory}/root"):
             remove_tree(f"{directory}/root")
@@ -297,7 +296,7 @@ class Servers(Family):
         return self.observe([operation.handle])[0]
 
     def _cut_off(self, operation: Operation) -> Answer:
-        """Fence a server, also one that is locked or going."""
+        """Fence a server, even one that is locked or being deleted."""
         what = fences_of(operation.arguments)
         with self._held(operation.handle) as record:
             answer = self._fence.cut(record.id, what) if record is not None else {}
@@ -315,7 +314,7 @@ class Servers(Family):
     def _held_still(self, id: str) -> Iterator[str]:
         """Yield the disk of a server while its guest is paused.
 
-        A guest that a crash left paused continues when the snapshot is requested again, or when the server is unpaused.
+        A guest that a crash left paused continues at the next request for the snapshot, or when the server is unpaused.
         """
         directory = self.tree.directory("server", id)
         record = self.tree.read("server", id)
@@ -361,11 +360,11 @@ class Servers(Family):
             self._note(record.id, power="running")
 
     def _suspend(self, record: ThingRecord, arguments: Mapping[str, Any]) -> None:
-        """Stop the processes (SIGSTOP). They stay so, with or without the service, until they are resumed.
+        """Stop the processes (SIGSTOP) until they are resumed, with or without the service.
 
         A restart of the machine ends them.
         """
-        # The record is written last: if the service dies before, the operation has not been answered, and is retried.
+        # The record is written last: after an earlier crash, the operation has no answer, and is retried.
         refuse_if_locked(record, "suspended")
         if not self._alive(record):
             raise Terminal(f"server {record.id} is not running, so it cannot be suspended")
@@ -435,21 +434,19 @@ class Servers(Family):
     # -- deleting ----------------------------------------------------------------------------------
 
     def _delete_all(self, handles: Sequence[str]) -> list[Answer]:
-        """Delete a chunk of servers, with one scan of the processes for all of them.
-
-        The locks are taken in sorted order, so that callers cannot deadlock.
-        """
+        """Delete a chunk of servers, with a single scan of the processes."""
+        # Locked in sorted order: concurrent callers cannot deadlock.
         with contextlib.ExitStack() as stack:
             held = {handle: stack.enter_context(self._held(handle)) for handle in sorted(set(handles))}
             going = [handle for handle, record in held.items() if record and not record.facts.get("locked")]
-            # Recorded before the processes end: if this process dies in between, the server shows as being deleted and
-            # not as stopped, which would be healed by a start.
+            # Recorded before the processes end: after a crash in between, the server shows as being deleted, and not
+            # as stopped, which healing would answer with a start.
             for handle in going:
                 self._note(handle, deleting=True)
             processes.end([self.tree.directory("server", handle) for handle in going])
             with self.tree.lock():
                 look = TreeSnapshot(self.tree)
-                return self.each(look, handles, lambda handle: self._delete(look, handle))
+                return self.act_on_each(look, handles, lambda handle: self._delete(look, handle))
 
     def dismantle(self, look: TreeSnapshot, record: ThingRecord) -> None:
         refuse_if_locked(record, "deleted")
@@ -485,7 +482,7 @@ class Servers(Family):
 
     def _addresses(self, look: TreeSnapshot, record: ThingRecord) -> list[tuple[str, dict[str, Any]]]:
         """Return (network name, entry of `addresses`) for each address, in the order of the ports."""
-        found = []
+        entries = []
         for id in record.facts["ports"]:
             port = look.get("port", id)
             network = look.get("network", port.facts["network_id"]) if port else None
@@ -493,5 +490,5 @@ class Servers(Family):
                 continue
             for fixed in port.facts["fixed_ips"]:
                 entry = {"addr": fixed["ip_address"], "version": 4, "port": port.id, "network": network.id}
-                found.append((network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]}))
-        return found
+                entries.append((network.spec.get("name") or network.id, {**entry, "mac": port.facts["mac_address"]}))
+        return entries

@@ -28,17 +28,17 @@ from homeostat.model.plan import snapshots_of
 LOG = logging.getLogger(__name__)
 KIND = "snapshot"
 Source = Callable[[], AbstractContextManager[str]]
-"""Context manager that yields the directory to copy, and prevents changes of it meanwhile."""
+"""Context manager that yields the directory to copy, and prevents changes during the copy."""
 
 
 class Snapshots:
-    """Taking of snapshots, in a few threads of its own."""
+    """Takes snapshots, in a small thread pool."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
     def take(self, of: ThingRecord, operation: Operation, source: Source) -> None:
-        """Start to copy, unless the same token's snapshot is being copied or complete.
+        """Start to copy, unless the token's snapshot is being copied or complete.
 
         Raises:
             Terminal: The operation has no token.
@@ -113,21 +113,21 @@ class Snapshots:
             return True
 
     def of(self, look: TreeSnapshot, source: ThingRecord) -> dict[str, Any]:
-        """Return the field `snapshots` of a thing; {} if it has none."""
-        shown = [each for record in look.referring(KIND, "source_id", source.id) if (each := self._shown(record))]
-        return {"snapshots": shown} if shown else {}
+        """Return the field `snapshots` of an object; {} without snapshots."""
+        views = [view for record in look.referring(KIND, "source_id", source.id) if (view := self._shown(record))]
+        return {"snapshots": views} if views else {}
 
     def _shown(self, record: ThingRecord) -> dict[str, Any] | None:
         status = record.facts["status"]
         if status == "creating" and not _is_held(self._lock_of(record)):
             return None
-        shown = {"id": record.id, "token": record.token, "name": record.spec["name"], "status": status}
+        fields = {"id": record.id, "token": record.token, "name": record.spec["name"], "status": status}
         fault = {"fault": record.facts["fault"]} if "fault" in record.facts else {}
-        return {**shown, "created_at": record.created_at, **fault}
+        return {**fields, "created_at": record.created_at, **fault}
 
 
 class SnapshotsOf(Family):
-    """Snapshots as a kind of their own, which can be observed, found and deleted.
+    """Snapshots as a separate kind, which can be observed, found and deleted.
 
     Attributes:
         source: Kind of their sources.
@@ -171,14 +171,14 @@ def snapshot_data(tree: Tree, id: str) -> str:
 
 
 def complete_snapshot(tree: Tree, id: str, source_kind: str) -> ThingRecord | None:
-    """Return the snapshot of that id if it is complete and its source is of that kind, else None."""
+    """Return the snapshot with this id if it is complete and of a source of this kind, else None."""
     record = tree.read(KIND, id)
     fits = record is not None and record.facts["status"] == "available" and record.facts["source_kind"] == source_kind
     return record if fits else None
 
 
 def _hold(path: str) -> int | None:
-    """Take a lock; return the descriptor that holds it until it is closed, None if the lock is taken."""
+    """Take a lock; return the descriptor that holds it until closed, or None if the lock is taken."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -191,7 +191,7 @@ def _hold(path: str) -> int | None:
 def _is_held(path: str) -> bool:
     """Return whether a lock is taken.
 
-    The check takes the lock for a moment; a thread that wants it just then takes it for a running copy, and retries.
+    The check takes the lock for a moment: a concurrent `take` then assumes a running copy, and has to be retried.
     """
     descriptor = _hold(path)
     if descriptor is None:
@@ -210,7 +210,7 @@ def _has_data(mode: int) -> bool:
 
 
 def _describe(error: OSError) -> str:
-    """Return the message of an error; of many errors of a copy, the first."""
+    """Return the message of an error; for the list of errors of a copy, the first."""
     if isinstance(error, shutil.Error) and error.args and error.args[0]:
         source, _, why = error.args[0][0]
         return f"{source} cannot be copied: {why}"

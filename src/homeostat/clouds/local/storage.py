@@ -1,4 +1,4 @@
-"""Volumes are directories; an attachment is a link to one in the server's `dev/`. Key pairs are records."""
+"""Volumes are directories; an attachment is a link in the server's `dev/`. Key pairs are records."""
 
 import base64
 import contextlib
@@ -45,16 +45,16 @@ class Volumes(Family):
         return {**facts, "size": size, "created_at": made_at, "bootable": bool(spec.get("image"))}
 
     def _snapshot_of(self, spec: Mapping[str, Any]) -> ThingRecord | None:
-        """Return the snapshot that the volume starts from, None if it starts from none.
+        """Return the snapshot with the volume's initial data; None if the volume has no such source.
 
         Raises:
             Terminal: The snapshot does not exist or is not complete.
         """
         id = spec.get("backup_id") or spec.get("snapshot_id")
-        found = complete_snapshot(self.tree, str(id), "volume") if id else None
-        if id and found is None:
+        snapshot = complete_snapshot(self.tree, str(id), "volume") if id else None
+        if id and snapshot is None:
             raise Terminal(f"There is no complete snapshot {id!r} of a volume in this cloud")
-        return found
+        return snapshot
 
     def amend(self, look: TreeSnapshot, record: ThingRecord, spec: Mapping[str, Any], changed: frozenset[str]) -> Facts:
         size = spec.get("size") or record.facts["size"]
@@ -67,9 +67,9 @@ class Volumes(Family):
         return facts
 
     def settle(self, look: TreeSnapshot, record: ThingRecord) -> None:
-        """Provide the data of the volume: once, and again when it is restored from a backup.
+        """Provide the data of the volume: once, and again for a restore from a backup.
 
-        A process that has a file of the old data open keeps that file.
+        A process with an open file of the old data keeps this file.
         """
         data = volume_data(self.tree, record.id)
         restoring = record.facts.get("restoring")
@@ -94,7 +94,7 @@ class Volumes(Family):
             look.store(replace(record, facts=facts))
 
     def _source_of(self, record: ThingRecord) -> str:
-        """Return the directory that the volume starts as a copy of; "" for none."""
+        """Return the directory with the volume's initial data; "" for none."""
         snapshot = record.spec.get("backup_id") or record.spec.get("snapshot_id")
         if snapshot:
             return snapshot_data(self.tree, str(snapshot))
@@ -109,18 +109,18 @@ class Volumes(Family):
     def show(self, look: TreeSnapshot, record: ThingRecord) -> dict[str, Any]:
         attachments = [
             {
-                "id": each.id,
-                "attachment_id": each.id,
-                "server_id": each.facts["server_id"],
-                "device": each.facts["mountpoint"],
+                "id": attachment.id,
+                "attachment_id": attachment.id,
+                "server_id": attachment.facts["server_id"],
+                "device": attachment.facts["mountpoint"],
             }
-            for each in look.referring("volume_attachment", "volume_id", record.id)
+            for attachment in look.referring("volume_attachment", "volume_id", record.id)
         ]
-        booted = [{"server_id": each.id} for each in look.referring("server", "volume_ids", record.id)]
-        shown = {"metadata": {}, "volume_type": "local", **super().show(look, record)}
+        booted = [{"server_id": server.id} for server in look.referring("server", "volume_ids", record.id)]
+        fields = {"metadata": {}, "volume_type": "local", **super().show(look, record)}
         used = [*attachments, *booted]
-        shown |= self._snapshots.of(look, record)
-        return {**shown, "attachments": used, "status": "in-use" if used else "available"}
+        fields |= self._snapshots.of(look, record)
+        return {**fields, "attachments": used, "status": "in-use" if used else "available"}
 
 
 def volume_data(tree: Tree, id: str) -> str:
@@ -128,18 +128,18 @@ def volume_data(tree: Tree, id: str) -> str:
 
 
 DEVICES = tuple(f"vd{letter}" for letter in string.ascii_lowercase)
-"""Names of the devices of a server, in the order in which they are given."""
+"""Names of a server's devices, in the order of assignment."""
 
 
 def boot_devices(server: ThingRecord) -> Mapping[str, str]:
-    """Return the names of the devices that a server has from the start, each with its volume's id."""
+    """Return the devices that a server has from the start: name -> id of its volume."""
     return dict(zip(DEVICES, server.facts["volume_ids"], strict=False))
 
 
 def attached_volumes(look: TreeSnapshot, server: ThingRecord) -> list[dict[str, Any]]:
-    """Return the volumes that a server has, from the start or attached later: [{id, delete_on_termination}]."""
-    later = [each.facts["volume_id"] for each in look.referring("volume_attachment", "server_id", server.id)]
-    return [{"id": each, "delete_on_termination": False} for each in (*server.facts["volume_ids"], *later)]
+    """Return the volumes of a server, from the start or attached later: [{id, delete_on_termination}]."""
+    attached = [record.facts["volume_id"] for record in look.referring("volume_attachment", "server_id", server.id)]
+    return [{"id": id, "delete_on_termination": False} for id in (*server.facts["volume_ids"], *attached)]
 
 
 class VolumeAttachments(Family):
@@ -162,18 +162,19 @@ class VolumeAttachments(Family):
     def change(self, look: TreeSnapshot, change: Change) -> ThingRecord | None:
         before = look.get("volume_attachment", change.handle)
         after = super().change(look, change)
-        # The link of the old place is removed here; `settle` makes the new one next.
+        # The link at the old place is removed here; `settle` creates the new one next.
         if before is not None:
             self.dismantle(look, before)
         return after
 
     def _placed(self, look: TreeSnapshot, id: str, facts: Facts, mountpoint: str | None) -> Facts:
         volume = look.resolve("volume", facts["volume_id"])
-        others = [each for each in look.referring("volume_attachment", "volume_id", volume.id) if each.id != id]
+        attachments = look.referring("volume_attachment", "volume_id", volume.id)
+        others = [attachment for attachment in attachments if attachment.id != id]
         if others and not volume.spec.get("multiattach"):
             raise Transient(f"volume {volume.id} is in use by server {others[0].facts['server_id']}")
-        beside = look.referring("volume_attachment", "server_id", facts["server_id"])
-        used = {os.path.basename(each.facts["mountpoint"]) for each in beside if each.id != id}
+        siblings = look.referring("volume_attachment", "server_id", facts["server_id"])
+        used = {os.path.basename(sibling.facts["mountpoint"]) for sibling in siblings if sibling.id != id}
         used |= boot_devices(look.resolve("server", facts["server_id"])).keys()
         name = os.path.basename(mountpoint or "") or next((name for name in DEVICES[1:] if name not in used), "")
         if name in used:
@@ -217,7 +218,7 @@ class Keypairs(Family):
         return identity(self.kind, f"{self.tree.project or ''}/{name}")
 
     def known_as(self, look: TreeSnapshot, handle: str) -> ThingRecord | None:
-        named = (each for each in look.all(self.kind).values() if each.spec.get("name") == handle)
+        named = (record for record in look.all(self.kind).values() if record.spec.get("name") == handle)
         return look.get(self.kind, self._id_of(handle)) or next(named, None)
 
     def handle(self, record: ThingRecord) -> str:
@@ -227,7 +228,7 @@ class Keypairs(Family):
         return next((record for record in look.all("keypair").values() if record.token == token), None)
 
     def create(self, intents: Sequence[Creation]) -> list[Answer]:
-        """Create key pairs; a private key that is generated here is in this answer only, and not stored."""
+        """Create key pairs; a private key generated here is only in this answer, and not stored."""
         private: dict[str, str] = {}
 
         def make(intent: Creation) -> ThingRecord:
@@ -239,7 +240,7 @@ class Keypairs(Family):
 
         with self.tree.lock():
             look = TreeSnapshot(self.tree)
-            answers = self.each(look, intents, make)
+            answers = self.act_on_each(look, intents, make)
         return [_revealed(answer, private) for answer in answers]
 
     def admit(self, look: TreeSnapshot, id: str, spec: Mapping[str, Any]) -> Facts:

@@ -1,13 +1,13 @@
-"""The state of the local cloud: a directory for each thing with a `thing.json`, which is replaced atomically.
+"""The state of the local cloud: a directory per object with a `thing.json`, which is replaced atomically.
 
-Several service processes share one tree; what must not interleave happens under `Tree.lock`.
+Several service processes share a tree; operations that must not interleave run under `Tree.lock`.
 
     ROOT/.cloud         the cloud's identity, and below it the kinds that have a directory, one in a line
     ROOT/servers/.cloud the identity again, in the directory of each kind
     ROOT/servers/<id>/thing.json …    ROOT/ports/<id>/thing.json    ROOT/snapshots/<id>/…    ROOT/.lock    ROOT/.trash/
 
-A thing is absent only if the directory of its kind exists, carries the mark of this cloud, and does not contain the
-thing. A directory that is missing, unreadable, or an empty mount point says nothing about the things in it.
+An object is absent only if the directory of its kind exists, carries the mark of this cloud, and does not contain the
+object. A missing or unreadable directory, or an empty mount point, says nothing about its objects.
 """
 
 import contextlib
@@ -31,32 +31,32 @@ from homeostat.model.errors import Terminal, Transient
 THING = "thing.json"
 MARK = ".cloud"
 NEW = ".new"
-"""Directory of a kind in which a new thing gets its record before it appears under its name."""
+"""Directory of a kind in which a new object gets its record before it appears under its name."""
 BUILT_IN = "built-in "
-"""Prefix of the tokens of things that every cloud has from its beginning."""
+"""Prefix of the tokens of objects that every cloud has from its beginning."""
 _NAME_MAX = 200
 RACY_S = 0.05
-"""Age in seconds below which a file may change again without its time stamp changing."""
+"""Age in seconds below which a file may change again without a change of its time stamp."""
 
 
 class Damaged(Transient):
-    """The record of one thing cannot be read; other records can."""
+    """The record of an object cannot be read; other records can."""
 
 
 class MissingRecord(Damaged):
-    """A thing has data, but no record."""
+    """An object has data, but no record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThingRecord:
-    """Record of one thing. Its mappings are never changed in place: records are shared between threads.
+    """Record of an object. Its mappings are never changed in place: records are shared between threads.
 
     Attributes:
         kind: Kind of the cloud port.
-        id: Id of the thing.
+        id: Id of the object.
         token: Token of its creation.
         spec: Object as last requested.
-        facts: What the cloud decided (addresses, power, ids of other things).
+        facts: Decisions of the cloud (addresses, power, ids of other objects).
         created_at: Seconds since the epoch.
         project: Project that owns it; "" for none.
     """
@@ -71,7 +71,7 @@ class ThingRecord:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether every project sees it and none may change it."""
+        """Whether every project sees the object and none may change it."""
         return not self.project and self.token.startswith(BUILT_IN)
 
 
@@ -84,7 +84,7 @@ class Threads:
         self.stop = threading.Event()
 
     def close(self) -> None:
-        """Stop the threads; unfinished copies are abandoned, and restarted when the snapshot is requested again."""
+        """Stop the threads; unfinished copies are abandoned, and restarted at the next request for the snapshot."""
         self.stop.set()
         self.copies.shutdown()
         self.servers.shutdown()
@@ -94,9 +94,9 @@ class Tree:
     """The records on disk below `root`. Every access raises Transient while the cloud's directory is away.
 
     Attributes:
-        private: Files of the service that nothing in the cloud may reach.
-        project: None for a view of everything; else a view of the things of that project and the built-in ones, in
-            which those of others can be neither read nor changed nor replaced.
+        private: Files of the service that user data of servers must not reach.
+        project: None for a view of everything; else a view of the project's own and the built-in objects, in which
+            foreign objects can be neither read nor changed nor replaced.
         whole: The tree with the view of everything.
     """
 
@@ -116,7 +116,7 @@ class Tree:
 
     @property
     def identity(self) -> str:
-        """Identity of the cloud; "" before `found` or `recognise`."""
+        """Identity of the cloud; "" before `open_or_start` or `recognise`."""
         return self.whole._identity
 
     def sees(self, record: ThingRecord) -> bool:
@@ -124,15 +124,15 @@ class Tree:
 
     # -- which cloud this is -----------------------------------------------------------------------
 
-    def found(self, kinds: Collection[str], known: str) -> str:
-        """Open the known cloud, or start a new one; kinds that are new to it get a directory.
+    def open_or_start(self, kinds: Collection[str], known: str) -> str:
+        """Open the known cloud, or start a new one; kinds that are new to the cloud get a directory.
 
         Args:
             kinds: Kinds that the cloud should have.
             known: Identity of the known cloud; "" for none.
 
         Returns:
-            Its identity.
+            The identity of the cloud.
 
         Raises:
             Transient: The known cloud is not in this directory.
@@ -142,8 +142,8 @@ class Tree:
         with self._opened(str(self.root), known) as root, file_lock(".lock", root):
             lines = self._mark(root)
             identity = self._recognised(lines, known) if known or lines else str(uuid.uuid4())
-            # Kinds that the mark names had a directory: it is not made again, since an empty one would mean that all
-            # their things are absent.
+            # Kinds in the mark had a directory. A missing one is not created again: an empty directory would mean that
+            # all objects of the kind are absent.
             new = [kind for kind in sorted(kinds) if kind not in lines[1:]]
             for kind in new:
                 os.makedirs(f"{self.root}/{kind}s", exist_ok=True)
@@ -157,18 +157,18 @@ class Tree:
         """Open a cloud to read it, without changing anything.
 
         Args:
-            known: Identity that it must have; "" for any.
+            known: Required identity of the cloud; "" for any.
 
         Raises:
-            Transient: The directory is not that cloud.
+            Transient: The directory does not hold this cloud.
         """
         with self._opened(str(self.root), known) as root:
             self.whole._identity = self._recognised(self._mark(root), known)
 
     def _recognised(self, lines: list[str], known: str) -> str:
         if not lines or (known and lines[0] != known):
-            found = f"the mark {lines[0]}" if lines else "no mark"
-            raise self._away(f"it carries {found}{f', and not {known}' if known else ''}", known)
+            mark = f"the mark {lines[0]}" if lines else "no mark"
+            raise self._away(f"it carries {mark}{f', and not {known}' if known else ''}", known)
         return lines[0]
 
     def _mark(self, directory: int) -> list[str]:
@@ -203,7 +203,7 @@ class Tree:
     def _sure(self, path: str) -> Iterator[int]:
         """Open a directory that carries the mark of this cloud.
 
-        Accesses through the descriptor concern that very directory, whatever is mounted or moved meanwhile.
+        Accesses through the descriptor concern this very directory, despite concurrent mounts or moves.
 
         Raises:
             Transient: The directory is away.
@@ -216,7 +216,7 @@ class Tree:
     # -- records -----------------------------------------------------------------------------------
 
     def directory(self, kind: str, id: str) -> str:
-        """Return the directory of a thing. Any text is a safe id: it cannot name a directory elsewhere."""
+        """Return the directory of an object. Any text is a safe id: it cannot name a directory elsewhere."""
         return f"{self.root}/{kind}s/{_name(id)}"
 
     @contextlib.contextmanager
@@ -230,60 +230,60 @@ class Tree:
             yield
 
     def read(self, kind: str, id: str) -> ThingRecord | None:
-        """Return the record of a thing, None if it does not exist or is not visible in this view.
+        """Return the record of an object; None if it does not exist or is not visible in this view.
 
         Raises:
             Damaged: The record cannot be read.
             Transient: The directory is away.
         """
-        with self._sure(f"{self.root}/{kind}s") as there:
-            record = self._load(there, kind, _name(id))
+        with self._sure(f"{self.root}/{kind}s") as home:
+            record = self._load(home, kind, _name(id))
         return record if record is not None and self.sees(record) else None
 
     def write(self, record: ThingRecord) -> None:
-        """Write a record, under the lock of the tree; a thing without a project becomes one of this view's project.
+        """Write a record, under the lock of the tree; a record without a project gets the view's project.
 
-        A new thing appears together with its record: a process that dies while it makes one leaves no empty directory.
+        A new object appears together with its record: a crash during its creation leaves no empty directory.
 
         Raises:
-            Terminal: The thing belongs to another project.
+            Terminal: The object belongs to another project.
         """
         if self.project is not None:
             self._refuse_strange(record.kind, record.id)
             record = replace(record, project=record.project or self.project)
         name = _name(record.id)
-        with self._sure(f"{self.root}/{record.kind}s") as there:
-            new = not _exists(name, there)
+        with self._sure(f"{self.root}/{record.kind}s") as parent:
+            new = not _exists(name, parent)
             home = NEW if new else name
             if new:
                 with contextlib.suppress(FileExistsError):  # left by a process that died here
-                    os.mkdir(NEW, dir_fd=there)
-            write_whole(f"{home}/{THING}", json.dumps(asdict(record)), inside=there)
+                    os.mkdir(NEW, dir_fd=parent)
+            write_whole(f"{home}/{THING}", json.dumps(asdict(record)), inside=parent)
             if new:
-                os.rename(NEW, name, src_dir_fd=there, dst_dir_fd=there)
-            os.utime(there)  # tells the watcher that a thing of this kind changed
+                os.rename(NEW, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.utime(parent)  # shows the watcher that an object of this kind changed
 
     def remove(self, kind: str, id: str) -> None:
-        """Remove a thing atomically, by moving its directory away; `empty_trash` does the part that takes time.
+        """Remove an object atomically, by moving its directory away; `empty_trash` does the slow part.
 
         Raises:
-            Terminal: The thing belongs to another project.
+            Terminal: The object belongs to another project.
         """
         if self.project is not None:
             self._refuse_strange(kind, id)
         trash = f"{self.root}/.trash"
-        with self._sure(f"{self.root}/{kind}s") as there:
+        with self._sure(f"{self.root}/{kind}s") as parent:
             os.makedirs(trash, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
-                os.rename(_name(id), f"{trash}/{uuid.uuid4().hex}", src_dir_fd=there)
+                os.rename(_name(id), f"{trash}/{uuid.uuid4().hex}", src_dir_fd=parent)
 
     def _refuse_strange(self, kind: str, id: str) -> None:
-        there = self.whole.read(kind, id)
-        if there is not None and there.project != self.project:
+        record = self.whole.read(kind, id)
+        if record is not None and record.project != self.project:
             raise Terminal(f"The {kind} {id} is not of this project: it cannot be changed")
 
     def empty_trash(self) -> None:
-        """Remove everything in the trash, also what an earlier process left. Without a lock: others need not wait."""
+        """Delete everything in the trash, even remains of an earlier process. Without a lock: no request waits."""
         for entry in scan(f"{self.root}/.trash"):
             remove_tree(entry.path)
 
@@ -295,53 +295,52 @@ class Tree:
             Transient: The directory is away.
         """
         records = []
-        with self._sure(f"{self.root}/{kind}s") as there:
-            for name in _listed(there):
-                with contextlib.suppress(MissingRecord):  # a copy may go on for a moment when its snapshot is deleted
-                    records.append(self._load(there, kind, name))
-        found = [record for record in records if record is not None]
-        found = [record for record in found if self.sees(record)]
-        return {record.id: record for record in sorted(found, key=lambda record: record.created_at)}
+        with self._sure(f"{self.root}/{kind}s") as parent:
+            for name in _listed(parent):
+                with contextlib.suppress(MissingRecord):  # a copy may still run when its snapshot is deleted
+                    records.append(self._load(parent, kind, name))
+        visible = [record for record in records if record is not None and self.sees(record)]
+        return {record.id: record for record in sorted(visible, key=lambda record: record.created_at)}
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the directories of all things of a kind.
+        """Return the names of the directories of all objects of a kind.
 
         Raises:
             Transient: The directory of the kind is away.
         """
-        with self._sure(f"{self.root}/{kind}s") as there:
-            return _listed(there)
+        with self._sure(f"{self.root}/{kind}s") as parent:
+            return _listed(parent)
 
     def check(self, kind: str) -> None:
-        """Check that the directory of a kind is there.
+        """Check that the directory of a kind exists.
 
         Raises:
-            Transient: It is away.
+            Transient: The directory is away.
         """
         with self._sure(f"{self.root}/{kind}s"):
             return
 
-    def _load(self, there: int, kind: str, name: str) -> ThingRecord | None:
+    def _load(self, parent: int, kind: str, name: str) -> ThingRecord | None:
         """Read a record, or return the cached one if the file did not change."""
         path = f"{name}/{THING}"
         try:
-            stat = os.stat(path, dir_fd=there) if name else None
+            stat = os.stat(path, dir_fd=parent) if name else None
             if stat is None:
                 return None
             signature = (stat.st_ino, stat.st_mtime_ns)
             known = self._known.get(f"{kind}s/{path}")
             if known is not None and known[0] == signature:
                 return known[1]
-            with open(path, encoding="utf-8", opener=opener_in(there)) as file:
+            with open(path, encoding="utf-8", opener=opener_in(parent)) as file:
                 record = ThingRecord(**json.load(file))
         except FileNotFoundError as error:
             self._known.pop(f"{kind}s/{path}", None)
-            if _has_data(there, name):
+            if _has_data(parent, name):
                 raise self._damaged(f"{kind}s/{path}", error, MissingRecord) from error
             return None
         except (OSError, ValueError, TypeError) as error:
             raise self._damaged(f"{kind}s/{path}", error) from error
-        # A file that was written just now may change again with the same time stamp: do not cache it.
+        # A file written just now may change again with the same time stamp: do not cache it.
         if time.time() - stat.st_mtime > RACY_S:
             self._known[f"{kind}s/{path}"] = (signature, record)
         return record
@@ -354,33 +353,33 @@ class Tree:
         )
 
 
-def _listed(there: int) -> list[str]:
-    return [name for name in os.listdir(there) if name not in (MARK, NEW)]
+def _listed(parent: int) -> list[str]:
+    return [name for name in os.listdir(parent) if name not in (MARK, NEW)]
 
 
-def _exists(name: str, there: int) -> bool:
+def _exists(name: str, parent: int) -> bool:
     try:
-        os.stat(name, dir_fd=there)
+        os.stat(name, dir_fd=parent)
     except FileNotFoundError:
         return False
     return True
 
 
 def _name(id: str) -> str:
-    """Return the name of the directory of a thing: its id, quoted, or a hash of it if that is too long."""
+    """Return the name of the directory of an object: the quoted id, or a hash of it if too long."""
     name = quote(id, safe="", errors="replace").replace(".", "%2E")
     return name if len(name) <= _NAME_MAX else hashlib.sha256(id.encode(errors="replace")).hexdigest()
 
 
-def _has_data(there: int, name: str) -> bool:
-    """Return whether a directory without a record belongs to a thing.
+def _has_data(parent: int, name: str) -> bool:
+    """Return whether a directory without a record belongs to an object.
 
-    An empty directory, or one with an unfinished record, is what earlier releases left when they died while they made
-    a thing; it counts as no thing.
+    Earlier releases that died during a creation left an empty directory, or one with an unfinished record; such a
+    directory does not count.
     """
     try:
-        with open_directory(name, there) as directory:
-            return any(not _is_unfinished(each) for each in os.listdir(directory))
+        with open_directory(name, parent) as directory:
+            return any(not _is_unfinished(entry) for entry in os.listdir(directory))
     except FileNotFoundError:
         return False
     except OSError:

@@ -8,10 +8,10 @@ from homeostat.model.errors import Terminal, ambiguous
 
 
 class TreeSnapshot:
-    """A consistent view of the tree for one batch, which reads each kind at most once.
+    """A consistent view of the tree for a batch, which reads each kind at most once.
 
-    It shows what the tree's view shows; `everything` is for what all projects share, such as addresses. Make it under
-    `Tree.lock` if a decision depends on it.
+    It shows the same objects as the tree's view; `everything` has the objects of all projects, for shared resources
+    such as addresses. Create the snapshot under `Tree.lock` if a decision depends on it.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -27,8 +27,8 @@ class TreeSnapshot:
 
     def all(self, kind: str) -> dict[str, ThingRecord]:
         if kind not in self._kinds:
-            found = self.everything(kind)
-            self._kinds[kind] = {id: record for id, record in found.items() if self._tree.sees(record)}
+            records = self.everything(kind)
+            self._kinds[kind] = {id: record for id, record in records.items() if self._tree.sees(record)}
         return self._kinds[kind]
 
     def get(self, kind: str, id: str) -> ThingRecord | None:
@@ -37,10 +37,10 @@ class TreeSnapshot:
         return self._tree.read(kind, id)
 
     def called(self, kind: str, reference: str) -> str | None:
-        """Return the id of the thing with this id or name, None if there is none.
+        """Return the id of the object with this id or name; None if absent.
 
         Raises:
-            Rejected: Several things have the name.
+            Rejected: Several objects have the name.
         """
         if self.get(kind, reference) is not None:
             return reference
@@ -53,14 +53,14 @@ class TreeSnapshot:
         return [record for record in self.all(kind).values() if record.spec.get("name") == name]
 
     def resolve(self, kind: str, reference: str) -> ThingRecord:
-        """Return the thing with this id, or else with this name.
+        """Return the object with this id, or else with this name.
 
         Raises:
-            Terminal: There is none, or several things have the name.
+            Terminal: The object does not exist, or the name is ambiguous.
         """
-        found = self.get(kind, reference)
-        if found is not None:
-            return found
+        record = self.get(kind, reference)
+        if record is not None:
+            return record
         named = self._named(kind, reference)
         if len(named) == 1:
             return named[0]
@@ -70,14 +70,14 @@ class TreeSnapshot:
         raise Terminal(f"There is no {kind} {reference!r}; known are: {', '.join(known[:20]) or 'none'}")
 
     def referring(self, kind: str, fact: str, id: str) -> list[ThingRecord]:
-        """Return the things of a kind whose fact is `id`, or a list that contains `id`."""
+        """Return the objects of a kind whose fact is `id`, or a list that contains `id`."""
         return [record for record in self.all(kind).values() if _mentions(record.facts.get(fact), id)]
 
     def outlived(self, record: ThingRecord) -> bool:
-        """Return whether a thing was made only for another one, which does not exist any more.
+        """Return whether an object was created only for another object, which no longer exists.
 
         Raises:
-            Damaged: The record of the other thing cannot be read.
+            Damaged: The record of the other object cannot be read.
             Transient: The directory is away.
         """
         user = record.facts.get("used_by") if record.facts.get("own") else None

@@ -1,9 +1,9 @@
 """Change notices of the local cloud: deaths by pidfd, within milliseconds; changed records by polling.
 
-What is seen to be gone takes its processes with it before the notice of it goes out, see `orphans.py`.
+The processes of a vanished object are ended before the notice about it is sent, see `orphans.py`.
 
-A change of a record touches the directory of its kind (`Tree.write`), as making and removing a thing does by itself. So
-a poll costs one stat for each kind as long as nothing changes. Changes made by other means are found every few seconds.
+A change of a record touches the directory of its kind (`Tree.write`), as creation and removal do anyway. So a poll
+costs one stat per kind as long as nothing changes. Changes by other means are found every few seconds.
 """
 
 import errno
@@ -26,13 +26,13 @@ LOG = logging.getLogger(__name__)
 LOOK_S = 0.5
 """Seconds between polls."""
 WHOLE_LOOK_S, WHOLE_LOOK_S_MAX = 5.0, 60.0
-"""Least and most seconds between polls of every single thing."""
+"""Minimum and maximum seconds between polls of all objects."""
 ORPHANS_S = 60.0
-"""Seconds between looks for processes without a directory, beyond those when a directory vanishes."""
+"""Seconds between scans for processes without a directory; vanished directories trigger a scan at once."""
 _SHARE = 0.0005
-"""Share of a core that polls of every single thing may use."""
+"""Share of a core that polls of all objects may use."""
 FORWARDING = frozenset({"load_balancer", "floating_ip"})
-"""Kinds whose processes report their state in a file beside the record."""
+"""Kinds whose processes report their state in a file next to the record."""
 LIVING = FORWARDING | {"server"}
 """Kinds with processes."""
 
@@ -44,10 +44,10 @@ class Known:
     """State of a kind at the last poll.
 
     Attributes:
-        directory: Signature of its directory; () where that must be read again.
-        things: Name of a thing's directory -> signature of its record, () where it has none: it is just being made or
-            removed, and its going altogether is another change.
-        reported: Name of a thing's directory -> signature of the state that its process reports.
+        directory: Signature of its directory; () to read it again next time.
+        things: Name of an object's directory -> signature of its record; () without a record, while the object is being
+            created or removed, since its final removal is another change.
+        reported: Name of an object's directory -> signature of the state reported by its process.
     """
 
     directory: Signature = ()
@@ -66,10 +66,10 @@ class Watcher:
         self._lives: dict[int, ChangeNotice] = {}
         """Pidfd of a living process -> its notice."""
         self.listed = 0
-        """Number of times that the things of a kind were read one by one."""
+        """Number of times that the objects of a kind were read individually."""
 
     def change_notices(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Yield everything that changes after the first poll; `stop()` is called every half a second."""
+        """Yield all changes after the first poll; `stop()` is called every half a second."""
         try:
             whole_at = time.monotonic() + self._whole_look()[1]
             orphans_at = time.monotonic()
@@ -89,7 +89,7 @@ class Watcher:
 
     @property
     def followed(self) -> set[ChangeNotice]:
-        """Things whose deaths are noticed at once."""
+        """Objects whose deaths are noticed at once."""
         return set(self._lives.values())
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class Watcher:
             os.close(self._lives.popitem()[0])
 
     def _whole_look(self) -> tuple[list[ChangeNotice], float]:
-        """Poll every single thing; return the changes, and the seconds to the next time, which grow with the cost."""
+        """Poll all objects; return the changes, and the seconds until the next such poll, which grow with its cost."""
         began = time.thread_time()
         changed = self.look(whole=True)
         cost_s = time.thread_time() - began
@@ -113,12 +113,12 @@ class Watcher:
                 yield self._lives.pop(descriptor)
 
     def _outlived(self, changed: Sequence[ChangeNotice]) -> bool:
-        """Return whether a process that is followed lives on, while the directory of its thing has just vanished."""
-        gone = {each for each in changed if each.kind in LIVING and not self._is_there(each)}
-        if not gone:
+        """Return whether a followed process lives, although the directory of its object has just vanished."""
+        vanished = {notice for notice in changed if notice.kind in LIVING and not self._is_there(notice)}
+        if not vanished:
             return False
         dead = {descriptor for descriptor, _ in self._poll.poll(0)}
-        return any(notice in gone for descriptor, notice in self._lives.items() if descriptor not in dead)
+        return any(notice in vanished for descriptor, notice in self._lives.items() if descriptor not in dead)
 
     def _is_there(self, notice: ChangeNotice) -> bool:
         name = os.path.basename(self._tree.directory(notice.kind, notice.handle))
@@ -131,12 +131,12 @@ class Watcher:
             LOG.warning("processes whose directory is gone are looked for again in %.0f s: %s", ORPHANS_S, error)
 
     def look(self, whole: bool = False) -> list[ChangeNotice]:
-        """Return what changed since the last poll, and follow new processes from now on.
+        """Return the changes since the last poll, and follow new processes from now on.
 
         While the cloud's directory is away, nothing counts as changed.
 
         Args:
-            whole: Read every single thing; otherwise only those of kinds whose directory was touched.
+            whole: Read all objects; otherwise only objects of kinds whose directory was touched.
         """
         try:
             looks = {kind: self._look_at(kind, known, whole) for kind, known in self._known.items()}
@@ -153,7 +153,7 @@ class Watcher:
         return changed + [part for notice in changed for part in self._parts_of(notice)]
 
     def _look_at(self, kind: str, known: Known, whole: bool) -> Known:
-        """Poll one kind; the result is `known` itself if nothing was touched.
+        """Poll a kind; the result is `known` itself if nothing was touched.
 
         Raises:
             Transient: The directory of the kind is away.
@@ -170,26 +170,26 @@ class Watcher:
         things = {name: _signature(f"{path}/{name}/{THING}") for name in names}
         if kind in FORWARDING:
             reported = {name: _signature(f"{path}/{name}/{forwarder_files.STATE}") for name in names}
-        # A directory that was touched just now may be touched again with the same time stamp: read it again next time.
+        # A directory touched just now may be touched again with the same time stamp: read it again next time.
         is_racy = time.time_ns() - directory[1] < RACY_S * 1e9
         return Known(() if is_racy else directory, things, reported)
 
     def _parts_of(self, notice: ChangeNotice) -> Iterator[ChangeNotice]:
-        """Yield notices for the parts of a load balancer, whose states are reported with it and not with the parts."""
+        """Yield notices for the parts of a load balancer, whose states are in the load balancer's report."""
         if notice.kind == "load_balancer":
             reported = forwarder_files.state(self._tree.directory(notice.kind, notice.handle))
             yield from (ChangeNotice("listener", id) for id in reported.get("listeners", ()))
             yield from (ChangeNotice("pool_member", id) for id in reported.get("members", ()))
 
     def _newly_dead(self, kind: str, now: Known, watched: set[ChangeNotice]) -> list[ChangeNotice]:
-        """Follow the processes that are not followed yet; return those that ended at this very moment."""
+        """Follow new processes; return the objects whose process ended at this very moment."""
         if kind not in LIVING:
             return []
-        new = [each for name in now.things if (each := ChangeNotice(kind, unquote(name))) not in watched]
-        return [each for each in new if not self._follow(each)]
+        new = [notice for name in now.things if (notice := ChangeNotice(kind, unquote(name))) not in watched]
+        return [notice for notice in new if not self._follow(notice)]
 
     def _follow(self, notice: ChangeNotice) -> bool:
-        """Follow the process of a thing, if it has one; return False if it died at this very moment."""
+        """Follow the process of an object, if any; return False if the process died at this very moment."""
         alive = processes.life(self._tree.directory(notice.kind, notice.handle))
         if alive is None:
             return True
@@ -200,7 +200,7 @@ class Watcher:
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            return True  # too many open files: the death of this guest is noticed by a later observation only
+            return True  # too many open files: the death of this guest is noticed only by a later observation
         self._lives[descriptor] = notice
         self._poll.register(descriptor, select.POLLIN)
         return True

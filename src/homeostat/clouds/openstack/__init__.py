@@ -1,7 +1,7 @@
-"""OpenStack: servers, networks, volumes, load balancers and more of a cloud that runs already.
+"""OpenStack: servers, networks, volumes, load balancers and more of an existing cloud.
 
-`collection` says what the things of a kind have in common, `tokens` where their token travels, `answers` what the
-services' answers mean, `service` sends requests; the other modules are named after the services.
+`collection` is the base class of all kinds, `tokens` the places of creation tokens, `answers` the meaning of the
+services' answers, `service` sends requests; the other modules are named after the services.
 """
 
 from homeostat.clouds.openstack.clouds import OpenStack

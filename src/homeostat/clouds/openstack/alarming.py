@@ -1,4 +1,4 @@
-"""Alarms: rules on measurements or events, and whom to notify."""
+"""Alarms: rules on measurements or events, with the URLs to notify."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,13 +9,13 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InText
 
 TEXT_MAX = 65_535
-"""Bytes of a text in the database of the service."""
+"""Bytes of a text in the service's database."""
 SEARCH_RULE = "gnocchi_aggregation_by_resources_threshold_rule"
 WRITTEN = (
     *("name", "description", "type", "enabled", "severity", "repeat_actions", "time_constraints", "state"),
     *("alarm_actions", "ok_actions", "insufficient_data_actions"),
 )
-"""Fields beside the rule that a change repeats: the service replaces the whole alarm, and its state, too."""
+"""Fields besides the rule that each update repeats: the service replaces the whole alarm, even its state."""
 
 
 class Alarms(Collection):
@@ -26,14 +26,13 @@ class Alarms(Collection):
     filtered_by_name = False
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        # The list has no links to further pages; who names no limit gets all.
+        # Answers have no links to further pages; without a limit the list is complete.
         return iter(self.api.get(self.path, **filters).get("", ()))
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["alarm_id"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         return super().object_of(_as_meant(thing))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
@@ -44,13 +43,13 @@ class Alarms(Collection):
         kept = {name: meant.get(name) for name in (*WRITTEN, f"{present['type']}_rule")}
         whole = {**kept, **{name: spec.get(name) for name in changed}}
         body = {name: value for name, value in whole.items() if value is not None}
-        # What was adopted has no token.
+        # Adopted alarms have no token.
         body = self.token.write(body, token) if token else body
         return self.api.request("PUT", self.path_of(handle), body, of=handle)
 
 
 def _as_meant(thing: Wire) -> Wire:
-    """Return an alarm without the filter by project that the service puts around the query of a user."""
+    """Return an alarm without the service's filter by project, which wraps the user's query."""
     rule = thing.get(SEARCH_RULE)
     if not rule:
         return thing

@@ -1,6 +1,6 @@
-"""What the answers of OpenStack's services mean: one table, by service, method, status code and words.
+"""Meaning of the answers of OpenStack's services: a table by service, method, status code and message.
 
-The first rule that fits counts; a rule of one service precedes the general ones. The documentation shows the table.
+The first matching rule counts; rules of a service precede the general ones. The documentation shows the table.
 """
 
 import re
@@ -13,19 +13,19 @@ from typing import Any
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 WAITS = frozenset({413, 429, 503})
-"""Status codes with which a service may say when to ask again."""
+"""Status codes whose answers may have a `Retry-After`."""
 FORBIDDEN = 403
 READS = frozenset({"GET", "HEAD"})
 MESSAGE_MAX = 1000
-"""Characters of a service's own words that go into an error."""
+"""Maximum length of a service's message in an error, in characters."""
 
 
 class Missing(HomeostatError):
-    """The service answered that the thing does not exist."""
+    """The service answered that the object does not exist."""
 
 
 class Forbidden(Transient):
-    """The owner of the stack may not look at this."""
+    """The stack's owner is not allowed to read the object."""
 
 
 class Unauthenticated(HomeostatError):
@@ -33,7 +33,7 @@ class Unauthenticated(HomeostatError):
 
 
 class Meaning(Enum):
-    """What an answer means to convergence."""
+    """Meaning of an answer to convergence."""
 
     MISSING = "missing"
     UNAUTHENTICATED = "unauthenticated"
@@ -44,16 +44,16 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row of the table.
+    """A row of the table.
 
     Attributes:
         codes: HTTP status codes.
-        meaning: What such an answer means.
-        why: Why, for the documentation.
+        meaning: Meaning of such an answer.
+        why: Explanation for the documentation.
         service: Type of the service in the catalogue; "" for all.
         methods: HTTP methods; empty for all.
-        words: Pattern that the service's message contains; "" for any message.
-        remedy: What helps, where the service's message does not say it.
+        words: Pattern in the service's message; "" for any message.
+        remedy: Advice to the user, if the service's message gives none.
     """
 
     codes: frozenset[int]
@@ -84,7 +84,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [403, 409, 413],
         Meaning.TERMINAL,
-        "a quota is used up: only another quota or a smaller wish helps; Compute answers 403, Networking 409, Block "
+        "a quota is used up: only another quota or a smaller request helps; Compute answers 403, Networking 409, Block "
         "Storage 413",
         methods="POST PUT PATCH DELETE",
         words=r"quota|OverLimit|VolumeLimitExceeded|SnapshotLimitExceeded|exceed\w* .*allowed",
@@ -150,7 +150,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [409],
         Meaning.TERMINAL,
-        "the wish contradicts itself, or what is there",
+        "the request contradicts itself, or an existing object",
         service="network",
         methods="POST PUT",
         words="conflicts with allocation pool|overlapping allocation pools|must have unique prefixes|overlaps another|"
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [400],
         Meaning.MISSING,
-        "what is no id is none of a thing",
+        "a malformed id belongs to no object",
         service="dns",
         methods="GET PUT PATCH DELETE",
         words="Invalid UUID",
@@ -233,7 +233,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [400, 500],
         Meaning.TERMINAL,
-        "not so many hosts are free at that time: only another wish helps",
+        "not enough hosts are free at that time: only another specification helps",
         service="reservation",
         methods="POST",
         words="Not enough",
@@ -275,8 +275,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         [404, 410],
         Meaning.MISSING,
-        "the thing does not exist; in the answer to a creation: something that the creation names, which only another "
-        "wish helps",
+        "the thing does not exist; in the answer to a creation: something that the creation names, so only another "
+        "specification helps",
     ),
     _rule([408, 425, 429], Meaning.TRANSIENT, "too many requests: `Retry-After` says when to ask again"),
     _rule([413], Meaning.TRANSIENT, "older services limit the rate of requests with 413"),
@@ -292,31 +292,29 @@ RULES: tuple[Rule, ...] = (
     _rule([403], Meaning.TRANSIENT, "the stack's owner may not look now; roles can come back", methods="GET HEAD"),
     _rule(ALL_5XX, Meaning.TRANSIENT, "the service is away or broken; nothing was changed", methods="GET HEAD"),
     _rule(ALL_5XX, Meaning.UNCERTAIN, "the service or a proxy failed, perhaps after the deed: it is looked for first"),
-    _rule(range(300, 500), Meaning.TERMINAL, "the service refuses the request: only another wish helps"),
+    _rule(range(300, 500), Meaning.TERMINAL, "the service refuses the request: only another specification helps"),
 )
 
 
 def meaning_of(service: str, method: str, code: int, message: str) -> Rule:
-    """Return the rule for an answer that is no success."""
+    """Return the rule for an unsuccessful answer."""
     return next(rule for rule in RULES if rule.fits(service, method, code, message))
 
 
 def error_of(
     service: str, method: str, code: int, body: Any, headers: Mapping[str, str], reason: str = ""
 ) -> HomeostatError:
-    """Return the error that an answer means.
+    """Return the error for an answer.
 
     Args:
-        service: Type of the service.
         method: HTTP method of the request.
         code: Status code.
-        body: Decoded JSON; None where there is none.
-        headers: Headers of the answer.
-        reason: Words for an answer without a body.
+        body: Decoded JSON; None if absent.
+        reason: Error text if the body has none.
     """
-    said = words_of(body) or reason or f"HTTP {code}"
-    rule = meaning_of(service, method, code, said)
-    message = f"{service}: {said}" + (f" ({rule.remedy})" if rule.remedy else "")
+    words = words_of(body) or reason or f"HTTP {code}"
+    rule = meaning_of(service, method, code, words)
+    message = f"{service}: {words}" + (f" ({rule.remedy})" if rule.remedy else "")
     match rule.meaning:
         case Meaning.MISSING:
             return Missing(message)
@@ -333,26 +331,26 @@ def error_of(
 
 
 def words_of(body: Any) -> str:
-    """Return the message of a fault, wherever a service puts it; "" if it has none."""
+    """Return the message of a fault, at whatever depth a service puts it; "" if absent."""
     for name in ("message", "faultstring", "description", "error_message", "title"):
         if isinstance(body, Mapping) and isinstance(body.get(name), str) and body[name]:
             return " ".join(body[name].split())[:MESSAGE_MAX]
     nested = body.values() if isinstance(body, Mapping) else body if isinstance(body, list) else ()
-    return next(filter(None, (words_of(each) for each in nested if isinstance(each, Mapping | list))), "")
+    return next(filter(None, (words_of(part) for part in nested if isinstance(part, Mapping | list))), "")
 
 
 def retry_after_s(code: int, headers: Mapping[str, str]) -> float:
-    """Return the seconds for which a service asks not to be asked again; 0 where it does not.
+    """Return the pause in seconds that a service requests; 0 if none.
 
-    A service that is overloaded, or limits requests, says so in `Retry-After`, as seconds or as a date.
+    An overloaded or rate-limiting service sends it in `Retry-After`, as seconds or as a date.
     """
-    said = headers.get("Retry-After", "").strip()
-    if code not in WAITS or not said:
+    value = headers.get("Retry-After", "").strip()
+    if code not in WAITS or not value:
         return 0.0
-    if said.isdigit():
-        return float(said)
+    if value.isdigit():
+        return float(value)
     try:
-        until, now = (parsedate_to_datetime(each) for each in (said, headers.get("Date", "")))
+        until, now = (parsedate_to_datetime(text) for text in (value, headers.get("Date", "")))
         return max((until - now).total_seconds(), 0.0)
     except (TypeError, ValueError):
         return 0.0

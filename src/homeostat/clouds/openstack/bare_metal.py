@@ -1,4 +1,4 @@
-"""Bare metal: ports of machines. The machines themselves, and groups of their ports, are only named."""
+"""Bare metal: ports of machines. Templates only refer to the machines, and to groups of their ports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,11 +9,11 @@ from homeostat.clouds.openstack.tokens import InMetadata
 from homeostat.kinds.registry import KINDS
 
 NAMED = {"node_uuid": "baremetal_node", "portgroup_uuid": "baremetal_port_group"}
-"""Field of a port -> the kind of what it names."""
+"""Field of a port -> the kind that the field refers to."""
 
 
 class BareMetalCollection(Collection):
-    """Things that are known by their UUID."""
+    """A collection of objects with a UUID."""
 
     service = "baremetal"
     token = InMetadata("extra")
@@ -34,7 +34,7 @@ class PortGroups(BareMetalCollection):
 
 
 class Ports(BareMetalCollection):
-    """Ports. A hardware address is that of one port at most."""
+    """Ports. A hardware address belongs to at most one port."""
 
     kind = "baremetal_port"
     path, keys, detail = "/ports", "ports", "/detail"
@@ -71,4 +71,4 @@ def _changes(part: Mapping[str, Any]) -> Iterator[Wire]:
 
 COLLECTIONS: tuple[type[Collection], ...] = (Ports,)
 NAMED_ONLY: tuple[type[Collection], ...] = (Nodes, PortGroups)
-"""What templates name, and nobody makes here."""
+"""Kinds that templates refer to but do not create."""

@@ -1,17 +1,18 @@
 """Block storage: volumes and their snapshots.
 
-A snapshot of a stack, or of a volume that its deletion policy keeps, has to outlive the volume. Block Storage deletes
-no volume that has snapshots, and not every cloud has its backups, which can only be told from a backup that fails. So:
+A snapshot of a stack, or of a volume with deletion policy Snapshot, has to outlive the volume. But Block Storage
+deletes no volume with snapshots, and not every cloud has its backup service, which only a failed backup would show. So:
 
-* A snapshot is one of Block Storage: made at once, and the volume can go back to the newest one in place.
-* Before a volume is deleted, each of its snapshots is turned into a volume of its own, a *copy*, which carries the
-  token and the id of the snapshot; then the snapshot is deleted, then the volume. Until then the deletion waits. To all
-  who look for the snapshot, by its id or token, the copy is the snapshot.
-* Snapshots that others made are not touched: the deletion waits, and says which they are.
-* `backup_id` may be the id of a snapshot, of a copied one, or of a backup of Block Storage.
+* A snapshot is a snapshot of Block Storage: created at once, and the volume can be reverted to its newest snapshot in
+  place.
+* Before a volume is deleted, each of its snapshots becomes a separate volume, a *copy*, which carries the token and the
+  id of the snapshot; then the snapshot is deleted, and last the volume. Until then the deletion waits. Lookups of the
+  snapshot by its id or token then return the copy.
+* Snapshots of other clients are left alone: the deletion waits, and its error names them.
+* `backup_id` may be the id of a snapshot, of a copied snapshot, or of a backup of Block Storage.
 
-What it costs: a copy counts as a volume in the quota, and a volume goes back in place only to its newest snapshot,
-while its size is the same.
+The price: a copy counts as a volume in the quota, and a volume can be reverted only to its newest snapshot, and only
+while its size is unchanged.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,10 +26,10 @@ from homeostat.model.errors import Terminal, Transient
 
 COPY_TOKEN = "homeostat_snapshot_token"
 COPY_OF = "homeostat_snapshot"
-"""Entries of a copy's metadata: the token and the id of the snapshot."""
+"""Metadata entries of a copy: the token and the id of the snapshot."""
 READ_ONLY = "readonly"
 OF_THE_SERVICE = (KEY, READ_ONLY, "attached_mode", COPY_TOKEN, COPY_OF)
-"""Entries of the metadata of a volume that are not its user's."""
+"""Metadata entries of a volume that its user did not set."""
 
 
 class BlockStorageCollection(Collection):
@@ -43,13 +44,13 @@ class BlockStorageCollection(Collection):
         return {"id": handle, "status": "deleting"}
 
     def fault_of(self, thing: Wire) -> str:
-        """Return what Block Storage told the user about the failure of a thing; "" if it told nothing."""
-        found = self.api.get("/messages", resource_uuid=thing["id"]).get("messages") or ()
-        newest: Wire = max(found, key=lambda each: str(each.get("created_at")), default={})
+        """Return Block Storage's message to the user about the failure of an object; "" if there is none."""
+        messages = self.api.get("/messages", resource_uuid=thing["id"]).get("messages") or ()
+        newest: Wire = max(messages, key=lambda message: str(message.get("created_at")), default={})
         return str(newest.get("user_message") or "")
 
     def with_fault(self, thing: Wire) -> Wire:
-        """Return a thing, where it failed, with the reason."""
+        """Add the reason of its failure to a failed object."""
         if not str(thing.get("status")).startswith("error"):
             return thing
         fault = self.fault_of(thing)
@@ -64,31 +65,31 @@ class Volumes(BlockStorageCollection):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return volumes with their snapshots: all snapshots of the project are one list."""
-        if all(each["status"] == "creating" for each in things.values()):
+        """Add the snapshots of volumes: a single list has all snapshots of the project."""
+        if all(thing["status"] == "creating" for thing in things.values()):
             return things
         few = {"volume_id": next(iter(things.values()))["id"]} if len(things) == 1 else {}
         snapshots: dict[str, list[Wire]] = {}
-        for each in self.snapshots.of_volumes(**few):
-            snapshots.setdefault(each["volume_id"], []).append(self.snapshots.object_of(each))
-        found = {}
+        for snapshot in self.snapshots.of_volumes(**few):
+            snapshots.setdefault(snapshot["volume_id"], []).append(self.snapshots.object_of(snapshot))
+        volumes = {}
         for name, thing in things.items():
             kept = snapshots.get(thing["id"])
-            found[name] = self.with_fault({**thing, "snapshots": kept} if kept else thing)
-        return found
+            volumes[name] = self.with_fault({**thing, "snapshots": kept} if kept else thing)
+        return volumes
 
     @property
     def snapshots(self) -> "VolumeSnapshots":
-        found = self.cloud.collections[VolumeSnapshots.kind]
-        assert isinstance(found, VolumeSnapshots)
-        return found
+        snapshots = self.cloud.collections[VolumeSnapshots.kind]
+        assert isinstance(snapshots, VolumeSnapshots)
+        return snapshots
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
+        fields = super().object_of(thing)
         entries = thing.get("metadata") or {}
-        found["metadata"] = {name: value for name, value in entries.items() if name not in OF_THE_SERVICE}
+        fields["metadata"] = {name: value for name, value in entries.items() if name not in OF_THE_SERVICE}
         return {
-            **found,
+            **fields,
             "read_only": _is_true(entries.get(READ_ONLY)),
             "bootable": _is_true(thing.get("bootable")),
             "image": (thing.get("volume_image_metadata") or {}).get("image_id"),
@@ -101,13 +102,13 @@ class Volumes(BlockStorageCollection):
         body: Wire = {self.key: self.token.write(self.body_of(wanted), token)}
         if spec.get("scheduler_hints"):
             body["OS-SCH-HNT:scheduler_hints"] = spec["scheduler_hints"]
-        # That it is read-only can be said once it is there: until then it differs.
+        # A creation cannot set `read_only`: the new volume differs from its specification, and an update follows.
         return self._thing(self.api.request("POST", self.path, body, of=token))
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = {name: value for name, value in spec.items() if name not in ("image", "backup_id")}
         if spec.get("backup_id"):
-            # It has the data, whatever other source there is.
+            # A backup takes precedence over any other source of data.
             body = {name: value for name, value in body.items() if name not in ("snapshot_id", "source_volid")}
             return _with_texts({**body, **self.snapshots.source(str(spec["backup_id"]), "backup_id")})
         if body.get("snapshot_id"):
@@ -121,7 +122,7 @@ class Volumes(BlockStorageCollection):
         return _with_texts(body)
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change what differs, one after the other: what is refused while another change goes on is tried again."""
+        """Request the differing fields, one after the other; a request refused during another change is retried."""
         thing = self.get(handle)
         texts = {name: spec.get(name) for name in ("name", "description") if name in changed}
         if any(thing.get(name) != value for name, value in texts.items()):
@@ -172,6 +173,7 @@ class Volumes(BlockStorageCollection):
         try:
             return super().delete(handle)
         except Transient:
+            # One answer (400) for several reasons: the volume is being deleted, is busy, or has snapshots.
             thing = self.get(handle)
             if thing["status"] == "deleting":
                 return {"id": handle, "status": "deleting"}
@@ -184,25 +186,25 @@ class Volumes(BlockStorageCollection):
 
     def _snapshot(self, handle: str, arguments: Mapping[str, Any]) -> None:
         token = str(arguments["token"])
-        made = self.snapshots.of_volumes(volume_id=handle)
-        if not any(self.snapshots.token.read(each) == token for each in made):
+        snapshots = self.snapshots.of_volumes(volume_id=handle)
+        if not any(self.snapshots.token.read(snapshot) == token for snapshot in snapshots):
             self.snapshots.take(handle, token, str(arguments.get("name") or ""))
 
 
 class VolumeSnapshots(BlockStorageCollection):
-    """Snapshots of volumes, and the copies that outlive their volumes."""
+    """Snapshots of volumes, and copies that outlive their volumes."""
 
     kind = "volume_snapshot"
     path, key, keys = "/snapshots", "snapshot", "snapshots"
 
     def of_volumes(self, **filters: Any) -> Iterator[Wire]:
-        """Yield the snapshots that carry a token."""
-        return (each for each in self.list(**filters) if self.token.read(each))
+        """Yield the snapshots with a token."""
+        return (snapshot for snapshot in self.list(**filters) if self.token.read(snapshot))
 
     def _copies(self) -> Mapping[str, Wire]:
-        """Return id of a snapshot -> the copy."""
+        """Return id of a snapshot -> its copy."""
         volumes = self.cloud.collections["volume"].list()
-        return {each["metadata"][COPY_OF]: each for each in volumes if COPY_OF in (each.get("metadata") or {})}
+        return {copy["metadata"][COPY_OF]: copy for copy in volumes if COPY_OF in (copy.get("metadata") or {})}
 
     def get(self, handle: str) -> Wire:
         try:
@@ -214,10 +216,10 @@ class VolumeSnapshots(BlockStorageCollection):
             return copy
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        found = super().find(tokens)
-        left = set(tokens) - found.keys()
-        copies = self._copies().values() if left else ()
-        return found | {each["metadata"][COPY_TOKEN]: each for each in copies if each["metadata"][COPY_TOKEN] in left}
+        snapshots = super().find(tokens)
+        left = set(tokens) - snapshots.keys()
+        copies = {copy["metadata"][COPY_TOKEN]: copy for copy in (self._copies().values() if left else ())}
+        return snapshots | {token: copy for token, copy in copies.items() if token in left}
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         return {name: self.with_fault(thing) for name, thing in things.items()}
@@ -233,24 +235,24 @@ class VolumeSnapshots(BlockStorageCollection):
         return {"id": self.handle_of(thing), "name": "", **also, **own, **copied}
 
     def source(self, id: str, other: str = "snapshot_id") -> dict[str, str]:
-        """Return the field of a volume's creation that has the data of a snapshot.
+        """Return the field of a volume's creation for the data of a snapshot.
 
         Args:
-            id: Id of a snapshot, or of something else.
-            other: The field for something else.
+            id: Id of a snapshot, or of another object.
+            other: The field for another object.
         """
         try:
-            found = self.get(id)
+            snapshot = self.get(id)
         except Missing:
             return {other: id}
-        return {"source_volid": found["id"]} if self._is_copy(found) else {"snapshot_id": id}
+        return {"source_volid": snapshot["id"]} if self._is_copy(snapshot) else {"snapshot_id": id}
 
     @staticmethod
     def _is_copy(thing: Wire) -> bool:
         return COPY_OF in (thing.get("metadata") or {})
 
     def take(self, volume: str, token: str, name: str) -> None:
-        """Begin to make a snapshot of a volume, also of one that is attached."""
+        """Start a snapshot of a volume, even of an attached volume."""
         body = {"volume_id": volume, "name": name, "force": True}
         self.api.request("POST", self.path, self._wrapped(self.token.write(body, token)), of=volume)
 
@@ -264,10 +266,10 @@ class VolumeSnapshots(BlockStorageCollection):
         return super().delete(handle)
 
     def outlive(self, volume: Wire) -> None:
-        """Go on turning the snapshots of a volume into volumes, so that it can be deleted.
+        """Take the next step of turning the snapshots of a volume into copies, so that the volume can be deleted.
 
         Raises:
-            Transient: It still has snapshots.
+            Transient: The volume still has snapshots.
         """
         copies, waiting, foreign = self._copies(), [], []
         for snapshot in list(self.list(volume_id=volume["id"])):
@@ -299,7 +301,7 @@ class VolumeSnapshots(BlockStorageCollection):
 
 
 class VolumeBackups(BlockStorageCollection):
-    """Backups of volumes, which users name."""
+    """Backups of volumes, which templates only refer to."""
 
     kind = "volume_backup"
     path, key, keys = "/backups", "backup", "backups"

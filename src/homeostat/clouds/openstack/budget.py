@@ -1,7 +1,7 @@
-"""How many requests a second may be sent to a service: one limit for all processes of this service together.
+"""Rate limits of requests per service, shared by all processes.
 
-A process takes several turns at once, a fifth of a second's at most, so that a limit of any size costs about five short
-transactions a second in all, and nothing while no request is sent.
+A process takes several turns at once, at most the turns of a fifth of a second. So a limit of any size costs about five
+short transactions per second in total, and none while no request is sent.
 """
 
 import threading
@@ -15,13 +15,13 @@ from homeostat.model.errors import Transient
 from homeostat.model.rates import Rate, read_rate
 
 SLICE_S = 0.2
-"""Seconds of turns that are taken ahead at most, and for which a turn that has come stays good."""
+"""Seconds of turns that are taken in advance at most, and for which an unused turn stays valid."""
 LOOK_WAITS_S = 2.0
-"""Seconds that a request which changes nothing waits for its turn."""
+"""Seconds that a read waits for its turn."""
 CHANGE_WAITS_S = 5.0
-"""Seconds that another one waits: users, and what is ill, wait for it."""
+"""Seconds that a change waits for its turn: longer, since users and unhealthy resources depend on it."""
 PAUSE_MAX_S = 300.0
-"""Longest pause that a service can ask for."""
+"""Longest pause that a service can request."""
 
 
 class RateGate(Protocol):
@@ -31,29 +31,27 @@ class RateGate(Protocol):
         """Take the next turns of a service.
 
         Args:
-            service: Type of the service.
-            rate: Its limit.
-            wanted: How many turns, at most.
-            within_s: Turns that are further away are not taken.
+            wanted: Maximum number of turns.
+            within_s: Only turns within so many seconds are taken.
 
         Returns:
-            The seconds until each turn, and until the first that is still free.
+            The seconds until each turn, and until the first free turn.
 
         Raises:
-            Transient: They cannot be taken now.
+            Transient: The shared state is unavailable.
         """
 
 
 @dataclass(slots=True)
 class _Ahead:
-    """What one process has of the turns of a service. Times are of its monotonic clock.
+    """Turns of a service held by this process. Times are of the process's monotonic clock.
 
     Attributes:
-        turns: When each turn comes that was taken ahead.
-        waiting: Threads that wait for one.
-        taken_at: When turns were taken last.
-        taken: How many.
-        paused_until: The service has asked for a pause.
+        turns: Times of the turns taken in advance.
+        waiting: Number of waiting threads.
+        taken_at: When turns were last taken.
+        taken: Number of turns last taken.
+        paused_until: End of the pause requested by the service.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,7 +63,7 @@ class _Ahead:
 
 
 class Budget:
-    """The requests that may be sent. Safe to share between threads."""
+    """Limits the requests of a process. Safe to share between threads."""
 
     def __init__(
         self,
@@ -77,10 +75,10 @@ class Budget:
         """Take the limits.
 
         Args:
-            limits: Type of a service -> its limit; "" -> that of each other one. None for no limits.
-            turns: RateGate that all processes share; needed where there are limits.
+            limits: Type of a service -> its limit; "" -> the limit of each further service. None for no limits.
+            turns: RateGate that all processes share; required with limits.
             monotonic: Clock of this process.
-            sleep: Lets time pass.
+            sleep: Waits for some seconds.
         """
         self._limits = limits or {}
         self._turns = turns
@@ -93,11 +91,10 @@ class Budget:
         """Wait for the turn of one request.
 
         Args:
-            service: Type of the service.
-            looks: The request changes nothing.
+            looks: The request is a read.
 
         Raises:
-            Transient: The turn is too far away to be waited for.
+            Transient: The turn is too far away to wait.
         """
         ahead = self._of(service)
         waits_s = LOOK_WAITS_S if looks else CHANGE_WAITS_S
@@ -110,7 +107,7 @@ class Budget:
             self._sleep(max(pause_s, turn_s))
 
     def pause(self, service: str, seconds: float) -> None:
-        """Send nothing to a service for some seconds, since it has asked for that."""
+        """Stop requests to a service for the seconds of its `Retry-After`."""
         ahead = self._of(service)
         ahead.paused_until = max(ahead.paused_until, self._monotonic() + min(seconds, PAUSE_MAX_S))
 
@@ -119,10 +116,10 @@ class Budget:
             return self._ahead.setdefault(service, _Ahead())
 
     def _turn_s(self, service: str, ahead: _Ahead, rate: Rate, waits_s: float) -> float:
-        """Return the seconds until a turn that is now the caller's.
+        """Take a turn, and return the seconds until it.
 
         Raises:
-            Transient: There is none that is near enough.
+            Transient: No turn is near enough.
         """
         with self._lock:
             ahead.waiting += 1
@@ -139,7 +136,7 @@ class Budget:
                 ahead.waiting -= 1
 
     def _take_ahead(self, service: str, ahead: _Ahead, rate: Rate, waits_s: float) -> None:
-        """Take a turn for each thread that waits, or more where the last ones were used up soon."""
+        """Take a turn for each waiting thread, or more if the last turns were used up soon."""
         assert self._turns is not None
         started = self._monotonic()
         eager = 2 * ahead.taken if started < ahead.taken_at + 2 * SLICE_S else 0
@@ -148,22 +145,22 @@ class Budget:
         ahead.taken_at, ahead.taken = self._monotonic(), len(turns)
         if not turns:
             raise Transient(f"{service}: the limit of {rate.per_s:g} requests a second is reached", free_s)
-        ahead.turns.extend(ahead.taken_at + each for each in turns)
+        ahead.turns.extend(ahead.taken_at + turn_s for turn_s in turns)
 
 
 def read_limits(text: str) -> dict[str, Rate]:
-    """Read `RATE[:BURST]` for each service, or `SERVICE=RATE[:BURST],…`, or both; return none for an empty text.
+    """Read `RATE[:BURST]` for all services, or `SERVICE=RATE[:BURST],…`, or both; {} for an empty text.
 
     Raises:
-        ValueError: The text has another form.
+        ValueError: The text is malformed.
     """
-    found: dict[str, Rate] = {}
-    for each in filter(None, (each.strip() for each in text.split(","))):
-        service, _, rate = each.rpartition("=")
+    limits: dict[str, Rate] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        service, _, rate = entry.rpartition("=")
         limit = read_rate(rate)
-        if limit is None or service in found:
+        if limit is None or service in limits:
             raise ValueError(
-                f"{each!r}: write SERVICE=RATE[:BURST], each service once, as in compute=20,network=50:100"
+                f"{entry!r}: write SERVICE=RATE[:BURST], each service once, as in compute=20,network=50:100"
             )
-        found[service] = limit
-    return found
+        limits[service] = limit
+    return limits

@@ -1,4 +1,4 @@
-"""Servers that this service changes in ways of which Nova's list of changes says nothing (ADR 0100)."""
+"""Announced changes of servers that Nova's list of changes does not show (ADR 0100)."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -7,36 +7,36 @@ from typing import Protocol
 from cachetools import TTLCache
 
 from homeostat.clock import passed
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 
 KEPT_S = 900.0
-"""Seconds after which a note says no more than every look does: see `server_looks`."""
+"""Seconds after which an announcement is obsolete: see `server_looks`."""
 OWN_MAX = 100_000
 READDRESSED_MAX = 10_000
 READDRESSED_S = 120.0
-"""Seconds for which floating addresses that were changed are asked for where they are: Nova looks each minute."""
+"""Seconds for which changed floating addresses are read from Neutron: Nova refreshes its copy each minute."""
 
 
 class ChangedServers(Protocol):
-    """Notes that all processes share. Each is stored before the request that changes the server is sent."""
+    """Announcements that all processes share. Each is stored before the request for the change is sent."""
 
     def note(self, project: str, handle: str) -> None:
-        """Note that a server is about to be changed.
+        """Announce the change of a server.
 
         Raises:
-            Transient: That cannot be noted now, so the request must not be sent.
+            Transient: The announcement cannot be stored, so the request must not be sent.
         """
 
     def ages(self, project: str) -> Mapping[str, float]:
-        """Return handle -> seconds since the last note, of those of a project that are not older than `KEPT_S`.
+        """Return handle -> seconds since the last announcement, if at most `KEPT_S`, for the servers of a project.
 
         Raises:
-            Transient: They cannot be read now.
+            Transient: The announcements cannot be read.
         """
 
 
 class OwnChangedServers:
-    """The notes of one process that has the cloud for itself. Safe to share between threads."""
+    """Announcements of a deployment with a single process. Safe to share between threads."""
 
     def __init__(self, seconds: Callable[[], float] = passed) -> None:
         """Take the clock of this process."""
@@ -55,24 +55,24 @@ class OwnChangedServers:
 
 
 class ServerChanges:
-    """What is noted of the servers of one project, and for this process alone, of their floating addresses."""
+    """Announced changes of the servers of a project, and this process's own changes of their floating addresses."""
 
     def __init__(self, project: str, noted: ChangedServers) -> None:
-        """Take the project, and the notes of all processes."""
+        """Take the project, and the announcements of all processes."""
         self._project = project
         self._noted = noted
         self._readdressed = RecentIds(READDRESSED_MAX, READDRESSED_S)
 
     def announce(self, handle: str) -> None:
-        """Have all processes look at a server by itself that is about to be changed, since Nova may not list it.
+        """Have all processes read a server individually after its imminent change, since Nova's list may not show it.
 
         Raises:
-            Transient: They cannot be told now, so it must not be changed.
+            Transient: The announcement cannot be stored, so the server must not be changed.
         """
         self._noted.note(self._project, handle)
 
     def announce_addresses(self, handles: Iterable[str]) -> None:
-        """Announce that floating IPs are about to lead to these servers, or to do so no more.
+        """Announce that floating IPs are about to be associated with, or dissociated from, these servers.
 
         Raises:
             Transient: As for `announce`.
@@ -82,13 +82,13 @@ class ServerChanges:
             self._readdressed.note([handle])
 
     def ages(self, handles: Collection[str]) -> dict[str, float]:
-        """Return handle -> seconds since the last note, of those of these servers that were announced lately.
+        """Return handle -> seconds since the last announcement, for the recently announced servers among these.
 
         Raises:
-            Transient: That cannot be read now.
+            Transient: The announcements cannot be read.
         """
         return {handle: ago for handle, ago in self._noted.ages(self._project).items() if handle in handles}
 
     def readdressed(self, handles: Iterable[str]) -> set[str]:
-        """Return those of these servers of which this process has announced other addresses lately."""
-        return self._readdressed.among(handles)
+        """Return the servers whose floating addresses this process changed lately."""
+        return self._readdressed.recent(handles)

@@ -1,4 +1,4 @@
-"""Parts that a service lists for one thing at a time: those of a quiet thing need not be listed in each look."""
+"""Cache of child lists: services list children by parent only, and unchanged parents need not be listed anew."""
 
 import threading
 import time
@@ -10,15 +10,15 @@ from cachetools import LRUCache
 from homeostat.clouds.openstack.service import Wire
 
 FULL_S = 600.0
-"""Seconds after which the parts are listed anew even if nothing seems to have changed."""
+"""Seconds after which children are listed anew even if the parent seems unchanged."""
 SETTLED_S = 2.0
-"""Seconds for which an entry has to be the same when the parts are listed: services tell times in whole seconds."""
+"""Seconds for which the entry must have been unchanged when listing: services round timestamps to whole seconds."""
 KNOWN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """entry — of the parent. since, listed_at — when it was first the same, and when the parts were listed."""
+    """entry — of the parent. since, listed_at — when the entry was first seen, and when its children were listed."""
 
     entry: Wire
     since: float
@@ -27,23 +27,23 @@ class _Known:
 
 
 class ChildListCache:
-    """What one process knows of the parts of things. Safe to share between threads.
+    """Children by parent, as this process last listed them. Safe to share between threads.
 
-    The entry of a thing in the list of its kind tells when it was changed last, which a change of a part changes, too,
-    and which parts it has. As long as the entry stays the same, the parts are those of before.
+    A parent's entry in the list of its kind has the time of its last change, which a change of a child updates, too,
+    and the ids of its children. As long as the entry stays the same, so do the children.
     """
 
     def __init__(
         self, parts_of: Callable[[str], Sequence[Wire]], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Take the function that lists the parts of one thing, and the clock of this process."""
+        """Take the function that lists the children of a parent, and the clock of this process."""
         self._parts_of = parts_of
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._known: LRUCache[str, _Known] = LRUCache(KNOWN_MAX)
 
     def of(self, parent: str, entry: Wire) -> Sequence[Wire]:
-        """Return the parts of a thing with an entry that was just listed.
+        """Return the children of a parent whose entry was just listed.
 
         Raises:
             Transient: The service does not answer.

@@ -24,7 +24,7 @@ U = TypeVar("U")
 _THREAD = threading.local()
 KNOWN_MAX = 10_000
 KNOWN_S = 300.0
-"""Seconds for which the id of a name (of a flavor, an image, a network) is remembered."""
+"""Seconds for which the id of a name (of a flavor, an image, a network) is cached."""
 
 
 class OpenStackCloud:
@@ -47,33 +47,33 @@ class OpenStackCloud:
         """Take the parts.
 
         Args:
-            collections: Kinds of things that this cloud has.
+            collections: Kinds of this cloud.
             service: Type of a service -> its client for the project.
-            pool: Threads that send the requests of a batch side by side.
+            pool: Threads that send the requests of a batch concurrently.
             watch: Yields change notices.
-            named_only: Kinds of things that are looked up by their names only.
-            project: Id of the project.
-            changed_servers: Notes of all processes; None where this one has the cloud for itself.
+            named_only: Kinds that are only looked up by name.
+            changed_servers: Announced changes of all processes; None if this is the only process.
         """
         self.server_changes = ServerChanges(project, changed_servers or OwnChangedServers())
-        self.collections: Mapping[str, Collection] = {each.kind: each(self) for each in (*collections, *named_only)}
-        self.kinds = frozenset(each.kind for each in collections)
+        self.collections: Mapping[str, Collection] = {cls.kind: cls(self) for cls in (*collections, *named_only)}
+        self.kinds = frozenset(cls.kind for cls in collections)
         self.service = service
         self._pool = pool
         self._watch = watch
         self._knowing = threading.Lock()
         self._resolving: dict[tuple[str, str], Future[str | None]] = {}
         self._known: TTLCache[tuple[str, str], str] = TTLCache(KNOWN_MAX, KNOWN_S)
-        # Apart, since a look at many things would push out the names.
+        # Separate from `_known`: a look at many objects would push the names out of the cache.
         self._exist: TTLCache[tuple[str, str], bool] = TTLCache(KNOWN_MAX, KNOWN_S)
 
     def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Return the results of an action for each item, in order; several run at once.
+        """Return the results of an action for all items, in order; several run concurrently.
 
-        From within such an action they run one after the other: it would wait for a thread that waits for it.
+        Calls from within an action run sequentially.
         """
+        # A thread of the pool must not wait for the pool: once all threads wait, none is left to do the work.
         if len(items) == 1 or getattr(_THREAD, "of_pool", False):
-            return [act(each) for each in items]
+            return [act(item) for item in items]
 
         def inside(item: T) -> U:
             _THREAD.of_pool = True
@@ -82,11 +82,11 @@ class OpenStackCloud:
         return list(self._pool.map(inside, items))
 
     def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
-        """Return the id of a name, from the cache if it was resolved lately; many who ask at once send one request."""
+        """Return the id of a name, from the cache if it was resolved lately; concurrent calls share one request."""
         with self._knowing:
-            found = name if (kind, name) in self._exist else self._known.get((kind, name))
-            if found is not None:
-                return found
+            handle = name if (kind, name) in self._exist else self._known.get((kind, name))
+            if handle is not None:
+                return handle
             first = (kind, name) not in self._resolving
             answer = self._resolving.setdefault((kind, name), Future())
         if first:
@@ -94,23 +94,23 @@ class OpenStackCloud:
         return answer.result()
 
     def _resolve(self, kind: str, name: str, resolve: Callable[[], str | None], answer: Future[str | None]) -> None:
-        """Ask the cloud for the id of a name, and give the answer, or the error, to all who wait for it."""
+        """Ask the cloud for the id of a name, and give the answer or the error to all waiting callers."""
         try:
-            found = resolve()
+            handle = resolve()
         except BaseException as error:
             answer.set_exception(error)
             raise
         else:
-            answer.set_result(found)
-            if found is not None:
+            answer.set_result(handle)
+            if handle is not None:
                 with self._knowing:
-                    self._known[kind, name] = found
+                    self._known[kind, name] = handle
         finally:
             with self._knowing:
                 del self._resolving[kind, name]
 
     def _remember(self, kind: str, handle: str, exists: bool) -> None:
-        """Take note of a thing that was just seen: those who name it need not look for it."""
+        """Cache whether an object exists, as just seen, so that names of existing objects need no lookup."""
         with self._knowing:
             if exists:
                 self._exist[kind, handle] = True
@@ -122,15 +122,15 @@ class OpenStackCloud:
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         collection = self.collections[kind]
-        found = collection.complete(collection.observe(handles))
+        things = collection.complete(collection.observe(handles))
         for handle in handles:
-            self._remember(kind, handle, handle in found)
-        return [_seen(collection, found.get(handle), handle) for handle in handles]
+            self._remember(kind, handle, handle in things)
+        return [_seen(collection, things.get(handle), handle) for handle in handles]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         collection = self.collections[kind]
-        found = collection.complete(collection.find(tokens))
-        return [_seen(collection, found.get(token)) for token in tokens]
+        things = collection.complete(collection.find(tokens))
+        return [_seen(collection, things.get(token)) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         collection = self.collections.get(kind)
@@ -150,32 +150,32 @@ class OpenStackCloud:
 
         def make(intent: Creation) -> Answer:
             try:
-                made = _seen(collection, self._make(collection, intent))
-                self._remember(kind, made.handle, exists=True)
-                return made
+                observation = _seen(collection, self._make(collection, intent))
+                self._remember(kind, observation.handle, exists=True)
+                return observation
             except Missing as error:
                 return Terminal(str(error))
             except Uncertain as error:
-                # What only joins two things may be made twice: it need not be waited for.
+                # Joining twice is harmless, so the retry need not wait until the lost request can no longer arrive.
                 return Uncertain(str(error)) if isinstance(collection.token, Joined) else error
             except HomeostatError as error:
                 return error
 
-        together = collection.together(intents)
-        alone = [intent for intent in intents if intent.token not in together]
-        made = zip((intent.token for intent in alone), self.side_by_side(make, alone) if alone else (), strict=True)
-        seen = {
-            token: found if isinstance(found, HomeostatError) else _seen(collection, found)
-            for token, found in together.items()
+        outcomes = collection.create_many(intents)
+        alone = [intent for intent in intents if intent.token not in outcomes]
+        single = zip((intent.token for intent in alone), self.side_by_side(make, alone) if alone else (), strict=True)
+        joint = {
+            token: outcome if isinstance(outcome, HomeostatError) else _seen(collection, outcome)
+            for token, outcome in outcomes.items()
         }
-        answers = {**seen, **dict(made)}
+        answers = {**joint, **dict(single)}
         return [answers[intent.token] for intent in intents]
 
     def _make(self, collection: Collection, intent: Creation) -> Wire:
         try:
             return collection.create(intent.token, intent.spec)
         except Missing:
-            # The id of a name may be remembered of a thing that was replaced by another of that name meanwhile.
+            # The specification may name an object whose cached id is outdated, since it was replaced under its name.
             with self._knowing:
                 self._known.clear()
                 self._exist.clear()
@@ -183,23 +183,23 @@ class OpenStackCloud:
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         of = self.collections[kind]
-        return self._each(of, [(it.handle, partial(of.update, it.handle, it.spec, it.changed)) for it in changes])
+        return self._answers(of, [(it.handle, partial(of.update, it.handle, it.spec, it.changed)) for it in changes])
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         of = self.collections[kind]
         for handle in handles:
             self._remember(kind, handle, exists=False)
-        return self._each(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
+        return self._answers(of, [(handle, partial(of.delete, handle)) for handle in handles], deleting=True)
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         of = self.collections[kind]
         acts = [(it.handle, partial(of.operate, it.handle, it.verb, it.arguments)) for it in operations]
         deleted = [it for it in operations if it.verb == DELETE_WITH_PARTS]
         for it in deleted:
-            gone = {kind: [it.handle], **it.arguments["parts"]}
-            for of_kind, handle in ((of_kind, handle) for of_kind, handles in gone.items() for handle in handles):
+            deleted_handles = {kind: [it.handle], **it.arguments["parts"]}
+            for of_kind, handle in ((part, handle) for part, handles in deleted_handles.items() for handle in handles):
                 self._remember(of_kind, handle, exists=False)
-        return self._each(of, acts, deleting=bool(deleted))
+        return self._answers(of, acts, deleting=bool(deleted))
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         return self._watch(stop)
@@ -207,7 +207,7 @@ class OpenStackCloud:
     def close(self) -> None:
         """Do nothing: `OpenStack` owns the connections."""
 
-    def _each(
+    def _answers(
         self, collection: Collection, acts: Sequence[tuple[str, Callable[[], Wire | None]]], deleting: bool = False
     ) -> list[Answer]:
         def act(item: tuple[str, Callable[[], Wire | None]]) -> Answer:
@@ -217,8 +217,8 @@ class OpenStackCloud:
                 whole = thing if thing is None or deleting else collection.complete({handle: thing})[handle]
                 return _seen(collection, whole, handle)
             except Missing as error:
-                gone = f"there is no such {collection.kind}: {error}"
-                return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=gone, not_found=deleting)
+                reason = f"there is no such {collection.kind}: {error}"
+                return Observation(Presence.ABSENT, handle, seen_at=time.time(), reason=reason, not_found=deleting)
             except HomeostatError as error:
                 return error
 
@@ -226,7 +226,7 @@ class OpenStackCloud:
 
 
 def _seen(collection: Collection, thing: Wire | None, handle: str = "") -> Observation:
-    """Return what is seen of a thing; None where there is none. `_unseen` says why nothing can be seen of it."""
+    """Return the observation of an object; None is absent. `_unseen` has the reason for an unknown presence."""
     now = time.time()
     if thing is None:
         return Observation(Presence.ABSENT, handle, seen_at=now, reason=f"there is no such {collection.kind}")

@@ -1,4 +1,4 @@
-"""The OpenStack of all projects."""
+"""The OpenStack clouds of all projects."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from homeostat.clouds.openstack.service import Service
 
 
 class OpenStack(OpenStackCloud):
-    """The OpenStack that the service stands beside, of no project itself. Safe to share between threads."""
+    """The OpenStack of this deployment, bound to no project. Safe to share between threads."""
 
     def __init__(
         self,
@@ -31,12 +31,11 @@ class OpenStack(OpenStackCloud):
         """Take the parts.
 
         Args:
-            config: Settings.
             connections: Connections to the services.
-            credentials: Tokens of the owners of stacks; None where one login is used for all projects.
-            budget: Limits of requests that all workers keep together; None for no limit.
+            credentials: Tokens of the stacks' owners; None if all projects use the same login.
+            budget: Rate limits that all workers share; None for no limit.
             notifications: Change notices of all projects; None for none.
-            changed_servers: Notes of all workers; None where there is one alone.
+            changed_servers: Announced changes of all workers; None for a single worker.
         """
         self._connections = connections
         self._credentials = credentials
@@ -50,7 +49,7 @@ class OpenStack(OpenStackCloud):
         super().__init__(COLLECTIONS, self._services(""), self._threads, self._notifications.watch, NAMED_ONLY)
 
     def of(self, project: str) -> OpenStackCloud:
-        """Return the cloud as one project sees it."""
+        """Return the cloud of a project."""
         with self._lock:
             if project not in self._projects:
                 self._projects[project] = self._cloud(project)
@@ -67,7 +66,7 @@ class OpenStack(OpenStackCloud):
         )
 
     def _services(self, project: str) -> Callable[[str], Service]:
-        """Return a function that returns the client of a service, by its type, for a project."""
+        """Return a function from the type of a service to its client for a project."""
         services: dict[str, Service] = {}
 
         def service(type: str) -> Service:
@@ -86,7 +85,7 @@ class OpenStack(OpenStackCloud):
         return service
 
     def close(self) -> None:
-        """Close the connections and end the threads; things remain."""
+        """Close the connections and end the threads; cloud objects remain."""
         self._notifications.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()

@@ -1,7 +1,7 @@
-"""The things of one kind in an OpenStack: how they are listed, made, changed and deleted, and what they look like here.
+"""Base class of the collections of OpenStack's services: one kind of object, with the requests that manage it.
 
-Most collections of OpenStack's services are alike, so a kind is a class with a few facts: its path, the keys of its
-bodies, the place of its token. What is special about it overrides a method.
+Most collections of OpenStack are alike, so a kind is a class with a few facts: its path, the keys of its bodies, the
+place of its token. Methods are overridden only for peculiarities of a service.
 """
 
 import logging
@@ -19,9 +19,9 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
 LOG = logging.getLogger(__name__)
 UNFINISHED = "_unfinished"
-"""Field of what was made without all that it needs."""
+"""Field of an object whose creation lacks a later request, see `finish_creation`."""
 FEW = 3
-"""Up to this many things are asked for one by one; more are looked up in the list."""
+"""Up to this many objects are read individually; more are looked up in the list."""
 
 
 T = TypeVar("T")
@@ -29,11 +29,11 @@ U = TypeVar("U")
 
 
 class CloudOfCollections(Protocol):
-    """What a collection uses of the cloud that it is part of.
+    """The part of a cloud that its collections use.
 
     Attributes:
         service: Type of a service -> its client for the project.
-        server_changes: What is noted of servers that were changed lately.
+        server_changes: Servers that were changed lately.
     """
 
     service: Callable[[str], Service]
@@ -44,31 +44,31 @@ class CloudOfCollections(Protocol):
         """Kind -> its collection."""
 
     def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        """Return the results of an action for each item, in order; several run at once."""
+        """Return the results of an action for all items, in order; several run concurrently."""
 
     def known(self, kind: str, name: str, resolve: Callable[[], str | None]) -> str | None:
         """Return the id of a name, from the cache if it was resolved lately."""
 
 
 class Collection:
-    """The things of one kind, as one project sees them.
+    """The objects of one kind, as one project sees them.
 
     Attributes:
         kind: Kind of the port.
         service: Type of the service in the catalogue.
         path: Path of the collection.
-        key: Key of one thing in a body; "" where the body is the thing itself.
+        key: Key of an object in a body; "" if the body is the object itself.
         keys: Key of the list.
         token: Place of the token.
-        update_method: HTTP method of changes.
-        renamed: Field of the kind -> field of the service, where the two differ.
-        statuses: Word of the service's `status`, in lower case -> word of the kind, where the two differ.
-        names: Field by which users name things.
-        filtered_by_name: Whether users can filter the list by it, or such a filter is ignored.
+        update_method: HTTP method of updates.
+        renamed: Field of the kind -> field of the service, where they differ.
+        statuses: Value of the service's `status`, in lower case -> value of the kind, where they differ.
+        names: Field with the name that users choose.
+        filtered_by_name: Whether any user can filter the list by name, or the service ignores such a filter.
         detail: Path of the list with all fields, below `path`.
-        cleared: Field -> what it is set to when a specification names it no more, where the service takes no null.
-        further_looks: In words, the requests that a look at many things at rest costs beyond one list of all; "" for
-            no more than a fixed number.
+        cleared: Field -> its value once a specification drops it, for fields that the service does not let be null.
+        further_looks: In words, the requests that reading many objects at rest costs beyond a list of all; "" if their
+            number is fixed.
     """
 
     kind: ClassVar[str]
@@ -97,7 +97,7 @@ class Collection:
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        """Yield all things of the project that fit the filters.
+        """Yield all objects of the project that match the filters.
 
         Raises:
             Transient: The service does not answer.
@@ -105,35 +105,35 @@ class Collection:
         return self.api.list(self.path + self.detail, self.keys, **filters)
 
     def get(self, handle: str) -> Wire:
-        """Return one thing.
+        """Return an object.
 
         Raises:
-            Missing: It does not exist.
+            Missing: The object does not exist.
             Transient: The service does not answer.
         """
         return self._thing(self.api.get(self.path_of(handle)))
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> thing, for those that exist.
+        """Return handle -> object, for the existing ones.
 
-        A few are asked for one by one, more with one list; whatever the list leaves out is asked for by itself, since
-        only an answer about the thing shows that it is absent.
+        Few objects are read individually, more with one list. Objects that the list lacks are read individually, since
+        only a 404 for the object itself proves its absence.
         """
         wanted = set(handles)
         if len(wanted) <= FEW:
-            return self._each(wanted)
-        found: dict[str, Wire] = {}
+            return self._read(wanted)
+        things: dict[str, Wire] = {}
         for thing in self.candidates(wanted):
             handle = self.handle_of(thing)
             if handle in wanted:
-                found[handle] = thing
-        return found | self._each(wanted - found.keys())
+                things[handle] = thing
+        return things | self._read(wanted - things.keys())
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
-        """Yield things among which those with these handles are, if they exist."""
+        """Yield a superset of the existing objects with these handles."""
         return self.list()
 
-    def _each(self, handles: set[str]) -> dict[str, Wire]:
+    def _read(self, handles: set[str]) -> dict[str, Wire]:
         def look(handle: str) -> Wire | None:
             try:
                 return self.get(handle)
@@ -144,7 +144,7 @@ class Collection:
         return {handle: thing for handle, thing in looks if thing is not None}
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        """Return token -> the thing that carries it, for those that exist.
+        """Return token -> object with this token, for the existing ones.
 
         Raises:
             Transient: The service does not answer.
@@ -153,38 +153,38 @@ class Collection:
             return {}
         if isinstance(self.token, AsId):
             by_id = {self.token.id_of(token): token for token in tokens}
-            return {by_id[handle]: thing for handle, thing in self._each(set(by_id)).items()}
-        wanted, found = set(tokens), dict[str, Wire]()
+            return {by_id[handle]: thing for handle, thing in self._read(set(by_id)).items()}
+        wanted, things = set(tokens), dict[str, Wire]()
         for query in self.token.filters(sorted(wanted)):
             for thing in self.list(**query):
                 token = self.token.read(thing)
                 if token in wanted:
-                    found[token] = thing
-        return found
+                    things[token] = thing
+        return things
 
     def resolve(self, name: str) -> str | None:
-        """Return the handle of the thing with this name or id; None if there is none.
+        """Return the handle of the object with this name or id; None if absent.
 
         Raises:
-            Rejected: Several things have the name.
+            Rejected: Several objects have the name.
             Transient: The service does not answer.
         """
         try:
             return self.handle_of(self.get(name))
         except Missing:
             pass
-        except Terminal as error:  # a name that the service does not take for one, nor for an id
+        except Terminal as error:  # some services answer 400 to an id of the wrong format, such as a name
             LOG.info("%s cannot be looked up by id, so the list is searched: %s", self.kind, error)
-        named = [each for each in self._maybe_named(name) if self.token.hide(each).get(self.names) == name]
+        named = [thing for thing in self._maybe_named(name) if self.token.hide(thing).get(self.names) == name]
         if len(named) > 1:
             raise ambiguous(name)
         return self.handle_of(named[0]) if named else None
 
     def _maybe_named(self, name: str) -> Sequence[Wire]:
-        """Return things among which those with the name are.
+        """Return a superset of the objects with this name.
 
-        Not every service knows the filter by name: one that does not gives the whole list, or refuses the request, and
-        some let administrators alone use it.
+        Not every service can filter by name: some ignore the filter, some refuse the request, and some let only
+        administrators use it.
         """
         if self.filtered_by_name and self.token.field != self.names:
             try:
@@ -194,55 +194,55 @@ class Collection:
         return [*self.list()]
 
     def id_of(self, name: Any) -> Any:
-        """Return the id of the thing that a specification names; what is empty stays so.
+        """Return the id of an object named by a specification; an empty value unchanged.
 
         Raises:
-            Terminal: There is no such thing, or there are several.
+            Terminal: The object does not exist, or the name is ambiguous.
         """
         if not name:
             return name
         try:
-            found = self.cloud.known(self.kind, str(name), lambda: self.resolve(str(name)))
+            handle = self.cloud.known(self.kind, str(name), lambda: self.resolve(str(name)))
         except Rejected as error:
             raise Terminal(str(error)) from error
-        if found is None:
+        if handle is None:
             raise Terminal(f"there is no {self.kind.replace('_', ' ')} with the name or id {name}")
-        return found
+        return handle
 
     def reference(self, kind: str, name: Any) -> Any:
-        """Return the id of another thing that a specification names; the name itself where this cloud has no such kind.
+        """Return the id of an object of another kind; the name itself if this cloud lacks the kind.
 
         Raises:
-            Terminal: There is no such thing, or there are several.
+            Terminal: The object does not exist, or the name is ambiguous.
         """
         named = self.cloud.collections.get(kind)
         return named.id_of(name) if named is not None else name
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return things with what a look at them leaves out, and only another list or request tells."""
+        """Add the fields that need another list or request, and that `observe` leaves out for its speed."""
         return things
 
-    # -- what things look like ---------------------------------------------------------------------------------------
+    # -- representation ---------------------------------------------------------------------------------------------
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["id"])
 
     def path_of(self, handle: str) -> str:
-        # A user may name anything; a name must not lead to another path.
+        # A user may choose any name, even one with slashes: keep it within this path.
         return f"{self.path}/{quote(handle, safe='')}"
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind, and all those of the service, which `show` has."""
+        """Return an object with the fields of its kind, and all fields of the service for `show`."""
         meant = self.token.hide(thing)
         renamed = {ours: meant[theirs] for ours, theirs in self.renamed.items() if theirs in meant}
-        found = {**{name: value for name, value in meant.items() if name not in self.renamed}, **renamed}
-        if isinstance(found.get("status"), str):
-            word = found["status"].lower()
-            found["status"] = self.statuses.get(word, word)
-        return {**found, "id": self.handle_of(thing)}
+        fields = {**{name: value for name, value in meant.items() if name not in self.renamed}, **renamed}
+        if isinstance(fields.get("status"), str):
+            word = fields["status"].lower()
+            fields["status"] = self.statuses.get(word, word)
+        return {**fields, "id": self.handle_of(thing)}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        """Return the fields that the service takes, of a specification or a part of it."""
+        """Translate the fields of a specification, or of a part, into the fields of the service."""
         return {self.renamed.get(name, name): value for name, value in spec.items()}
 
     def _thing(self, answer: Wire) -> Wire:
@@ -254,78 +254,79 @@ class Collection:
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        """Make a thing that carries a token.
+        """Create an object that carries a token.
 
         Raises:
-            Terminal: The service refuses it.
-            Transient: It was not made.
-            Uncertain: It may have been made.
+            Terminal: The service refuses the request.
+            Transient: Nothing was created.
+            Uncertain: The object may have been created.
         """
         body = self.token.write(self.body_of(spec), token)
         return self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token))
 
-    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
-        """Make several things with fewer requests than one for each, where the service can.
+    def create_many(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
+        """Create several objects with fewer requests than objects, if the service supports this.
 
         Returns:
-            Token -> thing or error; what is left out is made by itself.
+            Token -> object or error. Missing tokens are created individually.
         """
         return {}
 
-    def afterwards(self, made: Wire, act: Callable[[], object]) -> Wire:
-        """Carry out what a creation needs a second request for, and return the thing.
+    def finish_creation(self, thing: Wire, act: Callable[[], object]) -> Wire:
+        """Carry out the second request of a creation, and return the object.
 
-        The thing exists: if that fails, it differs from what was meant, which is then repaired, or told, like drift.
+        If the request fails, the object exists but differs from its specification: like other drift, the difference is
+        then repaired or reported.
         """
         try:
             act()
         except HomeostatError as error:
-            LOG.warning("%s %s is not as it was meant yet: %s", self.kind, self.handle_of(made), error)
-            return {**made, UNFINISHED: True}
-        return self.get(self.handle_of(made))
+            LOG.warning("%s %s is not as it was meant yet: %s", self.kind, self.handle_of(thing), error)
+            return {**thing, UNFINISHED: True}
+        return self.get(self.handle_of(thing))
 
     def part_of(self, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Return the changed fields; those that are wanted no more get what a new thing has, or null."""
+        """Return the changed fields; dropped fields are reset to the value of a new object, or null."""
         return {name: self.cleared.get(name) if spec.get(name) is None else spec[name] for name in changed}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change a thing in place, and return it.
+        """Change an object in place, and return it.
 
         Raises:
-            Missing: It does not exist.
+            Missing: The object does not exist.
         """
         body = self.body_of(self.part_of(spec, changed))
         if not body:
             return self.get(handle)
         if self.token.field in body:
             token = self.token.read(self.get(handle))
-            # What was adopted has none.
+            # Adopted objects have no token.
             body = self.keep_token(handle, body, token) if token else body
         return self._thing(self.api.request(self.update_method, self.path_of(handle), self._wrapped(body), of=handle))
 
     def keep_token(self, handle: str, body: Wire, token: str) -> Wire:
-        """Return the body of a change, after which the thing still carries its token."""
+        """Return the body of an update so that the object keeps its token."""
         return self.token.write(body, token)
 
     def delete(self, handle: str) -> Wire | None:
-        """Begin to delete a thing; return it where it may go on existing for a while, None where it is gone.
+        """Start the deletion of an object; return the object if the deletion may take time, None if it is done.
 
         Raises:
-            Missing: It does not exist.
+            Missing: The object does not exist.
         """
         self.api.request("DELETE", self.path_of(handle), of=handle)
         return None
 
     def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
-        """Return operation -> what carries it out, for a handle and its arguments."""
+        """Return operation -> function that carries it out, given a handle and arguments."""
         return {}
 
     def operate(self, handle: str, verb: str, arguments: Mapping[str, Any]) -> Wire:
-        """Carry out an operation, and return the thing.
+        """Carry out an operation, and return the object.
 
         Raises:
-            Missing: It does not exist.
-            Terminal: Things of this kind have no such operation.
+            Missing: The object does not exist.
+            Terminal: Objects of this kind lack the operation.
         """
         act = self.operations().get(verb)
         if act is None:

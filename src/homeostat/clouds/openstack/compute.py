@@ -16,38 +16,38 @@ from homeostat.model.errors import Terminal
 TEXT_MAX = 65535
 KEY_BITS = 2048
 LAST_TO_MAKE_KEYS = "2.91"
-"""Newest microversion with which Compute makes keys itself."""
+"""Newest microversion in which Compute generates keys."""
 
 
 class ComputeCollection(Collection):
-    """A collection of Compute, which refuses filters that it does not know."""
+    """A collection of Compute, which refuses unknown filters."""
 
     service = "compute"
     filtered_by_name = False
 
 
 class KeyPairs(ComputeCollection):
-    """Key pairs. Their name is their id; one of another user than the stack's owner is known as `user/name`.
+    """Key pairs. Their name is their id; the handle of a pair of another user than the stack's owner is `user/name`.
 
-    The token is the end of the comment of the public key. New versions of Compute make no keys, so an SSH key that is
-    wanted without a public key is made here; its private key is in the answer to the creation alone. A certificate
-    (`x509`) has no comment: of such a pair only the name can tell that it was made already.
+    The token is the end of the public key's comment. New versions of Compute generate no keys, so this class generates
+    an SSH key if no public key is specified; its private key is only in the answer to the creation. A certificate
+    (`x509`) has no comment: such a pair is recognized as an earlier creation by its name and public key.
     """
 
     kind = "keypair"
     path, key, keys = "/os-keypairs", "keypair", "keypairs"
     token = InText("public_key", TEXT_MAX)
     renamed = {"user": "user_id"}
-    further_looks = "one for each, where the owners of stacks act for themselves: each user sees their own alone"
+    further_looks = "one for each, if stacks act for their owners: users see only their own"
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        return (each[self.key] for each in super().list(**filters))
+        return (entry[self.key] for entry in super().list(**filters))
 
     def get(self, handle: str) -> Wire:
         user = handle.rpartition("/")[0]
-        # Only its owner sees it.
-        found = self._thing(self.api.request("GET", self.path_of(handle), of=handle, params=_of_user(user)))
-        return {**found, "user_id": user} if user else {**found, "user_id": ""}
+        # Key pairs belong to users, so the request needs the credentials of the stack's owner.
+        thing = self._thing(self.api.request("GET", self.path_of(handle), of=handle, params=_of_user(user)))
+        return {**thing, "user_id": user} if user else {**thing, "user_id": ""}
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         return iter(()) if self.api.has_owners else self.list()
@@ -58,7 +58,7 @@ class KeyPairs(ComputeCollection):
         return {token: thing for token in tokens for thing in self._owned(token) if self.token.read(thing) == token}
 
     def _owned(self, of: str) -> Iterator[Wire]:
-        return (each[self.key] for each in self.api.list(self.path, self.keys, of))
+        return (entry[self.key] for entry in self.api.list(self.path, self.keys, of))
 
     def resolve(self, name: str) -> str | None:
         try:
@@ -67,7 +67,7 @@ class KeyPairs(ComputeCollection):
             return None
 
     def handle_of(self, thing: Wire) -> str:
-        # A list does not tell the user: it has those of the owner alone.
+        # Lists lack the user: they contain only key pairs of the stack's owner.
         user = thing.get("user_id")
         return f"{user}/{thing['name']}" if user else str(thing["name"])
 
@@ -87,31 +87,32 @@ class KeyPairs(ComputeCollection):
             body = self.token.write({**body, "public_key": body["public_key"].strip()}, token)
         handle = self.handle_of(body)
         try:
-            made = self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token, **how))
+            thing = self._thing(self.api.request("POST", self.path, self._wrapped(body), of=token, **how))
         except Terminal:
+            # The name is taken, perhaps by an earlier request of this creation, whose answer was lost.
             before = self._made_before(handle, token, body)
             if before is None:
                 raise
             return before
-        return {**made, **private, "user_id": user or ""}
+        return {**thing, **private, "user_id": user or ""}
 
     def _made_before(self, handle: str, token: str, body: Wire) -> Wire | None:
-        """Return the key pair that an earlier request with this token has made; None if none has."""
+        """Return the key pair of an earlier request with this token; None if absent."""
         try:
-            # The owner is that of the token, while the handle is not known yet.
+            # Authenticated by the token: the engine does not know the handle yet.
             params = _of_user(body.get("user_id", ""))
-            found = self._thing(self.api.request("GET", self.path_of(handle), of=token, params=params))
+            thing = self._thing(self.api.request("GET", self.path_of(handle), of=token, params=params))
         except Missing:
             return None
-        same = body.get("type") == "x509" and found.get("public_key") == body.get("public_key")
-        return {**found, "user_id": body.get("user_id", "")} if same or self.token.read(found) == token else None
+        same = body.get("type") == "x509" and thing.get("public_key") == body.get("public_key")
+        return {**thing, "user_id": body.get("user_id", "")} if same or self.token.read(thing) == token else None
 
     def delete(self, handle: str) -> None:
         self.api.request("DELETE", self.path_of(handle), of=handle, params=_of_user(handle.rpartition("/")[0]))
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of({name: value for name, value in thing.items() if name != "user_id"})
-        return {**found, "id": self.handle_of(thing), **({"user": thing["user_id"]} if thing.get("user_id") else {})}
+        fields = super().object_of({name: value for name, value in thing.items() if name != "user_id"})
+        return {**fields, "id": self.handle_of(thing), **({"user": thing["user_id"]} if thing.get("user_id") else {})}
 
 
 def _of_user(user: str) -> dict[str, str]:
@@ -120,16 +121,16 @@ def _of_user(user: str) -> dict[str, str]:
 
 def generated_pair() -> tuple[str, str]:
     """Return a new public and private key, in the formats of OpenSSH and PEM."""
-    made = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
-    public = made.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    private = made.private_bytes(
+    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     return public.decode(), private.decode()
 
 
 class ServerGroups(ComputeCollection):
-    """Server groups, which have no text but their name; it never changes."""
+    """Server groups, whose only text is their name, which never changes."""
 
     kind = "server_group"
     path, key, keys = "/os-server-groups", "server_group", "server_groups"
@@ -144,14 +145,14 @@ class ServerGroups(ComputeCollection):
         return {**body, **({"policy": policies[0]} if policies else {}), **({"rules": rules} if rules else {})}
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        return {**found, "policies": [found.pop("policy")] if "policy" in found else found.get("policies")}
+        fields = super().object_of(thing)
+        return {**fields, "policies": [fields.pop("policy")] if "policy" in fields else fields.get("policies")}
 
 
 class Flavors(ComputeCollection):
     kind = "flavor"
     path, key, keys, detail = "/flavors", "flavor", "flavors", "/detail"
-    further_looks = "one for each that not all projects may use"
+    further_looks = "one for each that is not public"
     token = InText("description", TEXT_MAX)
     renamed = {
         "ephemeral": "OS-FLV-EXT-DATA:ephemeral",
@@ -160,14 +161,14 @@ class Flavors(ComputeCollection):
     }
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        # Else an administrator sees the public ones only; for others this means nothing.
+        # Without this filter administrators see public flavors only; Nova ignores it for other users.
         return super().list(is_public="None", **filters)
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         wanted = {name: value for name, value in spec.items() if name not in _OF_FLAVORS}
-        made = super().create(token, wanted)
-        given = [name for name in _OF_FLAVORS if spec.get(name)]
-        return self.afterwards(made, lambda: self._change(made, spec, given)) if given else made
+        thing = super().create(token, wanted)
+        apart = [name for name in _OF_FLAVORS if spec.get(name)]
+        return self.finish_creation(thing, lambda: self._change(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         self._change(self.get(handle), spec, changed)
@@ -184,31 +185,31 @@ class Flavors(ComputeCollection):
             for name in present.keys() - wanted.keys():
                 self.api.request("DELETE", f"{path}/os-extra_specs/{quote(name, safe='')}", of=handle)
         if "tenants" in changed:
-            tenants = {self.reference("project", each) for each in spec.get("tenants") or ()}
+            tenants = {self.reference("project", name) for name in spec.get("tenants") or ()}
             before = set(self._tenants(thing))
             for verb, projects in (("addTenantAccess", tenants - before), ("removeTenantAccess", before - tenants)):
-                for each in sorted(projects):
-                    self.api.request("POST", f"{path}/action", {verb: {"tenant": each}}, of=handle)
+                for project in sorted(projects):
+                    self.api.request("POST", f"{path}/action", {verb: {"tenant": project}}, of=handle)
 
     def _tenants(self, thing: Wire) -> Sequence[str]:
-        """Return the projects that may use a flavor; none of a public one, which all may use."""
+        """Return the projects that may use a private flavor; none for a public flavor, which has no such list."""
         if thing["os-flavor-access:is_public"]:
             return []
-        found = self.api.get(f"{self.path_of(thing['id'])}/os-flavor-access")
-        return sorted(each["tenant_id"] for each in found["flavor_access"])
+        answer = self.api.get(f"{self.path_of(thing['id'])}/os-flavor-access")
+        return sorted(entry["tenant_id"] for entry in answer["flavor_access"])
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         private = [name for name, thing in things.items() if not thing["os-flavor-access:is_public"]]
-        found = self.cloud.side_by_side(lambda name: self._tenants(things[name]), private) if private else []
-        return {**things, **{name: {**things[name], "tenants": t} for name, t in zip(private, found, strict=True)}}
+        tenants = self.cloud.side_by_side(lambda name: self._tenants(things[name]), private) if private else []
+        return {**things, **{name: {**things[name], "tenants": t} for name, t in zip(private, tenants, strict=True)}}
 
 
 _OF_FLAVORS = ("extra_specs", "tenants")
-"""Fields that only requests of their own can set."""
+"""Fields that need separate requests."""
 
 
 class HostAggregates(ComputeCollection):
-    """Host aggregates, which have no text but their name; their metadata cannot be given at creation."""
+    """Host aggregates, whose only text is their name; their metadata cannot be set at creation."""
 
     kind = "host_aggregate"
     path, key, keys = "/os-aggregates", "aggregate", "aggregates"
@@ -220,9 +221,9 @@ class HostAggregates(ComputeCollection):
         return super().get(handle)
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        made = super().create(token, {name: spec[name] for name in ("name", "availability_zone") if name in spec})
-        given = [name for name in ("metadata", "hosts") if spec.get(name)]
-        return self.afterwards(made, lambda: self._change(made, spec, given)) if given else made
+        thing = super().create(token, {name: spec[name] for name in ("name", "availability_zone") if name in spec})
+        apart = [name for name in ("metadata", "hosts") if spec.get(name)]
+        return self.finish_creation(thing, lambda: self._change(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         plain = [name for name in changed if name in ("name", "availability_zone")]
@@ -233,9 +234,9 @@ class HostAggregates(ComputeCollection):
     def _change(self, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
         if "metadata" in changed:
             wanted = {name: str(value) for name, value in (spec.get("metadata") or {}).items()}
-            gone = dict.fromkeys(_metadata(thing).keys() - wanted.keys())
+            removed = dict.fromkeys(_metadata(thing).keys() - wanted.keys())
             if wanted != _metadata(thing):
-                self._act(thing, "set_metadata", {"metadata": {**wanted, **gone}})
+                self._act(thing, "set_metadata", {"metadata": {**wanted, **removed}})
         if "hosts" in changed:
             hosts, before = set(spec.get("hosts") or ()), set(thing.get("hosts") or ())
             for verb, names in (("remove_host", before - hosts), ("add_host", hosts - before)):
@@ -247,6 +248,7 @@ class HostAggregates(ComputeCollection):
         self.api.request("POST", f"{self.path_of(handle)}/action", {verb: arguments}, of=handle)
 
     def delete(self, handle: str) -> None:
+        # Nova refuses to delete an aggregate with hosts.
         self._change(self.get(handle), {}, ["hosts"])
         super().delete(handle)
 
@@ -255,5 +257,5 @@ class HostAggregates(ComputeCollection):
 
 
 def _metadata(thing: Wire) -> Wire:
-    """Return the metadata of an aggregate without what is a field of its own."""
+    """Return the metadata of an aggregate without the availability zone, which is a separate field of the kind."""
     return {name: value for name, value in (thing.get("metadata") or {}).items() if name != "availability_zone"}

@@ -1,4 +1,4 @@
-"""Settings for the OpenStack that the service stands beside."""
+"""Settings of the OpenStack connection."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ INTERFACES = ("public", "internal", "admin")
 
 @dataclass(frozen=True, slots=True)
 class OpenStackConfig:
-    """How OpenStack is reached.
+    """Connection to an OpenStack.
 
     Attributes:
-        cloud: Name of a cloud in `clouds.yaml`, whose login is used for all projects; "" where trusts are used, or
-            the variables `OS_*` tell.
+        cloud: Name of a cloud in `clouds.yaml`, whose login is used for all projects; "" if trusts are used, or the
+            environment variables `OS_*`.
         region: Region in the catalogue; "" for the only one.
         interface: Interface of the endpoints in the catalogue.
-        request_s: Seconds that a request may take.
-        connections: Requests that one process sends at once.
+        request_s: Timeout of a request in seconds.
+        connections: Maximum number of concurrent requests of a process.
     """
 
     cloud: str = ""

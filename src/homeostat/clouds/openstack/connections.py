@@ -1,4 +1,4 @@
-"""Connections to an OpenStack: one for each project, with the login of `clouds.yaml` or the trusts of users."""
+"""Connections to an OpenStack: one per project, with the login of `clouds.yaml` or the trusts of users."""
 
 import datetime
 import threading
@@ -20,19 +20,19 @@ from homeostat.clouds.openstack.config import OpenStackConfig
 from homeostat.model.errors import HomeostatError, Transient
 
 API_VERSIONS: dict[str, Any] = {"reservation_api_version": "1"}
-"""Versions of APIs, for services that have several and would be asked in another one."""
+"""Versions of APIs, for services whose default version would be wrong."""
 PROJECTS_MAX = 1000
-"""Projects whose connections one process keeps."""
+"""Projects whose connections a process keeps."""
 FOUND_S = 2.0
-"""Seconds that others wait for the first one who asks for the versions of a service."""
+"""Seconds for which concurrent first users of a service wait for the discovery of its versions."""
 CATALOGUE_S = 600
-"""Seconds for which a catalogue and the token that it was asked with are used; `Credentials` knows when tokens end."""
+"""Seconds for which a catalogue and its token are used; `Credentials` knows when tokens expire."""
 
 
 class StackTokens(base.BaseIdentityPlugin):
-    """Login of keystoneauth with the tokens of the owner of some stack in a project.
+    """Login of keystoneauth with the tokens of an owner of stacks in a project.
 
-    A token that was got elsewhere comes without its catalogue, which Keystone tells.
+    These tokens come without their catalogue, which Keystone is asked for.
     """
 
     def __init__(self, auth_url: str, project: str, credentials: Credentials) -> None:
@@ -44,7 +44,7 @@ class StackTokens(base.BaseIdentityPlugin):
         """Return a token with its catalogue.
 
         Raises:
-            Transient: Keystone does not answer, or the project has no owner of stacks who trusts this service.
+            Transient: Keystone does not answer, or no owner of stacks in the project trusts this service.
         """
         try:
             token = self._credentials.token(self._project)
@@ -62,7 +62,7 @@ class StackTokens(base.BaseIdentityPlugin):
         return {"project": self._project}
 
     def invalidate(self) -> bool:
-        """Forget the token, so that the next request gets another one."""
+        """Drop the token, so that the next request gets a new one."""
         if self.auth_ref is not None:
             self._credentials.refused(str(self.auth_ref.auth_token))
         return bool(super().invalidate())
@@ -78,13 +78,12 @@ class Connections:
         auth_url: str = "",
         tls: Any = None,
     ) -> None:
-        """Take the settings; nothing is sent before something is needed.
+        """Keep the settings; no request is sent before the first use.
 
         Args:
-            config: Settings.
-            credentials: Tokens of the owners of stacks; None for the login in `clouds.yaml`.
+            credentials: Tokens of the stacks' owners; None for the login in `clouds.yaml`.
             auth_url: URL of Keystone, with version, for `credentials`.
-            tls: A session of keystoneauth whose `verify` and `cert` are used with `credentials`.
+            tls: Session of keystoneauth whose `verify` and `cert` are used with `credentials`.
         """
         self._config = config
         self._credentials = credentials
@@ -102,23 +101,23 @@ class Connections:
             return self._made[key]
 
     def proxy(self, project: str, service: str) -> Callable[[], Any]:
-        """Return a function that returns the client of openstacksdk for a service.
+        """Return a function that returns openstacksdk's client of a service.
 
-        The function raises EndpointNotFound where the catalogue does not have the service.
+        The function raises EndpointNotFound if the catalogue lacks the service.
         """
         finding = threading.Lock()
 
         def client() -> Any:
-            # Of many who need a service for the first time one asks for its versions; if that hangs, others ask too.
+            # Threads wait for the first one to discover the service's versions, but not forever if that request hangs.
             alone = finding.acquire(timeout=FOUND_S)
             try:
-                found = getattr(self.of(project), service.replace("-", "_"))
+                proxy = getattr(self.of(project), service.replace("-", "_"))
             finally:
                 if alone:
                     finding.release()
             try:
-                found.session  # noqa: B018 - what the catalogue lacks says so at the first use
-                return found
+                proxy.session  # noqa: B018 - for a service missing in the catalogue the first use raises
+                return proxy
             except ServiceDisabledException as error:
                 raise EndpointNotFound(str(error)) from error
 
@@ -151,7 +150,7 @@ class Connections:
         )
 
     def _http(self) -> requests.Session:
-        """Return HTTP with a pool that has a place for each thread."""
+        """Return an HTTP session with a pooled connection per thread."""
         http = requests.Session()
         for scheme in ("http://", "https://"):
             http.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=self._config.connections, pool_block=False))
@@ -159,6 +158,6 @@ class Connections:
 
     def close(self) -> None:
         with self._lock:
-            for each in self._made.values():
-                each.close()
+            for connection in self._made.values():
+                connection.close()
             self._made.clear()

@@ -1,4 +1,4 @@
-"""Container clusters, and what they are made from."""
+"""Container clusters and cluster templates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ CHANGING = "UPDATE_IN_PROGRESS"
 
 
 class ContainerCollection(Collection):
-    """Things that are known by their UUID. Each is shown with all its fields in the list with details alone."""
+    """A collection of objects with a UUID. Only the list with details shows all fields."""
 
     service = "container-infrastructure-management"
     update_method = "PATCH"
@@ -38,7 +38,7 @@ class ContainerCollection(Collection):
         return self._after(present)
 
     def _after(self, before: Wire) -> Wire:
-        """Return a thing whose change was asked for."""
+        """Return an object after the request for its change."""
         return self.get(self.handle_of(before))
 
 
@@ -48,40 +48,40 @@ class ClusterTemplates(ContainerCollection):
 
 
 class Clusters(ContainerCollection):
-    """Clusters. The service's API passes requests on to its conductor, and answers before that has taken them up.
+    """Clusters. Magnum's API passes requests on to its conductor, and answers before the conductor has accepted them.
 
-    So a cluster that was asked for is not there at first, and one that was changed looks as it did before.
+    So a new cluster does not exist at first, and a changed cluster still looks unchanged.
     """
 
     kind = "container_cluster"
     path, keys = "/clusters", "clusters"
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        """Make a cluster that carries a token; its labels are those of its template otherwise."""
+        """Create a cluster that carries a token; labels not specified are those of its template."""
         body = self.token.write({**self.body_of(spec), "merge_labels": True}, token)
-        made = self.api.request("POST", self.path, body, of=token)
+        answer = self.api.request("POST", self.path, body, of=token)
         try:
-            return self.get(made["uuid"])
+            return self.get(answer["uuid"])
         except Missing as error:
-            raise Uncertain(f"the cluster {made['uuid']} was asked for, and is not there yet", LATE_S) from error
+            # The conductor has not stored the cluster yet; a retry now would create a second one.
+            raise Uncertain(f"the cluster {answer['uuid']} was asked for, and is not there yet", LATE_S) from error
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return clusters with what only a look at one of them tells: why groups of its nodes failed."""
+        """Add the faults of node groups, which only a read of a single cluster shows."""
         return {
-            handle: self._each({handle}).get(handle, thing) if _is_failed(thing) and "faults" not in thing else thing
+            handle: self._read({handle}).get(handle, thing) if _is_failed(thing) and "faults" not in thing else thing
             for handle, thing in things.items()
         }
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
-        status, addresses = str(found.get("status") or ""), thing.get("node_addresses")
+        fields = super().object_of(thing)
+        status, addresses = str(fields.get("status") or ""), thing.get("node_addresses")
         if _is_failed(thing):
-            found["fault"] = _fault_of(thing)
-        # The number that is wanted changes first, and the status moments after it.
+            fields["fault"] = _fault_of(thing)
+        # The wanted number of nodes changes at once, the status moments later.
         if status.endswith("_complete") and addresses is not None and len(addresses) != thing.get("node_count"):
-            found["status"] = CHANGING.lower()
-        return found
+            fields["status"] = CHANGING.lower()
+        return fields
 
     def _after(self, before: Wire) -> Wire:
         return {**before, "status": CHANGING}
@@ -97,8 +97,8 @@ def _is_failed(thing: Wire) -> bool:
 
 
 def _fault_of(thing: Wire) -> str:
-    """Return why a cluster failed: of the groups of its nodes the service says more than of the whole."""
-    faults = dict.fromkeys(str(each) for each in (thing.get("faults") or {}).values() if each)
+    """Return why a cluster failed: the service explains the failure of node groups better than of clusters."""
+    faults = dict.fromkeys(str(fault) for fault in (thing.get("faults") or {}).values() if fault)
     reason = "; ".join(faults) or str(thing.get("status_reason") or "")
     if reason:
         return reason

@@ -1,4 +1,4 @@
-"""DNS: zones and sets of records."""
+"""DNS: zones and record sets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -19,24 +19,23 @@ class DnsCollection(Collection):
     token = InText("description", DESCRIPTION_MAX)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
-        if found.get("action") == "DELETE" and found.get("status") == "pending":
-            found["status"] = "deleting"
-        if found.get("status") == "error":
-            found["fault"] = f"status ERROR, action {found.get('action')}"
-        return found
+        fields = super().object_of(thing)
+        if fields.get("action") == "DELETE" and fields.get("status") == "pending":
+            fields["status"] = "deleting"
+        if fields.get("status") == "error":
+            fields["fault"] = f"status ERROR, action {fields.get('action')}"
+        return fields
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        # The repair of a thing in ERROR names all its fields.
-        return super().update(handle, spec, [each for each in changed if each in KINDS[self.kind].mutable])
+        # The repair of an object in ERROR passes all its fields.
+        return super().update(handle, spec, [name for name in changed if name in KINDS[self.kind].mutable])
 
     def delete(self, handle: str) -> Wire | None:
         return self._thing(self.api.request("DELETE", self.path_of(handle), of=handle))
 
 
 TTL_S = 3600
-"""Seconds for which the records of a new zone may be kept, unless the operator of Designate has chosen another time."""
+"""TTL in seconds of a new zone's records; this is Designate's default, which its operator can change."""
 
 
 class Zones(DnsCollection):
@@ -50,7 +49,7 @@ class Zones(DnsCollection):
 
 
 class RecordSets(DnsCollection):
-    """The record sets of all zones, which are in one list. Their handle is `<zone>/<id>`."""
+    """The record sets of all zones; one list has them all. The handle is `<zone>/<id>`."""
 
     kind = "dns_record_set"
     path, keys = "/recordsets", "recordsets"
@@ -60,14 +59,14 @@ class RecordSets(DnsCollection):
         return f"/zones/{zone}/recordsets"
 
     def path_of(self, handle: str) -> str:
-        """Return the path of a record set; of an id alone, as other services know it, the zone is looked for.
+        """Return the path of a record set; for an id alone, as known to other services, its zone is searched.
 
         Raises:
-            Missing: No zone has it.
+            Missing: No zone has the record set.
         """
         zone, slash, id = handle.rpartition("/")
         if not slash:
-            zone = next((str(each["zone_id"]) for each in self.list() if each["id"] == handle), "")
+            zone = next((str(record_set["zone_id"]) for record_set in self.list() if record_set["id"] == handle), "")
             if not zone:
                 raise Missing(f"no zone has the record set {handle}")
         return f"{self.path_under(zone)}/{id}"
@@ -97,7 +96,7 @@ class RecordSets(DnsCollection):
 
 
 def _given(spec: Mapping[str, Any]) -> Wire:
-    """Return the fields that are set: the service refuses some that are null."""
+    """Return the fields that are set: the service refuses some null fields."""
     return {name: value for name, value in spec.items() if value not in (None, "", {})}
 
 

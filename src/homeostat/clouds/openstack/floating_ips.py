@@ -1,4 +1,4 @@
-"""Networking: floating IPs, their associations with ports, and the forwarding of single port numbers."""
+"""Networking: floating IPs, their associations with ports, and port forwardings."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.model.errors import Terminal
 
 TARGET = ("server", "port_id", "fixed_ip_address")
-"""Fields that say together where a floating IP leads to."""
+"""Fields that together specify the target of a floating IP."""
 
 
 def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
-    """Return port and address that a specification names, by a port or by a server with its first port.
+    """Return port and address of the target, which is a port or a server's first port.
 
     Raises:
         Terminal: The server has no port with an IPv4 address.
@@ -24,8 +24,9 @@ def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
     port = collection.named("port", spec.get("port_id"))
     if spec.get("server") and not port:
         server = collection.named("server", spec["server"])
-        there = sorted(collection.api.list("/ports", "ports", device_id=server), key=lambda each: each["id"])
-        port = next((each["id"] for each in there if any("." in one["ip_address"] for one in each["fixed_ips"])), None)
+        ports = sorted(collection.api.list("/ports", "ports", device_id=server), key=lambda port: port["id"])
+        with_ipv4 = (port for port in ports if any("." in fixed["ip_address"] for fixed in port["fixed_ips"]))
+        port = next((port["id"] for port in with_ipv4), None)
         if port is None:
             raise Terminal(f"server {server} has no address that a floating one could lead to")
     fixed = {"fixed_ip_address": spec["fixed_ip_address"]} if spec.get("fixed_ip_address") and port else {}
@@ -33,15 +34,15 @@ def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
 
 
 def announce(collection: NetworkCollection, before: Wire, port: str | None) -> None:
-    """Announce the servers that are about to have other addresses.
+    """Announce the servers whose addresses are about to change.
 
     Args:
         collection: Floating IPs, or their associations.
-        before: The floating IP; empty where it is yet to be made.
-        port: The port that it shall lead to; None for none.
+        before: The floating IP; {} for a new one.
+        port: The new port; None for none.
 
     Raises:
-        Transient: They cannot be announced now.
+        Transient: The announcement cannot be stored.
     """
     held: Wire = {}
     if port:
@@ -58,16 +59,16 @@ class FloatingIps(NetworkCollection):
     cleared = {"tags": (), "dns_name": "", "dns_domain": "", **dict.fromkeys(TARGET)}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return it; a cloud without DNS behind its networking shows no names, whatever was given."""
-        found = super().object_of(thing)
-        return {**found, **{name: found.get(name) or None for name in ("dns_name", "dns_domain")}}
+        """Return the fields of the kind; a cloud without DNS for its networking shows no names, even if specified."""
+        fields = super().object_of(thing)
+        return {**fields, **{name: fields.get(name) or None for name in ("dns_name", "dns_domain")}}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of({name: value for name, value in spec.items() if name not in TARGET})
         return {**body, **target(self, spec)} if any(name in spec for name in TARGET) else body
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        """Make a floating IP; without a network it lies on the external one."""
+        """Create a floating IP, by default on the external network."""
         network = spec.get("floating_network_id") or external(self)
         leads = {name: value for name, value in target(self, spec).items() if value}
         announce(self, {}, leads.get("port_id"))
@@ -78,7 +79,7 @@ class FloatingIps(NetworkCollection):
             return super().update(handle, spec, changed)
         leads = target(self, spec)
         announce(self, self.get(handle), leads["port_id"])
-        # An address alone would not say whose it is.
+        # Target fields only change together: an address without its port would be ambiguous.
         return super().update(handle, {**spec, **leads}, [*{*changed, *TARGET}])
 
     def delete(self, handle: str) -> Wire | None:
@@ -87,17 +88,17 @@ class FloatingIps(NetworkCollection):
 
 
 class FloatingIpAssociations(Aspect):
-    """What floating IPs lead to, apart from them; the handle is `<floating IP>:<port>`."""
+    """Associations as separate objects; the handle is `<floating IP>:<port>`."""
 
     kind = "floating_ip_association"
     path, key, keys = "/floatingips", "floatingip", "floatingips"
 
     def view(self, of: Wire, rest: str) -> Wire | None:
-        """Return the association: also where the floating IP leads to another port now, which is a difference."""
+        """Return the association; if the floating IP now has another port, the association differs but exists."""
         if not of["port_id"]:
             return None
-        shown = {name: of.get(name) for name in ("port_id", "fixed_ip_address", "floating_ip_address", "router_id")}
-        return {**shown, "floatingip_id": of["id"], "status": of["status"]}
+        fields = {name: of.get(name) for name in ("port_id", "fixed_ip_address", "floating_ip_address", "router_id")}
+        return {**fields, "floatingip_id": of["id"], "status": of["status"]}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         floating = self.named("floating_ip", spec.get("floatingip_id"))
@@ -109,7 +110,7 @@ class FloatingIpAssociations(Aspect):
         return {**(self.view(of, "") or {}), "id": f"{floating}:{leads['port_id']}"}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Lead elsewhere, or another floating IP to there; the handle changes with them."""
+        """Change the port or the floating IP of an association, which changes its handle."""
         self.get(handle)
         before, _, _ = handle.partition(":")
         if self.named("floating_ip", spec.get("floatingip_id")) != before:
@@ -140,7 +141,7 @@ class PortForwards(NetworkCollection):
     kind = "floating_ip_port_forward"
     extension = "floating-ip-port-forwarding"
     path, key, keys = "/floatingips", "port_forwarding", "port_forwardings"
-    further_looks = "one for each floating IP that has some"
+    further_looks = "one for each floating IP with port forwardings"
     references = {"internal_port_id": "port"}
     cleared = {}
     separate = ()
@@ -158,11 +159,11 @@ class PortForwards(NetworkCollection):
     def list(self, **filters: Any) -> Iterator[Wire]:
         for floating in self.api.list(self.path, "floatingips", **filters):
             if floating.get("port_forwardings"):
-                for each in self.api.list(self.path_of(floating["id"]), self.keys):
-                    yield {**each, "floatingip_id": floating["id"]}
+                for forwarding in self.api.list(self.path_of(floating["id"]), self.keys):
+                    yield {**forwarding, "floatingip_id": floating["id"]}
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
-        return super().candidates({each.partition(":")[0] for each in handles})
+        return super().candidates({handle.partition(":")[0] for handle in handles})
 
     def resolve(self, name: str) -> str | None:
         return name
@@ -173,8 +174,8 @@ class PortForwards(NetworkCollection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         floating = self.named("floating_ip", spec.get("floatingip_id"))
         body = {self.key: self.token.write(self.body_of(spec), token)}
-        made = self._thing(self.api.request("POST", self.path_of(floating), body, of=token))
-        return {**made, "floatingip_id": floating}
+        forwarding = self._thing(self.api.request("POST", self.path_of(floating), body, of=token))
+        return {**forwarding, "floatingip_id": floating}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         return {**super().update(handle, spec, changed), "floatingip_id": handle.partition(":")[0]}

@@ -1,4 +1,4 @@
-"""Hosts of servers, as Compute's list of services tells of them: to administrators alone, by default."""
+"""Compute hosts, from Nova's list of services, which by default only administrators see."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,27 +16,27 @@ READ_ONLY = "a hypervisor is only looked at"
 
 
 def host_of(service: Wire) -> Host:
-    """Return the host of a nova-compute as Compute shows that service."""
-    name, state, status = (str(service[each]) for each in ("host", "state", "status"))
+    """Return the host of a nova-compute service."""
+    name, state, status = (str(service[field]) for field in ("host", "state", "status"))
     return Host(name, state, status, beat_at(service), bool(service.get("forced_down")))
 
 
 def beat_at(service: Wire) -> float | None:
-    """Return when a service was heard of last; None if it never was.
+    """Return the time of a service's last report; None if it never reported.
 
-    To declare its host down, or to disable it, counts as well: Compute shows when the row was changed.
+    Forcing the host down or disabling it counts, too: Nova shows the time of the row's last change.
     """
-    shown = service.get("updated_at")
-    if not shown:
+    updated_at = service.get("updated_at")
+    if not updated_at:
         return None
     try:
-        return datetime.fromisoformat(str(shown)).replace(tzinfo=UTC).timestamp()
+        return datetime.fromisoformat(str(updated_at)).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
 
 
 class Hypervisors(Collection):
-    """The hosts of servers, each known by its name, which servers report as their `host`."""
+    """The compute hosts, each known by its name, which is also the `host` of its servers."""
 
     kind = "hypervisor"
     service = "compute"
@@ -49,23 +49,25 @@ class Hypervisors(Collection):
         return self.api.list(self.path, self.keys, binary="nova-compute", limit=None)
 
     def get(self, handle: str) -> Wire:
-        found = self.observe([handle]).get(handle)
-        if found is None:
+        host = self.observe([handle]).get(handle)
+        if host is None:
             raise Missing(f"there is no hypervisor {handle}")
-        return found
+        return host
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> host, with one request; where policy hides them, all that is known is why."""
+        """Return handle -> host, with one request; if policy hides the hosts, only the reason."""
         wanted = set(handles)
         try:
-            shown = list(self.list())
-            blind = hosts.blindness([host_of(each) for each in shown])
-            return {str(each["host"]): {**each, "_blind": blind} for each in shown if each["host"] in wanted}
+            services = list(self.list())
+            blind = hosts.blindness([host_of(service) for service in services])
+            return {
+                str(service["host"]): {**service, "_blind": blind} for service in services if service["host"] in wanted
+            }
         except Forbidden as error:
             return {handle: {"host": handle, "_unseen": str(error)} for handle in wanted}
 
     def resolve(self, name: str) -> str | None:
-        return next((str(each["host"]) for each in self.list() if each["host"] == name), None)
+        return next((str(service["host"]) for service in self.list() if service["host"] == name), None)
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["host"])

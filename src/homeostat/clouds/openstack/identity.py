@@ -1,7 +1,7 @@
-"""Identity: domains, projects, users, groups, roles and the catalogue, which administrators alone may change.
+"""Identity: domains, projects, users, groups, roles and the catalogue, which only administrators may change.
 
-Identity keeps fields that it does not know, so the token is one of them. (The users of a domain whose users are in a
-directory have no such fields; mostly such a domain takes no new users either.)
+Identity stores unknown fields, so the token is such a field. (Users of a domain in a directory have no unknown fields;
+but most of these domains do not accept new users, either.)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InField, Joined, TokenPlace
 
 GRANTS = "homeostat_roles"
-"""Field of users and groups with the roles that this service has given them, so that it takes away no others."""
+"""Field of users and groups with the roles granted by this service, so that it revokes no further roles."""
 LINKS = {
     "domain_id": "domain",
     "parent_id": "project",
@@ -22,7 +22,7 @@ LINKS = {
     "region_id": "region",
     "service_id": "service",
 }
-"""Field -> the kind of what it names."""
+"""Field -> the kind that the field refers to."""
 
 
 class IdentityCollection(Collection):
@@ -36,7 +36,7 @@ class IdentityCollection(Collection):
         try:
             return super().id_of(name)
         except Forbidden:
-            # Members may not look: they have to name things by their ids.
+            # Ordinary users may not list Identity's objects, so they refer to them by id.
             return name
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
@@ -49,7 +49,7 @@ class Domains(IdentityCollection):
     path, key, keys = "/domains", "domain", "domains"
 
     def delete(self, handle: str) -> None:
-        # Identity deletes no domain that is enabled.
+        # Identity refuses to delete an enabled domain.
         self.api.request("PATCH", self.path_of(handle), self._wrapped({"enabled": False}), of=handle)
         super().delete(handle)
 
@@ -64,17 +64,17 @@ class Roles(IdentityCollection):
     path, key, keys = "/roles", "role", "roles"
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        """Yield all roles: a list has those of one domain, or those of none."""
+        """Yield all roles: a list has either the roles of one domain, or the roles without a domain."""
         yield from super().list(**filters)
         for domain in self.cloud.collections["domain"].list():
             yield from super().list(**filters, domain_id=domain["id"])
 
     def resolve(self, name: str) -> str | None:
-        """Return the id of the role with this name or id; a name is that of a role of no domain."""
+        """Return the id of the role with this name or id; names of domain-specific roles are not looked up."""
         try:
             return self.handle_of(self.get(name))
         except Missing:
-            named = [each for each in super().list(name=name) if each["name"] == name]
+            named = [role for role in super().list(name=name) if role["name"] == name]
             return self.handle_of(named[0]) if named else None
 
 
@@ -89,7 +89,7 @@ class Regions(IdentityCollection):
     names = "id"
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        # It refuses filters that it does not know, of which `limit` is one.
+        # Unlike other lists of Identity, this one refuses unknown filters, and `limit` is unknown.
         return super().list(limit=None)
 
 
@@ -102,14 +102,14 @@ class Holders(IdentityCollection):
     """Users or groups, which may have roles."""
 
     apart: ClassVar[tuple[str, ...]] = ("roles",)
-    """Fields that only requests of their own can set."""
+    """Fields that need separate requests."""
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         grants = self._granted(spec)
         plain = {name: value for name, value in spec.items() if name not in self.apart}
-        made = super().create(token, {**plain, GRANTS: sorted(grants)} if grants else plain)
-        given = [name for name in self.apart if spec.get(name)]
-        return self.afterwards(made, lambda: self._set(made, spec, given)) if given else made
+        thing = super().create(token, {**plain, GRANTS: sorted(grants)} if grants else plain)
+        apart = [name for name in self.apart if spec.get(name)]
+        return self.finish_creation(thing, lambda: self._set(thing, spec, apart)) if apart else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         before = self.get(handle)
@@ -124,19 +124,20 @@ class Holders(IdentityCollection):
             known = set(thing.get(GRANTS) or ())
             if known - grants:
                 _revoke(self, f"{self.keys}/{id}", known - grants, id)
+            # Recorded before the grants: a grant without its record would never be revoked.
             if known != grants:
                 self.api.request("PATCH", self.path_of(id), self._wrapped({GRANTS: sorted(grants)}), of=id)
             _grant(self, f"{self.keys}/{id}", grants, id)
 
     def _granted(self, spec: Mapping[str, Any]) -> set[str]:
-        return {_grant_of(self, each) for each in spec.get("roles") or ()}
+        return {_grant_of(self, role) for role in spec.get("roles") or ()}
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         if not things:
             return things
         grants = _grants(self, self.key, [thing["id"] for thing in things.values()])
         return {
-            name: {**thing, "roles": [_role(each) for each in sorted(grants.get(thing["id"], ()))]}
+            name: {**thing, "roles": [_role(grant) for grant in sorted(grants.get(thing["id"], ()))]}
             for name, thing in things.items()
         }
 
@@ -157,28 +158,29 @@ class Users(Holders):
 
     def _set(self, thing: Wire, spec: Mapping[str, Any], names: Sequence[str]) -> None:
         if "groups" in names:
-            wanted = {str(self.reference("group", each)) for each in spec.get("groups") or ()}
+            wanted = {str(self.reference("group", name)) for name in spec.get("groups") or ()}
             before = set(self._groups(thing["id"]))
             for method, groups in (("PUT", wanted - before), ("DELETE", before - wanted)):
-                for each in sorted(groups):
-                    self.api.request(method, f"/groups/{each}/users/{thing['id']}", of=thing["id"])
+                for group in sorted(groups):
+                    self.api.request(method, f"/groups/{group}/users/{thing['id']}", of=thing["id"])
         super()._set(thing, spec, names)
 
     def _groups(self, id: str) -> Sequence[str]:
-        return [each["id"] for each in self.api.list(f"{self.path_of(id)}/groups", "groups")]
+        return [group["id"] for group in self.api.list(f"{self.path_of(id)}/groups", "groups")]
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         if not things:
             return things
         full = super().complete(things)
-        found = self.cloud.side_by_side(lambda name: self._groups(full[name]["id"]), list(full))
-        return {name: {**full[name], "groups": groups} for name, groups in zip(full, found, strict=True)}
+        of_users = self.cloud.side_by_side(lambda name: self._groups(full[name]["id"]), list(full))
+        return {name: {**full[name], "groups": groups} for name, groups in zip(full, of_users, strict=True)}
 
 
 class RoleAssignments(IdentityCollection):
-    """Roles of a user or a group.
+    """Role assignments of a user or a group.
 
-    The handle is `users/<id>:<role>@projects/<id>,…`, so that it says which of the roles there are are its own.
+    The handle is `users/<id>:<role>@projects/<id>,…`: it names the assignments of this resource, since the user may
+    have more.
     """
 
     kind = "role_assignment"
@@ -189,23 +191,24 @@ class RoleAssignments(IdentityCollection):
         return self._view(handle, _grants(self, _singular(handle), [_id(handle)]))
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        kinds = {_singular(each) for each in handles if ":" in each}
+        kinds = {_singular(handle) for handle in handles if ":" in handle}
         by_kind = {
-            kind: _grants(self, kind, [_id(each) for each in handles if _singular(each) == kind]) for kind in kinds
+            kind: _grants(self, kind, [_id(handle) for handle in handles if _singular(handle) == kind])
+            for kind in kinds
         }
-        found = {}
+        views = {}
         for handle in handles:
             try:
-                found[handle] = self._view(handle, by_kind.get(_singular(handle), {}))
+                views[handle] = self._view(handle, by_kind.get(_singular(handle), {}))
             except Missing:
                 continue
-        return found
+        return views
 
     def _view(self, handle: str, grants: Mapping[str, set[str]]) -> Wire:
-        there = _own(handle) & grants.get(_id(handle), set())
-        if not there:
+        present = _own(handle) & grants.get(_id(handle), set())
+        if not present:
             raise Missing(f"none of the roles of {handle} is given")
-        roles = [_role(each) for each in sorted(there)]
+        roles = [_role(grant) for grant in sorted(present)]
         return {"id": handle, f"{_singular(handle)}_id": _id(handle), "roles": roles}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
@@ -213,24 +216,24 @@ class RoleAssignments(IdentityCollection):
         return self._put(f"{kind}s/{self.reference(kind, spec[f'{kind}_id'])}", spec, token)
 
     def _put(self, holder: str, spec: Mapping[str, Any], of: str) -> Wire:
-        grants = {_grant_of(self, each) for each in spec.get("roles") or ()}
+        grants = {_grant_of(self, role) for role in spec.get("roles") or ()}
         _grant(self, holder, grants, of)
-        return {"id": f"{holder}:{','.join(sorted(grants))}", "roles": [_role(each) for each in sorted(grants)]}
+        return {"id": f"{holder}:{','.join(sorted(grants))}", "roles": [_role(grant) for grant in sorted(grants)]}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change the roles, or who has them, and with that the handle."""
+        """Change the roles or their holder, which changes the handle."""
         self.get(handle)
-        made = self.create(handle, spec)
-        same = made["id"].partition(":")[0] == handle.partition(":")[0]
-        _revoke(self, handle.partition(":")[0], _own(handle) - (_own(made["id"]) if same else set()), handle)
-        return made
+        thing = self.create(handle, spec)
+        same = thing["id"].partition(":")[0] == handle.partition(":")[0]
+        _revoke(self, handle.partition(":")[0], _own(handle) - (_own(thing["id"]) if same else set()), handle)
+        return thing
 
     def delete(self, handle: str) -> None:
         self.get(handle)
         _revoke(self, handle.partition(":")[0], _own(handle), handle)
 
 
-# -- roles that are given: `<role>@projects/<id>` or `<role>@domains/<id>` -------------------------------------------
+# -- role assignments: `<role>@projects/<id>` or `<role>@domains/<id>` -----------------------------------------------
 
 
 def _grant_of(collection: Collection, role: Mapping[str, Any]) -> str:
@@ -246,28 +249,26 @@ def _role(grant: str) -> Wire:
 
 
 def _grants(collection: Collection, kind: str, ids: Sequence[str]) -> Mapping[str, set[str]]:
-    """Return user or group -> the roles that it has: of a few asked for each, of more in one list of all."""
+    """Return user or group -> its roles: few holders are queried individually, more with one list of all."""
     filters: list[dict[str, Any]] = [{f"{kind}.id": id} for id in set(ids)] if len(set(ids)) <= FEW else [{}]
-    found: dict[str, set[str]] = {}
-    for each in filters:
-        for one in collection.api.list("/role_assignments", "role_assignments", limit=None, **each):
-            if kind in one and "OS-INHERIT:inherited_to" not in one["scope"]:
-                grants = (
-                    f"{one['role']['id']}@{place}s/{of['id']}" for place, of in one["scope"].items() if "id" in of
-                )
-                found.setdefault(one[kind]["id"], set()).update(grants)
-    return found
+    grants: dict[str, set[str]] = {}
+    for query in filters:
+        for entry in collection.api.list("/role_assignments", "role_assignments", limit=None, **query):
+            if kind in entry and "OS-INHERIT:inherited_to" not in entry["scope"]:
+                places = (f"{place}s/{of['id']}" for place, of in entry["scope"].items() if "id" in of)
+                grants.setdefault(entry[kind]["id"], set()).update(f"{entry['role']['id']}@{at}" for at in places)
+    return grants
 
 
 def _grant(collection: Collection, holder: str, grants: set[str], of: str) -> None:
-    for each in sorted(grants):
-        collection.api.request("PUT", _path(holder, each), of=of)
+    for grant in sorted(grants):
+        collection.api.request("PUT", _path(holder, grant), of=of)
 
 
 def _revoke(collection: Collection, holder: str, grants: set[str], of: str) -> None:
-    for each in sorted(grants):
+    for grant in sorted(grants):
         try:
-            collection.api.request("DELETE", _path(holder, each), of=of)
+            collection.api.request("DELETE", _path(holder, grant), of=of)
         except Missing:
             continue
 
@@ -286,7 +287,7 @@ def _id(handle: str) -> str:
 
 
 def _own(handle: str) -> set[str]:
-    return {each for each in handle.partition(":")[2].split(",") if each}
+    return {grant for grant in handle.partition(":")[2].split(",") if grant}
 
 
 COLLECTIONS: tuple[type[Collection], ...] = (

@@ -1,4 +1,4 @@
-"""Images that the cloud downloads."""
+"""Images downloaded by the cloud."""
 
 from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +13,10 @@ from homeostat.model.errors import HomeostatError, Transient, Uncertain
 
 PATCH = "application/openstack-images-v2.1-json-patch"
 BEGINS_S = 60
-"""Seconds after its creation in which the download of an image is asked for."""
+"""Seconds after its creation within which the download of an image is requested."""
 FIELDS = ("name", "min_disk", "min_ram", "disk_format", "container_format", "protected", "visibility", "tags", "owner")
 TEXTS = ("architecture", "kernel_id", "os_distro", "os_version", "ramdisk_id")
-"""Properties of the image that are fields of the kind."""
+"""Image properties that are fields of the kind."""
 OF_THE_SERVICE = (
     "id",
     "status",
@@ -35,9 +35,9 @@ IMPORT_TASK = "os_glance_import_task"
 
 
 class InProperty(AsId):
-    """The token is a property, and makes the id where none is wished for."""
+    """The token is a property, from which the id is derived unless the user chose one."""
 
-    words = f"the property `{KEY}`, and the id, which is made from it where none is wished for"
+    words = f"the property `{KEY}`, and the id, which is derived from it unless you choose one"
 
     def write(self, body: Wire, token: str) -> Wire:
         return {**body, KEY: token, "id": body.get("id") or self.id_of(token)}
@@ -50,10 +50,10 @@ class InProperty(AsId):
 
 
 class Images(Collection):
-    """Images. One is made in two requests, for itself and for the download of its data.
+    """Images. A creation takes two requests: for the image, and for the download of its data.
 
-    The second one may be lost with its worker: an image that waits for its data, and is not being imported, is then
-    reported as failed, like one whose download failed, and another is made.
+    A crash of the worker may lose the second request: so an image that waits for its data, but is not being imported,
+    is reported as failed, like a failed download, and replaced.
     """
 
     kind = "image"
@@ -65,20 +65,21 @@ class Images(Collection):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        found = super().find(tokens)
-        left = [each for each in tokens if each not in found]
+        things = super().find(tokens)
+        left = [token for token in tokens if token not in things]
 
+        # An image with a chosen id is only found by the property with its token.
         def look(token: str) -> Sequence[Wire]:
             return list(self.list(**{KEY: token}))
 
         looks = zip(left, self.cloud.side_by_side(look, left), strict=True) if left else ()
-        return found | {token: things[0] for token, things in looks if things}
+        return things | {token: images[0] for token, images in looks if images}
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return images with the projects they are shared with, and with the reason where they failed."""
-        asked = [name for name, thing in things.items() if thing["visibility"] == "shared" or _is_stuck(thing)]
-        found = self.cloud.side_by_side(lambda name: self._whole(things[name]), asked) if asked else []
-        return {**things, **dict(zip(asked, found, strict=True))}
+        """Add the projects that images are shared with, and the reasons of failures."""
+        names = [name for name, thing in things.items() if thing["visibility"] == "shared" or _is_stuck(thing)]
+        whole = self.cloud.side_by_side(lambda name: self._whole(things[name]), names) if names else []
+        return {**things, **dict(zip(names, whole, strict=True))}
 
     def _whole(self, thing: Wire) -> Wire:
         if _is_stuck(thing):
@@ -86,23 +87,23 @@ class Images(Collection):
         try:
             return {**thing, "members": sorted(self._members(thing["id"]))}
         except HomeostatError:
-            # One that others share with this project: only its owner sees with whom.
+            # Another project shares this image with ours: only its owner sees the members.
             return thing
 
     def _members(self, handle: str) -> Sequence[str]:
-        return [each["member_id"] for each in self.api.get(f"{self.path_of(handle)}/members")["members"]]
+        return [member["member_id"] for member in self.api.get(f"{self.path_of(handle)}/members")["members"]]
 
     def _fault_of(self, thing: Wire) -> str:
-        """Return what the last import says."""
+        """Return the message of the last import."""
         tasks = self.api.get(f"{self.path_of(thing['id'])}/tasks").get("tasks") or ()
-        newest: Wire = max(tasks, key=lambda each: str(each["created_at"]), default={})
+        newest: Wire = max(tasks, key=lambda task: str(task["created_at"]), default={})
         return str(newest.get("message") or "") or ("its import failed" if tasks else "its import was never begun")
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
+        fields = super().object_of(thing)
         extra = {name: value for name, value in self.token.hide(thing).items() if not _is_of_the_service(name)}
-        active = {"active": True, "deactivated": False}.get(found["status"])
-        return {**found, "extra_properties": extra, "active": active}
+        active = {"active": True, "deactivated": False}.get(fields["status"])
+        return {**fields, "extra_properties": extra, "active": active}
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
@@ -113,39 +114,41 @@ class Images(Collection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         body = self.token.write(self.body_of(spec), token)
         try:
-            made = self.api.request("POST", self.path, body, of=token)
+            image = self.api.request("POST", self.path, body, of=token)
         except HomeostatError:
-            # Perhaps an earlier request has made it, or this one, though the answer was lost.
+            # The image may exist, created by an earlier request or by this one, whose answer was lost.
             before = self._made_before(body["id"], token)
             if before is None:
                 raise
-            made = before
-        if made["status"] == "queued" and IMPORT_TASK not in made:
-            self._import(made, str(spec.get("location") or ""), token)
-        given = [name for name in ("members",) if spec.get(name)]
-        return self.afterwards(made, lambda: self._share(made["id"], spec["members"])) if given else made
+            image = before
+        # An earlier attempt may have ended between the two requests.
+        if image["status"] == "queued" and IMPORT_TASK not in image:
+            self._import(image, str(spec.get("location") or ""), token)
+        if not spec.get("members"):
+            return image
+        return self.finish_creation(image, lambda: self._share(image["id"], spec["members"]))
 
     def _made_before(self, handle: str, token: str) -> Wire | None:
-        """Return the image that carries a token, where its id is taken; None if another has the id, or none."""
+        """Return the image with this id if it carries the token; None otherwise."""
         try:
-            found = self.get(handle)
+            image = self.get(handle)
         except HomeostatError:
             return None
-        return found if self.token.read(found) == token else None
+        return image if self.token.read(image) == token else None
 
-    def _import(self, made: Wire, location: str, token: str) -> None:
-        """Have the data downloaded; an image that cannot get its data is deleted again.
+    def _import(self, image: Wire, location: str, token: str) -> None:
+        """Request the download of the data; if it is refused, the image is deleted again.
 
         Raises:
-            Terminal: The service does not download from there.
+            Terminal: The service does not download from this location.
         """
         body = {"method": {"name": "web-download", "uri": location}}
         try:
-            self.api.request("POST", f"{self.path_of(made['id'])}/import", body, of=token)
+            self.api.request("POST", f"{self.path_of(image['id'])}/import", body, of=token)
         except (Transient, Uncertain):
             raise
         except HomeostatError:
-            self.api.request("DELETE", self.path_of(made["id"]), of=token)
+            self.api.request("DELETE", self.path_of(image["id"]), of=token)
             raise
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
@@ -163,17 +166,17 @@ class Images(Collection):
         return self.get(handle)
 
     def _share(self, handle: str, names: Sequence[str]) -> None:
-        """Share an image with these projects alone."""
-        wanted, before = {str(self.reference("project", each)) for each in names}, set(self._members(handle))
+        """Share an image with exactly these projects."""
+        wanted, before = {str(self.reference("project", name)) for name in names}, set(self._members(handle))
         path = f"{self.path_of(handle)}/members"
-        for each in sorted(wanted - before):
-            self.api.request("POST", path, {"member": each}, of=handle)
-        for each in sorted(before - wanted):
-            self.api.request("DELETE", f"{path}/{quote(each, safe='')}", of=handle)
+        for project in sorted(wanted - before):
+            self.api.request("POST", path, {"member": project}, of=handle)
+        for project in sorted(before - wanted):
+            self.api.request("DELETE", f"{path}/{quote(project, safe='')}", of=handle)
 
 
 def _patches(thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> Iterator[Wire]:
-    """Yield the operations of JSON Patch that make the changed fields of an image what the specification says."""
+    """Yield the JSON Patch operations that turn the changed fields of an image into the specified ones."""
     wanted: Wire = {name: spec.get(name) for name in changed if name in (*FIELDS, *TEXTS)}
     if "extra_properties" in changed:
         present = {name: None for name in thing if not _is_of_the_service(name)}
@@ -189,7 +192,7 @@ def _patches(thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> It
 
 
 def _is_stuck(thing: Wire) -> bool:
-    """Return whether an image waits for data that nobody fetches."""
+    """Return whether an image waits for data without a running import."""
     if thing["status"] != "queued" or thing.get(IMPORT_TASK):
         return False
     made_at = timegm(strptime(thing["created_at"], "%Y-%m-%dT%H:%M:%SZ"))

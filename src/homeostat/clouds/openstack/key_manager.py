@@ -1,7 +1,7 @@
 """Key management: secrets, orders of keys, and containers of secrets.
 
-The id of such a thing is its URL, by which other services name it. What is stored never changes, so each process asks
-for a payload once.
+The id of such an object is its URL, by which other services refer to it. Stored data never changes, so each process
+reads a payload once.
 """
 
 import base64
@@ -20,21 +20,21 @@ BINARY = "application/octet-stream"
 TEXT = "text/plain"
 PAYLOADS_MAX = 10_000
 CONSUMERS = "1.1"
-"""The microversion in which a secret tells who uses it; an older service tells of no one."""
+"""Microversion in which secrets show their consumers; older services show none."""
 
 
 class KeyCollection(Collection):
-    """A collection of the key manager. Its things have no field for texts but the name, which therefore has the token.
+    """A collection of the key manager. The only text field of its objects is the name, which therefore has the token.
 
     Attributes:
-        ref: Field that has the URL of a thing.
-        made: Status of a thing that has just been made.
+        ref: Field with the URL of an object.
+        initial_status: Status of a new object.
     """
 
     service = "key-manager"
     token = InText("name")
     ref: ClassVar[str]
-    made: ClassVar[str] = "ACTIVE"
+    initial_status: ClassVar[str] = "ACTIVE"
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing[self.ref])
@@ -43,34 +43,33 @@ class KeyCollection(Collection):
         return f"{self.path}/{_id(handle)}"
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
-        if found.get("status") == "error":
-            found["fault"] = f"{thing.get('error_status_code', '')} {thing.get('error_reason', '')}".strip()
-        return found
+        fields = super().object_of(thing)
+        if fields.get("status") == "error":
+            fields["fault"] = f"{thing.get('error_status_code', '')} {thing.get('error_reason', '')}".strip()
+        return fields
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        given = {name: value for name, value in spec.items() if value not in (None, "", 0)}
-        body = self.body_of(self.token.write(given, token))
-        made = self.api.request("POST", self.path, body, of=token)
-        return {**self.listed(body), "status": self.made, **made}
+        fields = {name: value for name, value in spec.items() if value not in (None, "", 0)}
+        body = self.body_of(self.token.write(fields, token))
+        answer = self.api.request("POST", self.path, body, of=token)
+        return {**self.listed(body), "status": self.initial_status, **answer}
 
     def listed(self, body: Wire) -> Wire:
-        """Return what a list shows of a thing that was made with a body."""
+        """Return the fields that a list will show of an object created with this body."""
         return body
 
     def resolve(self, name: str) -> str | None:
-        """Return the URL of the thing with this name, id or URL; None if there is none.
+        """Return the URL of the object with this name, id or URL; None if absent.
 
         Raises:
-            Rejected: Several things have the name.
+            Rejected: Several objects have the name.
         """
         if "/" not in name or "://" in name:
             try:
                 return self.handle_of(self.get(name))
             except Missing:
                 pass
-        named = [each for each in self.list() if self.token.hide(each).get("name") == name]
+        named = [thing for thing in self.list() if self.token.hide(thing).get("name") == name]
         if len(named) > 1:
             raise ambiguous(name)
         return self.handle_of(named[0]) if named else None
@@ -93,13 +92,12 @@ class Secrets(KeyCollection):
         return {**types, **{name: value for name, value in body.items() if name != "payload"}}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
-        payload = self.payload(found["id"], (thing.get("content_types") or {}).get("default"))
-        return found if payload is None else {**found, "payload": payload}
+        fields = super().object_of(thing)
+        payload = self.payload(fields["id"], (thing.get("content_types") or {}).get("default"))
+        return fields if payload is None else {**fields, "payload": payload}
 
     def payload(self, handle: str, content_type: str | None) -> str | None:
-        """Return what a secret holds, as base64 where it is binary; None if nothing, or nothing that may be read."""
+        """Return the payload of a secret, as base64 if it is binary; None if it is empty or unreadable."""
         if content_type is None:
             return None
         id = _id(handle)
@@ -116,7 +114,7 @@ class Secrets(KeyCollection):
 class Orders(KeyCollection):
     kind = "secret_order"
     path, keys, ref = "/orders", "orders", "order_ref"
-    made = "PENDING"
+    initial_status = "PENDING"
 
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
@@ -127,7 +125,7 @@ class Orders(KeyCollection):
         return {"type": spec.get("type"), "meta": meta}
 
     def list(self, **filters: Any) -> Any:
-        return (_flat(each) for each in super().list(**filters))
+        return (_flat(order) for order in super().list(**filters))
 
     def get(self, handle: str) -> Wire:
         return _flat(super().get(handle))
@@ -136,39 +134,37 @@ class Orders(KeyCollection):
         return _flat(body)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         return {**super().object_of(thing), **self._made_by(thing.get("container_ref"))}
 
     def delete(self, handle: str) -> Wire | None:
-        """Delete an order, and before it what it has made, unless something else uses that.
-
-        As long as the order is there, what it has made is known: when a worker dies in between, the next one goes on.
-        """
+        """Delete an order and its results, except results that are in use elsewhere."""
+        # The results first: while the order exists, a worker that takes over after a crash can still find them.
         order = self.get(handle)
         container = self._container(order.get("container_ref"))
         if not container.get("consumers"):
-            made = {str(each["secret_ref"]) for each in container.get("secret_refs") or ()}
-            made |= {str(order["secret_ref"])} if order.get("secret_ref") else set()
-            for ref in sorted(made - self._used_outside(order.get("container_ref"))):
+            secrets = {str(entry["secret_ref"]) for entry in container.get("secret_refs") or ()}
+            secrets |= {str(order["secret_ref"])} if order.get("secret_ref") else set()
+            for ref in sorted(secrets - self._used_outside(order.get("container_ref"))):
                 self._delete_made(f"/secrets/{_id(ref)}", handle)
             if container:
                 self._delete_made(f"/containers/{_id(order['container_ref'])}", handle)
         return super().delete(handle)
 
     def _container(self, ref: str | None) -> Wire:
-        """Return the container that an order has filled; {} if there is none."""
+        """Return the container filled by an order; {} if absent."""
         try:
             return self.api.get(f"/containers/{_id(ref)}") if ref else {}
         except Missing:
             return {}
 
     def _used_outside(self, own: str | None) -> set[str]:
-        """Return the secrets that other containers of the project have."""
-        others = (each for each in self.cloud.collections["secret_container"].list() if each["container_ref"] != own)
-        return {secret["secret_ref"] for each in others for secret in each.get("secret_refs") or ()}
+        """Return the secrets in other containers of the project."""
+        containers = self.cloud.collections["secret_container"].list()
+        others = (container for container in containers if container["container_ref"] != own)
+        return {secret["secret_ref"] for container in others for secret in container.get("secret_refs") or ()}
 
     def _delete_made(self, path: str, handle: str) -> None:
-        """Delete a secret or a container that an order has made, unless other services have said that they use it."""
+        """Delete a secret or a container created by an order, unless services are registered as its consumers."""
         try:
             if not self.api.request("GET", path, microversion=CONSUMERS).get("consumers"):
                 self.api.request("DELETE", path, of=handle)
@@ -176,7 +172,7 @@ class Orders(KeyCollection):
             return
 
     def _made_by(self, container: str | None) -> Mapping[str, str]:
-        """Return name -> key or certificate, of the container that an order has filled."""
+        """Return name -> key or certificate, from the container filled by an order."""
         if not container:
             return {}
         if container not in self._parts:
@@ -184,14 +180,14 @@ class Orders(KeyCollection):
             assert isinstance(secrets, Secrets)
             try:
                 filled = self.api.get(f"/containers/{_id(container)}")
-                parts = {each["name"]: each["secret_ref"] for each in filled.get("secret_refs") or ()}
+                parts = {entry["name"]: entry["secret_ref"] for entry in filled.get("secret_refs") or ()}
                 read = {name: secrets.payload(ref, BINARY) for name, ref in parts.items()}
             except HomeostatError:
                 return {}
-            found = {name: value for name, value in read.items() if value is not None}
-            if len(found) < len(read):
-                return found
-            self._parts[container] = found
+            payloads = {name: value for name, value in read.items() if value is not None}
+            if len(payloads) < len(read):
+                return payloads
+            self._parts[container] = payloads
         return self._parts[container]
 
 
@@ -206,8 +202,7 @@ class Containers(KeyCollection):
         return {**spec, "secret_refs": named}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        refs = {each["name"]: each["secret_ref"] for each in thing.get("secret_refs") or ()}
+        refs = {entry["name"]: entry["secret_ref"] for entry in thing.get("secret_refs") or ()}
         return {"consumers": [], **super().object_of(thing), "secret_refs": refs}
 
 
@@ -216,7 +211,7 @@ def _id(handle: str) -> str:
 
 
 def _flat(order: Wire) -> Wire:
-    """Return an order with what it orders among its own fields."""
+    """Return an order with the fields of its `meta` at the top level."""
     return {**(order.get("meta") or {}), **{name: value for name, value in order.items() if name != "meta"}}
 
 

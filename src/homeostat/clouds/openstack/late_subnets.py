@@ -1,7 +1,8 @@
-"""Ports that were made before their network had a subnet: they have no address, and no server takes them.
+"""Ports created before their network had a subnet: such a port has no address, and Nova refuses it for a server.
 
-A template does not say that a port in a nested stack needs the subnet of another one. So the refusal of a server is
-waited for while the network is one of this service's and young, and the port then gets its address, as any made later.
+No dependency in a template orders a port in one nested stack after the subnet in another. So the refusal of a server is
+transient while the network was created by this service and is young, and the port then gets its address, like any later
+port.
 """
 
 import logging
@@ -18,21 +19,21 @@ LOG = logging.getLogger(__name__)
 TOKEN = InDescription()
 NO_ADDRESS = re.compile(r"Port (\S+) requires a FixedIP")
 YOUNG_S = 600.0
-"""Age up to which a network without subnets may be about to get one."""
+"""Age up to which a network without subnets may still get one."""
 
 
-def meant(error: HomeostatError, network: Service, now: Callable[[], float] = time.time) -> HomeostatError:
-    """Return what the refusal of a server means: it is transient where a port has no address yet.
+def error_of(error: HomeostatError, network: Service, now: Callable[[], float] = time.time) -> HomeostatError:
+    """Return the error to report for a refused server: transient if a port of it has no address yet.
 
     Raises:
-        HomeostatError: Networking does not answer, or does not give the port an address.
+        HomeostatError: Networking does not answer, or cannot give the port an address.
     """
     named = NO_ADDRESS.search(str(error)) if isinstance(error, Terminal) else None
     if named is None:
         return error
     port: Wire = network.get(f"/ports/{named[1]}")["port"]
     of: Wire = network.get(f"/networks/{port['network_id']}")["network"]
-    # What users have made themselves, they have made as it shall be.
+    # Ports and networks of users are left as they are: a port without address may be intended.
     if not (TOKEN.read(port) and TOKEN.read(of)):
         return error
     if port["fixed_ips"]:
@@ -46,16 +47,16 @@ def meant(error: HomeostatError, network: Service, now: Callable[[], float] = ti
 
 
 def _give(network: Service, port: Wire, subnets: Sequence[str]) -> None:
-    """Give a port an address of each version of IP, as Networking does for a new one."""
+    """Give a port an address of each IP version, as Networking does for a new port."""
     firsts: dict[int, str] = {}
-    for each in subnets:
-        found = network.get(f"/subnets/{each}")["subnet"]
-        firsts.setdefault(found["ip_version"], each)
+    for subnet_id in subnets:
+        subnet = network.get(f"/subnets/{subnet_id}")["subnet"]
+        firsts.setdefault(subnet["ip_version"], subnet_id)
     body = {"port": {"fixed_ips": [{"subnet_id": firsts[version]} for version in sorted(firsts)]}}
     LOG.info("port %s was made before its network had a subnet, and gets an address", port["id"])
     network.request("PUT", f"/ports/{port['id']}", body, of=port["id"])
 
 
 def _seconds(text: str) -> float:
-    found = datetime.fromisoformat(text)
-    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()

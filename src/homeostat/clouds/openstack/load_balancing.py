@@ -1,8 +1,8 @@
 """Load balancing: load balancers and their parts.
 
-A load balancer takes one change at a time, of itself or of any of its parts: meanwhile it is PENDING_UPDATE, and the
-service answers 409. So each change takes its turn, and looks at the load balancer before it is sent. Members that are
-created together take one turn for all of each pool.
+A load balancer accepts one change at a time, of itself or of any of its parts: during a change it is PENDING_UPDATE,
+and Octavia answers 409. So each change takes a lock, and reads the load balancer before the request. Members created
+together take the lock once per pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,25 +11,25 @@ from typing import Any, ClassVar, cast
 
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
+from homeostat.clouds.openstack.thing_locks import ThingLocks
 from homeostat.clouds.openstack.tokens import InTags
-from homeostat.clouds.openstack.turns import ThingLocks
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS
 
 ERROR_S = 30.0
-"""Seconds until a load balancer in ERROR is looked at again."""
+"""Seconds between looks at a load balancer in ERROR."""
 PENDING = "PENDING_"
 NAMED_MAX = 5
-"""Most parts that an error names."""
+"""Maximum number of parts that an error names."""
 
 
 class BalancingCollection(Collection):
-    """A collection of the load balancing service whose things are load balancers or parts of them.
+    """A collection of load balancers or their parts.
 
     Attributes:
-        links: Field of the kind that names another thing -> the kind of that thing.
-        above: Fields that lead to the load balancer, the first that is set counts -> the kind of what they name.
+        links: Field of the kind that refers to another object -> the kind of this object.
+        above: Fields that lead to the load balancer, of which the first with a value counts -> the kind of the object.
     """
 
     service = "load-balancer"
@@ -43,27 +43,26 @@ class BalancingCollection(Collection):
         cls.renamed = {"status": "provisioning_status", **cls.renamed}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
+        fields = super().object_of(thing)
         for field, kind in self.above.items():
             listed = thing.get(KINDS_LISTED.get(kind, "")) or ()
-            if listed and not found.get(field):
-                found[field] = listed[0]["id"]
-        operating = found.get("operating_status")
+            if listed and not fields.get(field):
+                fields[field] = listed[0]["id"]
+        operating = fields.get("operating_status")
         if operating:
-            found["operating_status"] = operating.lower()
-        if found.get("status") == "error":
-            found["fault"] = f"provisioning_status ERROR, operating_status {operating}"
-        return found
+            fields["operating_status"] = operating.lower()
+        if fields.get("status") == "error":
+            fields["fault"] = f"provisioning_status ERROR, operating_status {operating}"
+        return fields
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        """Return the fields that the service takes, with ids for names."""
+        """Return the fields that the service takes, with ids instead of names."""
         known = self.cloud.collections
         named = {
             name: known[self.links[name]].id_of(value) if self.links.get(name) in known else value
             for name, value in spec.items()
         }
-        # Only names and descriptions may be empty.
+        # Octavia refuses "" for fields other than names and descriptions.
         return {
             name: value if value != "" or name in ("name", "description") else None
             for name, value in super().body_of(named).items()
@@ -72,11 +71,11 @@ class BalancingCollection(Collection):
     # -- turns ---------------------------------------------------------------------------------------------------
 
     def balancer_of(self, fields: Mapping[str, Any]) -> str:
-        """Return the load balancer of a thing with these fields of its kind.
+        """Return the load balancer of an object with these fields of its kind.
 
         Raises:
-            Missing: What they name does not exist.
-            Terminal: They name nothing.
+            Missing: A field refers to an object that does not exist.
+            Terminal: No field refers to an object.
         """
         for name, kind in self.above.items():
             if fields.get(name):
@@ -85,10 +84,10 @@ class BalancingCollection(Collection):
         raise Terminal(f"{self.kind}: set {' or '.join(self.above)}")
 
     def balancer(self, handle: str) -> str:
-        """Return the load balancer of an existing thing, which never changes.
+        """Return the load balancer of an existing object, which never changes.
 
         Raises:
-            Missing: The thing does not exist.
+            Missing: The object does not exist.
         """
         return (
             self.cloud.known(
@@ -98,15 +97,15 @@ class BalancingCollection(Collection):
         )
 
     def turn(self, balancer: str, deletes: bool = False) -> AbstractContextManager[None]:
-        """Let the body send one change, if the load balancer takes changes now.
+        """Run the body, which sends one change, if the load balancer accepts changes now.
 
         Args:
             balancer: Id of the load balancer.
-            deletes: The change is the deletion of the load balancer, which may be in ERROR then.
+            deletes: The change is the deletion of the load balancer, which is possible even in ERROR.
 
         Raises:
-            Missing: There is no such load balancer.
-            Transient: It is being changed, or is in ERROR.
+            Missing: The load balancer does not exist.
+            Transient: The load balancer is being changed, or is in ERROR.
         """
         balancers = cast(LoadBalancers, self.cloud.collections["load_balancer"])
         return balancers.turns.turn(balancer, lambda: balancers.is_busy(balancer, deletes))
@@ -116,25 +115,26 @@ class BalancingCollection(Collection):
             return super().create(token, {name: value for name, value in spec.items() if value not in (None, "")})
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        # The repair of a thing in ERROR names all its fields.
-        mutable = [each for each in changed if each in KINDS[self.kind].mutable]
+        # The repair of an object in ERROR passes all its fields.
+        mutable = [name for name in changed if name in KINDS[self.kind].mutable]
         if not mutable:
             return self.get(handle)
         with self.turn(self.balancer(handle)):
             return super().update(handle, spec, mutable)
 
     def delete(self, handle: str) -> Wire | None:
+        # In ERROR, Octavia deletes the load balancer itself, but none of its parts.
         with self.turn(self.balancer(handle), self.kind == "load_balancer"):
             super().delete(handle)
         return self.going(handle)
 
     def going(self, handle: str) -> Wire:
-        """Return a thing that is being deleted."""
+        """Return an object that is being deleted."""
         return {"id": handle, "provisioning_status": "deleting"}
 
 
 KINDS_LISTED = {"load_balancer": "loadbalancers", "pool": "pools"}
-"""Kind -> field of a part that lists what it belongs to."""
+"""Kind of a parent -> field of a part that lists its parents."""
 
 
 class LoadBalancers(BalancingCollection):
@@ -164,8 +164,8 @@ class LoadBalancers(BalancingCollection):
         """Return whether a load balancer is being changed.
 
         Raises:
-            Missing: It does not exist.
-            Transient: It is in ERROR.
+            Missing: The load balancer does not exist.
+            Transient: The load balancer is in ERROR.
         """
         status = str(self.get(id).get("provisioning_status"))
         if status == "ERROR" and not deletes:
@@ -183,26 +183,26 @@ class LoadBalancers(BalancingCollection):
 
     def _only_subnet(self) -> str:
         network = self.cloud.service("network")
-        # Those of external networks, which all projects see, are for floating addresses.
+        # External networks, which all projects see, are for floating addresses.
         inside = {"router:external": "false", "fields": "id"}
-        networks = {each["id"] for each in network.list("/networks", "networks", **inside)}
-        subnets = network.list("/subnets", "subnets", fields=["id", "network_id"])
-        found = [each for each in subnets if each["network_id"] in networks]
-        if len(found) != 1:
-            raise Terminal(f"choose a subnet for the address: set vip_subnet, since the project sees {len(found)}")
-        return str(found[0]["id"])
+        networks = {entry["id"] for entry in network.list("/networks", "networks", **inside)}
+        visible = network.list("/subnets", "subnets", fields=["id", "network_id"])
+        subnets = [subnet for subnet in visible if subnet["network_id"] in networks]
+        if len(subnets) != 1:
+            raise Terminal(f"choose a subnet for the address: set vip_subnet, since the project sees {len(subnets)}")
+        return str(subnets[0]["id"])
 
     def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:
         return {"start": self._fail_over, DELETE_WITH_PARTS: self._delete_with_parts}
 
     def _delete_with_parts(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Delete a load balancer in one request with all its parts; one in ERROR takes no other.
+        """Delete a load balancer and all its parts in one request, the only change that Octavia accepts in ERROR.
 
-        Octavia does not ask whose the parts are, so they are looked at first. While this turn lasts the service sends
-        no other change; a part that another client adds between look and deletion goes with the rest.
+        Octavia deletes foreign parts, too, so all parts are checked first. The lock excludes changes by this service;
+        but a part added by a client between check and deletion is deleted as well.
 
         Raises:
-            Terminal: It has parts that are not listed.
+            Terminal: The load balancer has parts that are not listed.
         """
         listed = {(kind, id.rpartition("/")[2]) for kind, ids in arguments["parts"].items() for id in ids}
         with self.turn(handle, deletes=True):
@@ -220,35 +220,35 @@ class LoadBalancers(BalancingCollection):
         balancer = self.get(handle)
         for pool in self._below(balancer, "pools"):
             yield "pool", pool["id"]
-            yield from (("pool_member", each["id"]) for each in pool.get("members") or ())
+            yield from (("pool_member", member["id"]) for member in pool.get("members") or ())
             if pool.get("healthmonitor_id"):
                 yield "health_monitor", pool["healthmonitor_id"]
         policies = set()
         for listener in self._below(balancer, "listeners"):
             yield "listener", listener["id"]
-            policies |= {each["id"] for each in listener.get("l7policies") or ()}
-        yield from (("l7_policy", each) for each in sorted(policies))
+            policies |= {policy["id"] for policy in listener.get("l7policies") or ()}
+        yield from (("l7_policy", id) for id in sorted(policies))
         for policy in self.api.list("/lbaas/l7policies", "l7policies") if policies else ():
             if policy["id"] in policies:
-                yield from (("l7_rule", each["id"]) for each in policy.get("rules") or ())
+                yield from (("l7_rule", rule["id"]) for rule in policy.get("rules") or ())
 
     def _below(self, balancer: Wire, keys: str) -> Sequence[Wire]:
         """Return the listeners or the pools of a load balancer.
 
         Raises:
-            Transient: The list lacks some that the load balancer names itself.
+            Transient: The list lacks parts that the load balancer itself names.
         """
-        # An Octavia that does not filter (allow_filtering) lists those of others, too.
+        # An Octavia without filters (allow_filtering) lists the parts of all load balancers.
         reference = {"id": balancer["id"]}
         listed = self.api.list(f"/lbaas/{keys}", keys, loadbalancer_id=balancer["id"])
-        found = [each for each in listed if reference in (each.get("loadbalancers") or [reference])]
-        missed = {each["id"] for each in balancer.get(keys) or ()} - {each["id"] for each in found}
+        parts = [part for part in listed if reference in (part.get("loadbalancers") or [reference])]
+        missed = {part["id"] for part in balancer.get(keys) or ()} - {part["id"] for part in parts}
         if missed:
             raise Transient(f"load balancer {balancer['id']} has {keys} that are not listed: {', '.join(missed)}")
-        return found
+        return parts
 
     def _fail_over(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Bring a load balancer in ERROR back, with new machines behind the same address."""
+        """Restore a load balancer in ERROR, with new machines behind the same address."""
         if self.get(handle).get("provisioning_status") != "ERROR":
             return
         try:

@@ -10,12 +10,12 @@ from homeostat.model.errors import Terminal
 
 
 class OfferCollection(Collection):
-    """A collection of what users may choose. Nothing of it has tags."""
+    """A collection of options for users. Its objects have no tags."""
 
     service = "load-balancer"
     token = InText("description")
     profile = ""
-    """Field that names the profile, and the kind of the profile."""
+    """Field that refers to the profile; `profiles` is the kind of the profile."""
     profiles = ""
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
@@ -26,7 +26,7 @@ class OfferCollection(Collection):
 
 
 class ProfileCollection(Collection):
-    """A collection of profiles, which have no field for texts but the name."""
+    """A collection of profiles, whose only text field is the name."""
 
     service = "load-balancer"
     token = InText("name")
@@ -66,16 +66,16 @@ class Zones(OfferCollection):
         if "name" in changed and spec.get("name") != handle:
             self.get(handle)
             raise Terminal(f"availability zone {handle} of load balancers keeps its name")
-        return super().update(handle, spec, [each for each in changed if each != "name"])
+        return super().update(handle, spec, [name for name in changed if name != "name"])
 
 
 class Quotas(Collection):
-    """Quotas, known by the id of their project. None is ever absent: one that nobody has set has the defaults."""
+    """Quotas, known by the id of their project. A quota always exists: unless it was set, it has the defaults."""
 
     kind = "load_balancer_quota"
     service = "load-balancer"
     path, key, keys = "/lbaas/quotas", "quota", "quotas"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
 
     def get(self, handle: str) -> Wire:

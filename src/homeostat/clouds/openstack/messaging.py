@@ -1,6 +1,7 @@
 """Messages: queues and their subscriptions.
 
-Messaging has no lists longer than 20, and says of a queue that is not there that it is empty: only the list knows.
+Messaging limits its lists to 20 entries, and answers for a missing queue as for an empty one: only the list shows
+whether a queue exists.
 """
 
 import re
@@ -22,7 +23,7 @@ PATCH = {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}
 
 
 class Queues(Collection):
-    """Queues, whose name is their id. A queue that a message has made, as any does, has no metadata: it is taken."""
+    """Queues, whose name is their id. Any message creates its queue, without metadata: such a queue is taken over."""
 
     kind = "queue"
     service = "message"
@@ -37,29 +38,30 @@ class Queues(Collection):
         thing = {"name": handle, "metadata": metadata, "href": f"/v2{self.path_of(handle)}"}
         if self.token.read(thing):
             return thing
-        found = next((each for each in self.list() if each["name"] == handle), None)
-        if found is None:
+        queue = next((thing for thing in self.list() if thing["name"] == handle), None)
+        if queue is None:
             raise Missing(f"there is no queue {handle}")
-        return found
+        return queue
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing["name"])
 
     def resolve(self, name: str) -> str | None:
-        """As any lookup; a name that no queue may have is refused by the service for good, so it is not asked."""
+        """Return the handle of a queue; invalid names are not looked up, since the service refuses them."""
         return super().resolve(name) if NAME.fullmatch(name) else None
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         name = str(spec["name"])
         body = self.token.write({"metadata": spec.get("metadata")}, token)
         self.api.request("PUT", self.path_of(name), body["metadata"], of=token)
-        found = self.get(name)
-        if not _own(found):
-            self._change(found, body["metadata"], token)
-            found = self.get(name)
-        if self.token.read(found) != token:
+        queue = self.get(name)
+        # PUT leaves an existing queue as it is, even one created by a message.
+        if not _own(queue):
+            self._change(queue, body["metadata"], token)
+            queue = self.get(name)
+        if self.token.read(queue) != token:
             raise Terminal(f"a queue with the name {name} already exists")
-        return found
+        return queue
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         thing = self.get(handle)
@@ -71,7 +73,7 @@ class Queues(Collection):
         return self.get(handle)
 
     def _change(self, thing: Wire, metadata: Mapping[str, Any], of: str, reset: AbstractSet[str] = frozenset()) -> None:
-        """Give a queue other metadata; `reset` names what shall be as in a new one."""
+        """Replace the metadata of a queue; entries named by `reset` return to their defaults."""
         before = _own(thing)
         changes: list[Wire] = [
             {"op": "add", "path": f"/metadata/{name}", "value": value}
@@ -94,28 +96,28 @@ class Queues(Collection):
 
     def _post(self, handle: str, arguments: Mapping[str, Any]) -> None:
         if not arguments.get("make"):
-            self.get(handle)  # the service makes a queue for any message
+            self.get(handle)  # the service would create a missing queue
         body = {"messages": list(arguments.get("messages") or ())}
         self.api.request("POST", f"{self.path_of(handle)}/messages", body, of=handle)
 
 
 def _own(thing: Wire) -> Wire:
-    """Return the metadata of a queue without what the service has by itself."""
+    """Return the metadata of a queue without the service's own entries."""
     return {name: value for name, value in (thing.get("metadata") or {}).items() if not name.startswith("_")}
 
 
 def _reserved(thing: Wire) -> set[str]:
-    """Return the names of what the service has by itself, where it has a value."""
+    """Return the names of the service's own entries with a value."""
     return {name for name, value in (thing.get("metadata") or {}).items() if name.startswith("_") and value is not None}
 
 
 class Subscriptions(Collection):
-    """Subscriptions, known as `queue/id`. A queue has one for a subscriber at most."""
+    """Subscriptions, known as `queue/id`. A queue has at most one subscription per subscriber."""
 
     kind = "subscription"
     service = "message"
     path, keys = "/queues", "subscriptions"
-    further_looks = "one for each queue that has some, instead of the one list"
+    further_looks = "one for each queue with subscriptions, instead of the list"
     token = InMetadata("options")
 
     def list(self, **filters: Any) -> Iterator[Wire]:
@@ -126,7 +128,7 @@ class Subscriptions(Collection):
         return self.api.list(f"{self.path}/{quote(queue, safe='')}/subscriptions", self.keys, limit=LIMIT)
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
-        for queue in sorted({each.rpartition("/")[0] for each in handles} - {""}):
+        for queue in sorted({handle.rpartition("/")[0] for handle in handles} - {""}):
             yield from self._of(queue)
 
     def handle_of(self, thing: Wire) -> str:
@@ -144,11 +146,11 @@ class Subscriptions(Collection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         queue = str(spec["queue_name"])
         body = self.token.write({name: value for name, value in spec.items() if name != "queue_name"}, token)
-        made = self.api.request("POST", f"{self.path}/{quote(queue, safe='')}/subscriptions", body, of=token)
-        found = self.get(f"{queue}/{made['subscription_id']}")
-        if self.token.read(found) != token:
+        answer = self.api.request("POST", f"{self.path}/{quote(queue, safe='')}/subscriptions", body, of=token)
+        subscription = self.get(f"{queue}/{answer['subscription_id']}")
+        if self.token.read(subscription) != token:
             raise Terminal(f"the queue {queue} already has a subscription of {spec['subscriber']}")
-        return found
+        return subscription
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         thing = self.get(handle)

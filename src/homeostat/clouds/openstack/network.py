@@ -15,23 +15,24 @@ from homeostat.model.errors import HomeostatError, Rejected, Terminal, Uncertain
 
 LOG = logging.getLogger(__name__)
 IDS_MAX = 40
-"""Ids in one query: its address must not become too long."""
+"""Maximum number of ids in a query, to limit the length of the URL."""
 _ID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 
 class NetworkCollection(Collection):
     """A collection of the networking service.
 
-    Its things carry the token at the end of their description, the only field for texts that can be given at creation.
+    Its objects carry the token at the end of their description, the only text field that a creation can set.
 
     Attributes:
-        extension: Extension of the service that has the collection; "" for the core.
-        references: Field -> kind of the thing that it names, by name or id.
-        cleared: Field -> what it is set to when a specification names it no more; others then stay as they are.
-        separate: Fields that need requests of their own, see `set_apart`.
-        changed_apart: Fields whose changes do, though a creation may set them.
-        has_tags: Whether its things have tags, whether or not specifications give them.
-        agents: Field with the agents that serve a thing, path of its agents, path of their things, key of its id.
+        extension: API extension with the collection; "" for the core.
+        references: Field -> kind of the object that the field names, by name or id.
+        cleared: Field -> its value once a specification drops it; further fields then stay unchanged.
+        separate: Fields that need separate requests, see `set_apart`.
+        changed_apart: Fields that need separate requests in updates only.
+        has_tags: Whether its objects have tags, even if specifications have no field for them.
+        agents: Field with the agents that serve an object, path of its agents, path of an agent's objects, key of the
+            id.
     """
 
     service = "network"
@@ -60,19 +61,19 @@ class NetworkCollection(Collection):
         return self.list(id=sorted(handles))
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        found = super().find(tokens)
-        return {token: self._with_agents(thing) for token, thing in found.items()} if self.agents else found
+        things = super().find(tokens)
+        return {token: self._with_agents(thing) for token, thing in things.items()} if self.agents else things
 
     def _with_agents(self, thing: Wire) -> Wire:
-        """Add the agents, which no list shows: what was lost with the answer to a creation is seen missing here."""
+        """Add the agents, which no list shows, so that a lost second request of a creation shows as drift."""
         assert self.agents is not None
-        # Only administrators may look; others cannot have chosen agents.
+        # Only administrators may read agents; no one else can have chosen any.
         with suppress(HomeostatError):
             return {**thing, self.agents[0]: [*self._agents_of(self.handle_of(thing))]}
         return thing
 
     def resolve(self, name: str) -> str | None:
-        """Return the handle of the thing with this name or id; of several the project's own counts."""
+        """Return the handle of the object with this name or id; the project's own object if the name is ambiguous."""
         try:
             return super().resolve(name)
         except Rejected:
@@ -82,15 +83,15 @@ class NetworkCollection(Collection):
             return self.handle_of(own[0])
 
     def named(self, kind: str, name: Any) -> Any:
-        """Return the id of a thing of another kind, by name or id; the name if this cloud has no such kind."""
+        """Return the id of an object of another kind, by name or id; the name if this cloud lacks the kind."""
         collection = self.cloud.collections.get(kind)
         return name if collection is None else collection.id_of(name)
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        if found.get("tags"):
-            found["tags"] = [each for each in found["tags"] if not each.startswith(PREFIX)]
-        return found
+        fields = super().object_of(thing)
+        if fields.get("tags"):
+            fields["tags"] = [tag for tag in fields["tags"] if not tag.startswith(PREFIX)]
+        return fields
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
@@ -104,23 +105,24 @@ class NetworkCollection(Collection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         own = {name: value for name, value in spec.items() if name not in self.separate}
         try:
-            made = super().create(token, own)
+            thing = super().create(token, own)
         except Missing as error:
+            # 404 for a referenced object and for the path of a missing extension look the same.
             if self._lacks_extension():
                 raise Terminal(f"this cloud's networking lacks the extension {self.extension}") from error
             raise
         apart = {name: spec[name] for name in self.separate if spec.get(name)}
-        return self.completed(made, apart) if apart else made
+        return self.completed(thing, apart) if apart else thing
 
-    def completed(self, made: Wire, apart: Wire) -> Wire:
-        """Set what a creation could not.
+    def completed(self, thing: Wire, apart: Wire) -> Wire:
+        """Set the fields that a creation cannot.
 
         Raises:
-            Uncertain: That failed. The incomplete thing is found by its token later.
+            Uncertain: A request failed. The incomplete object is found by its token later.
         """
-        handle = self.handle_of(made)
+        handle = self.handle_of(thing)
         try:
-            return self.set_apart(handle, made, apart)
+            return self.set_apart(handle, thing, apart)
         except HomeostatError as error:
             raise Uncertain(f"{self.kind} {handle} was made, but not completed: {error}") from error
 
@@ -132,17 +134,17 @@ class NetworkCollection(Collection):
         own = {name: value for name, value in part.items() if name not in separate}
         apart = {name: value for name, value in part.items() if name in separate}
         try:
-            found = super().update(handle, own, tuple(own))
-            return self.set_apart(handle, found, apart) if apart else found
+            thing = super().update(handle, own, tuple(own))
+            return self.set_apart(handle, thing, apart) if apart else thing
         except Missing as error:
             named = _ID.findall(str(error))
             # The 404 may concern an object that the update refers to.
-            if named and not any(each in handle for each in named):
+            if named and not any(id in handle for id in named):
                 raise Terminal(str(error)) from error
             raise
 
     def keep_token(self, handle: str, body: Wire, token: str) -> Wire:
-        """Let a tag take the token over, so that the description is what the user wants; a creation cannot set tags."""
+        """Move the token into a tag, which a creation cannot set, to store the user's description unchanged."""
         if "tags" not in self.separate and not self.has_tags:
             return super().keep_token(handle, body, token)
         try:
@@ -153,9 +155,9 @@ class NetworkCollection(Collection):
         return body
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
-        """Set fields that need requests of their own, and return the thing."""
+        """Set fields that need separate requests, and return the object."""
         if "tags" in part:
-            own = [each for each in thing.get("tags") or () if each.startswith(PREFIX)]
+            own = [tag for tag in thing.get("tags") or () if tag.startswith(PREFIX)]
             tags = {"tags": sorted({*(part["tags"] or ()), *own})}
             thing = {**thing, **self.api.request("PUT", f"{self.path_of(handle)}/tags", tags, of=handle)}
         if self.agents is not None and self.agents[0] in part:
@@ -164,16 +166,16 @@ class NetworkCollection(Collection):
 
     def _agents_of(self, handle: str) -> Sequence[str]:
         assert self.agents is not None
-        return tuple(each["id"] for each in self.api.get(f"{self.path_of(handle)}/{self.agents[1]}")["agents"])
+        return tuple(agent["id"] for agent in self.api.get(f"{self.path_of(handle)}/{self.agents[1]}")["agents"])
 
     def _scheduled(self, handle: str, wanted: Sequence[str]) -> Sequence[str]:
         assert self.agents is not None
         _, _, path, key = self.agents
-        there = self._agents_of(handle)
-        # Leaving comes first: most things may be at one agent only.
-        for agent in sorted(set(there) - set(wanted)):
+        present = self._agents_of(handle)
+        # Removals first: most objects can be at one agent only.
+        for agent in sorted(set(present) - set(wanted)):
             self.api.request("DELETE", f"/agents/{agent}/{path}/{handle}", of=handle)
-        for agent in sorted(set(wanted) - set(there)):
+        for agent in sorted(set(wanted) - set(present)):
             self.api.request("POST", f"/agents/{agent}/{path}", {key: handle}, of=handle)
         return [*wanted]
 
@@ -190,17 +192,17 @@ class NetworkCollection(Collection):
 class Aspect(NetworkCollection):
     """Kinds that Neutron has no object for: each is a view on part of another object. Creating one twice has no effect.
 
-    The handle is `<id of the other object>:<identity within it>`.
+    The handle is `<id of the object>:<identity within it>`.
     """
 
     token = Joined()
     separate = ()
 
     def view(self, of: Wire, rest: str) -> Wire | None:
-        """Return the view on another thing; None if that thing has no such part.
+        """Return the view on a part of an object; None if the object lacks this part.
 
         Args:
-            of: The other thing, as the service shows it.
+            of: The object, as the service shows it.
             rest: The handle without the id of `of`.
         """
         raise NotImplementedError
@@ -208,19 +210,19 @@ class Aspect(NetworkCollection):
     def get(self, handle: str) -> Wire:
         id, _, rest = handle.partition(":")
         of = self._thing(self.api.get(self.path_of(id)))
-        found = self.view(of, rest)
-        if found is None:
+        part = self.view(of, rest)
+        if part is None:
             raise Missing(f"{id} has no {self.kind} {rest}")
-        return {**found, "id": handle}
+        return {**part, "id": handle}
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         wanted = {handle: handle.partition(":") for handle in handles}
         if len(wanted) <= FEW:
-            return self._each(set(wanted))
-        there = {each["id"]: each for each in self.candidates({id for id, _, _ in wanted.values()})}
-        views = {handle: self.view(there[id], rest) for handle, (id, _, rest) in wanted.items() if id in there}
-        found = {handle: {**view, "id": handle} for handle, view in views.items() if view is not None}
-        return found | self._each(wanted.keys() - found.keys())
+            return self._read(set(wanted))
+        owners = {thing["id"]: thing for thing in self.candidates({id for id, _, _ in wanted.values()})}
+        views = {handle: self.view(owners[id], rest) for handle, (id, _, rest) in wanted.items() if id in owners}
+        parts = {handle: {**view, "id": handle} for handle, view in views.items() if view is not None}
+        return parts | self._read(wanted.keys() - parts.keys())
 
 
 class Networks(NetworkCollection):
@@ -232,9 +234,9 @@ class Networks(NetworkCollection):
     agents = ("dhcp_agent_ids", "dhcp-agents", "dhcp-networks", "network_id")
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        number = found.get("provider:segmentation_id")
-        return {**found, "provider:segmentation_id": str(number)} if number is not None else found
+        fields = super().object_of(thing)
+        number = fields.get("provider:segmentation_id")
+        return {**fields, "provider:segmentation_id": str(number)} if number is not None else fields
 
 
 class Subnets(NetworkCollection):
@@ -244,9 +246,9 @@ class Subnets(NetworkCollection):
     cleared = {"tags": (), "host_routes": [], "dns_nameservers": []}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change a subnet; a gateway or pools no longer specified return to the defaults of a new subnet.
+        """Change a subnet; a dropped gateway or dropped pools return to the defaults of a new subnet.
 
-        The pools of a new one are all its addresses but the gateway's, so they follow it where none are wanted.
+        Default pools are all addresses except the gateway's, so unspecified pools follow a change of the gateway.
         """
         moved = {"gateway_ip", "allocation_pools"}.intersection(changed)
         if moved and ("allocation_pools" not in spec or moved - spec.keys()):
@@ -257,12 +259,12 @@ class Subnets(NetworkCollection):
         self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
         thing = self.get(handle)
-        found = dict(spec)
+        completed = dict(spec)
         if "gateway_ip" in changed:
-            found.setdefault("gateway_ip", gateway_of(thing["cidr"]))
-        gateway = found.get("gateway_ip", thing["gateway_ip"])
-        found.setdefault("allocation_pools", pools_of(thing["cidr"], gateway))
-        return found, tuple({*changed, "allocation_pools"})
+            completed.setdefault("gateway_ip", gateway_of(thing["cidr"]))
+        gateway = completed.get("gateway_ip", thing["gateway_ip"])
+        completed.setdefault("allocation_pools", pools_of(thing["cidr"], gateway))
+        return completed, tuple({*changed, "allocation_pools"})
 
 
 def gateway_of(cidr: str) -> str:
@@ -301,23 +303,23 @@ class Ports(NetworkCollection):
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
         if body.get("fixed_ips"):
-            body["fixed_ips"] = [self._placed(each) for each in body["fixed_ips"]]
+            body["fixed_ips"] = [self._placed(fixed) for fixed in body["fixed_ips"]]
         if body.get("security_groups"):
-            body["security_groups"] = [self.named("security_group", each) for each in body["security_groups"]]
+            body["security_groups"] = [self.named("security_group", group) for group in body["security_groups"]]
         return body
 
     def _placed(self, fixed: Mapping[str, Any]) -> Wire:
         return {**fixed, "subnet_id": self.named("subnet", fixed["subnet_id"])} if fixed.get("subnet_id") else {**fixed}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        """Make a port; its default network is that of its first subnet."""
+        """Create a port; its default network is the network of its first subnet."""
         if not spec.get("network_id"):
             spec = {**spec, "network_id": self._network_of(spec)}
         return super().create(token, spec)
 
     def _network_of(self, spec: Mapping[str, Any]) -> str:
-        for each in spec.get("fixed_ips") or ():
-            if each.get("subnet_id"):
+        for fixed in spec.get("fixed_ips") or ():
+            if fixed.get("subnet_id"):
                 subnets = self.cloud.collections["subnet"]
-                return str(subnets.get(subnets.id_of(each["subnet_id"]))["network_id"])
+                return str(subnets.get(subnets.id_of(fixed["subnet_id"]))["network_id"])
         raise Terminal("a port needs a network, or a subnet in fixed_ips")

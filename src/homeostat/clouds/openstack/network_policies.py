@@ -31,16 +31,16 @@ class SubnetPools(NetworkCollection):
     cleared = {"tags": (), "address_scope_id": None}
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
+        fields = super().object_of(thing)
         lengths = ("default_prefixlen", "min_prefixlen", "max_prefixlen")
-        return {**found, **{name: int(found[name]) for name in lengths if found.get(name) is not None}}
+        return {**fields, **{name: int(fields[name]) for name in lengths if fields.get(name) is not None}}
 
 
 class Distinct(NetworkCollection):
-    """Things that carry no token, no two of which are alike: one that is refused may be there already.
+    """Objects without a token that must differ from each other: a refused creation may have succeeded earlier.
 
     Attributes:
-        distinct: Fields that the list can be filtered by to find one like it.
+        distinct: Fields for filters of the list, to find the earlier object.
     """
 
     token = Joined()
@@ -56,8 +56,8 @@ class Distinct(NetworkCollection):
             return super().create(token, spec)
         except Terminal:
             body = self.body_of(spec)
-            there = self.list(**{name: body[name] for name in self.distinct})
-            same = next((each for each in there if comparison.equal(body, each)), None)
+            similar = self.list(**{name: body[name] for name in self.distinct})
+            same = next((thing for thing in similar if comparison.equal(body, thing)), None)
             if same is None:
                 raise
             return same
@@ -79,7 +79,7 @@ class RbacPolicies(Distinct):
 
 
 class NetworkQuotas(NetworkCollection):
-    """Quotas of projects that have other ones than the cloud's; the handle is the project's id."""
+    """Quotas of projects that differ from the cloud's defaults; the handle is the project's id."""
 
     kind = "network_quota"
     path, key, keys = "/quotas", "quota", "quotas"
@@ -96,10 +96,10 @@ class NetworkQuotas(NetworkCollection):
         return str(thing.get("project_id") or thing["tenant_id"])
 
     def get(self, handle: str) -> Wire:
-        found = next((each for each in self.list() if self.handle_of(each) == handle), None)
-        if found is None:
+        quota = next((thing for thing in self.list() if self.handle_of(thing) == handle), None)
+        if quota is None:
             raise Missing(f"project {handle} has the quota of the cloud")
-        return found
+        return quota
 
     def object_of(self, thing: Wire) -> Wire:
         return {**super().object_of(thing), "project": self.handle_of(thing)}
@@ -108,16 +108,16 @@ class NetworkQuotas(NetworkCollection):
         return self._put(self.named("project", spec["project"]), spec, token)
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        there = self.get(handle)
+        present = self.get(handle)
         lost = [name for name in changed if spec.get(name) is None]
         own = self.api.get(f"{self.path}/{handle}/default")["quota"] if lost else {}
         limits = {name: own.get(name) if name in lost else spec[name] for name in changed}
-        return self._put(handle, limits, handle) if limits else there
+        return self._put(handle, limits, handle) if limits else present
 
     def _put(self, project: str, limits: Mapping[str, Any], of: str) -> Wire:
         body = {name: value for name, value in limits.items() if name != "project"}
-        made = self._thing(self.api.request("PUT", self.path_of(project), {"quota": body}, of=of))
-        return {**made, "project_id": project}
+        quota = self._thing(self.api.request("PUT", self.path_of(project), {"quota": body}, of=of))
+        return {**quota, "project_id": project}
 
     def delete(self, handle: str) -> Wire | None:
         self.get(handle)
@@ -164,16 +164,16 @@ class Trunks(NetworkCollection):
         return {**body, "sub_ports": self._named(spec["sub_ports"])} if "sub_ports" in body else body
 
     def _named(self, sub_ports: Sequence[Mapping[str, Any]]) -> list[Wire]:
-        return [{**each, "port_id": self.named("port", each["port_id"])} for each in sub_ports or ()]
+        return [{**port, "port_id": self.named("port", port["port_id"])} for port in sub_ports or ()]
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
-        wanted, there = self._named(part["sub_ports"]), thing["sub_ports"]
-        gone = [{"port_id": each["port_id"]} for each in there if each not in wanted]
-        new = [each for each in wanted if each not in there]
-        is_off = not thing["admin_state_up"] and (gone or new)
+        wanted, present = self._named(part["sub_ports"]), thing["sub_ports"]
+        surplus = [{"port_id": port["port_id"]} for port in present if port not in wanted]
+        new = [port for port in wanted if port not in present]
+        is_off = not thing["admin_state_up"] and (surplus or new)
         if is_off:
             self._switch(handle, on=True)
-        for verb, ports in (("remove", gone), ("add", new)):
+        for verb, ports in (("remove", surplus), ("add", new)):
             if ports:
                 path = f"{self.path_of(handle)}/{verb}_subports"
                 thing = {**thing, **self.api.request("PUT", path, {"sub_ports": ports}, of=handle)}
@@ -189,7 +189,7 @@ class Trunks(NetworkCollection):
         return super().delete(handle)
 
     def _switch(self, handle: str, on: bool) -> Wire:
-        """Switch a trunk on or off; one that is off can be neither deleted nor given other sub-ports."""
+        """Enable or disable a trunk; Neutron refuses to delete a disabled trunk or to change its sub-ports."""
         body = {self.key: {"admin_state_up": on}}
         return self._thing(self.api.request("PUT", self.path_of(handle), body, of=handle))
 
@@ -203,10 +203,10 @@ class QosPolicies(NetworkCollection):
 
 
 class QosRules(Aspect):
-    """Rules of a policy, which shows them all; the handle is `<policy>:<rule>`. A policy has one for each direction.
+    """Rules of a policy, which shows them all; the handle is `<policy>:<rule>`. A policy has one rule per direction.
 
     Attributes:
-        type: Type of the rules, in the policy.
+        type: Type of the rules, as shown in the policy.
     """
 
     path, key, keys = "/qos/policies", "policy", "policies"
@@ -214,22 +214,22 @@ class QosRules(Aspect):
     type: ClassVar[str]
 
     def view(self, of: Wire, rest: str) -> Wire | None:
-        there = (each for each in of["rules"] if each["id"] == rest and each["type"] == self.type)
-        found = next(there, None)
-        return {**found, "policy": of["id"]} if found is not None else None
+        rules = (rule for rule in of["rules"] if rule["id"] == rest and rule["type"] == self.type)
+        rule = next(rules, None)
+        return {**rule, "policy": of["id"]} if rule is not None else None
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         policy = self.named("qos_policy", spec["policy"])
         body = {name: value for name, value in spec.items() if name not in ("policy", "tenant_id")}
         try:
-            made = self._send("POST", f"{policy}:", body, token)
+            rule = self._send("POST", f"{policy}:", body, token)
         except Terminal:
             rules = self.api.get(self.path_of(policy))[self.key]["rules"]
-            same = (each for each in rules if each["type"] == self.type and comparison.equal(body, each))
-            made = {**next(same, {}), "policy": policy}
-            if "id" not in made:
+            same = (rule for rule in rules if rule["type"] == self.type and comparison.equal(body, rule))
+            rule = {**next(same, {}), "policy": policy}
+            if "id" not in rule:
                 raise
-        return {**made, "id": f"{policy}:{made['id']}"}
+        return {**rule, "id": f"{policy}:{rule['id']}"}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         body = {name: spec[name] for name in changed if spec.get(name) is not None and name != "tenant_id"}

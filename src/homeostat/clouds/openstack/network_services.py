@@ -1,6 +1,6 @@
-"""Networking with plug-ins of its own: VPNs, chains of services that traffic goes through, and taps.
+"""Networking's optional plug-ins: VPNs, service function chains, and taps.
 
-Each plug-in is an extension: without it nothing is there, and what is to be made is refused with its name.
+Each plug-in is an API extension: without the extension its lists are empty, and creations are refused with its name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,18 +11,18 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 DROPPED = frozenset({"sha1", "3des"})
-"""Algorithms that its VPNs store no more from 2026.2 on, though their API still takes them."""
+"""Algorithms that Neutron's VPNs store no longer from 2026.2 on, though their API still accepts them."""
 INTERNAL = "internal server error"
 IN_USE = "is in use by existing IPsecSiteConnection"
-"""A policy stays as it is for as long as a connection has it, not only for now."""
+"""Neutron refuses to change a policy as long as a connection uses it: a retry does not help."""
 REMEDY = "set auth_algorithm to sha256 or another one, and encryption_algorithm to one of aes"
 
 
 class Plugged(NetworkCollection):
-    """Things without tags, some of which name several others.
+    """Objects without tags, some of which refer to several objects.
 
     Attributes:
-        listed: Field -> kind of the things that its list names, by name or id.
+        listed: Field -> kind of the objects in its list, by name or id.
     """
 
     cleared: ClassVar[Mapping[str, Any]] = {"description": ""}
@@ -35,7 +35,7 @@ class Plugged(NetworkCollection):
         return {**body, **named}
 
     def _all_named(self, kind: str, names: Sequence[Any]) -> list[Any]:
-        return [self.named(kind, each) for each in names]
+        return [self.named(kind, name) for name in names]
 
 
 class VpnServices(Plugged):
@@ -46,7 +46,7 @@ class VpnServices(Plugged):
 
 
 class VpnPolicies(Plugged):
-    """Policies, of which newer services store some algorithms no more: they answer that with an internal error."""
+    """Policies; newer services store some algorithms no longer, and answer with an internal error."""
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         try:
@@ -67,10 +67,10 @@ class VpnPolicies(Plugged):
             raise
 
     def _check_algorithms(self, spec: Mapping[str, Any], error: HomeostatError) -> None:
-        """Check that an internal error is not about an algorithm that is stored no more.
+        """Check whether an obsolete algorithm explains an internal error.
 
         Raises:
-            Terminal: It is: the service is well otherwise, since it answers.
+            Terminal: It does: the service works otherwise, since it answers a list.
         """
         old = [str(value) for value in spec.values() if value in DROPPED]
         if old and INTERNAL in str(error):
@@ -92,7 +92,7 @@ class IpsecPolicies(VpnPolicies):
 
 
 class IpsecSiteConnections(Plugged):
-    """Connections. What is done when the other side is silent is the `action` of the service, and Heat's `actions`."""
+    """Connections. The service's `action` for a dead peer is Heat's `actions`."""
 
     kind = "ipsec_site_connection"
     extension = "vpnaas"
@@ -104,8 +104,8 @@ class IpsecSiteConnections(Plugged):
         return {**body, "dpd": _renamed(body["dpd"], "actions", "action")} if body.get("dpd") else body
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        return {**found, "dpd": _renamed(found["dpd"], "action", "actions")} if found.get("dpd") else found
+        fields = super().object_of(thing)
+        return {**fields, "dpd": _renamed(fields["dpd"], "action", "actions")} if fields.get("dpd") else fields
 
 
 def _renamed(fields: Mapping[str, Any], old: str, new: str) -> Wire:

@@ -1,6 +1,6 @@
-"""Change notices from the notifications that OpenStack's services send over their message bus.
+"""Change notices from the notifications on the message bus of OpenStack's services.
 
-A notice is only a hint where to look (invariant 1, CONTRIBUTING.md): whatever is lost here is found by the next look.
+A notice is only a hint where to look (invariant 1, CONTRIBUTING.md): the next look makes up for lost notices.
 """
 
 import contextlib
@@ -33,25 +33,25 @@ TOPICS = (
 )
 """`EXCHANGE/TOPIC` of each service; Cinder's exchange is `openstack` unless its operator names another."""
 WAITING_MAX = 10_000
-"""Notices that wait to be read; then the oldest is dropped."""
+"""Maximum number of unread notices; beyond it, the oldest is dropped."""
 ASKED_S = 0.5
-"""Seconds between two questions whether to stop."""
+"""Seconds between checks whether to stop."""
 AGAIN_S = 30.0
-"""Seconds until a listener that could not start is started again."""
+"""Seconds until a listener that failed to start is restarted."""
 NEWS = re.compile(r"(?!.*\.(start|exists)$)")
-"""Event types that tell of a change; `exists` is only counted, and after `start` comes an `end` or an `error`."""
+"""Event types of changes; `exists` is only for billing, and each `start` is followed by an `end` or an `error`."""
 IN_BRACES = re.compile(r"\{([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The notifications about things of one kind.
+    """The notifications about objects of a kind.
 
     Attributes:
-        prefix: How their event types begin.
-        kind: Kind of the thing.
-        paths: Where the payload has its handle: fields with `/` between; or a handle with such paths in braces. The
-            first one counts that is there.
+        prefix: Prefix of their event types.
+        kind: Kind of the objects.
+        paths: Places of the handle in the payload: fields separated by `/`, or a handle with such paths in braces. The
+            first existing place counts.
     """
 
     prefix: str
@@ -59,7 +59,7 @@ class Event:
     paths: tuple[str, ...]
 
     def handle_in(self, payload: Mapping[str, Any]) -> str:
-        """Return the handle in a payload; "" if it has none."""
+        """Return the handle in a payload; "" if absent."""
         return next(filter(None, (_handle(payload, path) for path in self.paths)), "")
 
 
@@ -94,23 +94,23 @@ EVENTS = (
     Event("volume_type.", "volume_type", ("volume_types/id", "id")),
     Event("octavia.loadbalancer.", "load_balancer", ("loadbalancer_id", "id")),
 )
-"""The first row whose prefix fits counts."""
+"""The first row with a matching prefix counts."""
 
 
 def notice_of(event_type: str, payload: Any) -> ChangeNotice | None:
-    """Return what a notification says about a thing; None if it tells of no change of one."""
+    """Return the notice for a notification; None if the notification is not about a change of an object."""
     if not isinstance(payload, Mapping) or NEWS.match(event_type) is None:
         return None
-    event = next((each for each in EVENTS if event_type.startswith(each.prefix)), None)
+    event = next((row for row in EVENTS if event_type.startswith(row.prefix)), None)
     handle = event.handle_in(payload) if event is not None else ""
     return ChangeNotice(event.kind, handle) if event is not None and handle else None
 
 
 def _handle(payload: Mapping[str, Any], path: str) -> str:
-    parts = {each: _at(payload, each) for each in IN_BRACES.findall(path)}
+    parts = {field: _at(payload, field) for field in IN_BRACES.findall(path)}
     if not parts:
         return _at(payload, path)
-    return IN_BRACES.sub(lambda found: parts[found[1]], path) if all(parts.values()) else ""
+    return IN_BRACES.sub(lambda match: parts[match[1]], path) if all(parts.values()) else ""
 
 
 def _at(payload: Any, path: str) -> str:
@@ -121,13 +121,13 @@ def _at(payload: Any, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NotificationConfig:
-    """Where notifications come from.
+    """Sources of notifications.
 
     Attributes:
-        urls: Transport URLs of oslo.messaging, with passwords; its options follow after `?`.
+        urls: Transport URLs of oslo.messaging, with passwords, and with options after `?`.
         topics: `EXCHANGE/TOPIC` of the services.
-        pool: Name of the queue that all processes of one service share, so that each notification reaches one of them;
-            other listeners keep their own copies.
+        pool: Name of the queue shared by all processes of the service, since only one process has to see each
+            notification; further services have their own queues.
     """
 
     urls: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Notifications:
     """The notifications of all message buses, as change notices. Safe to share between threads."""
 
     def __init__(self, config: NotificationConfig) -> None:
-        """Take the settings; nothing is connected before `watch`."""
+        """Keep the settings; nothing is connected before `watch`."""
         self._config = config
         self._notices: queue.Queue[ChangeNotice] = queue.Queue(WAITING_MAX)
         self._stopped = threading.Event()
@@ -149,10 +149,10 @@ class Notifications:
         self._lock = threading.Lock()
         self._started = False
         self.connected = threading.Event()
-        """Set once some message bus has answered."""
+        """Set once a message bus has answered."""
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Yield change notices of all projects until `stop()` is true; end at once where no message bus is known."""
+        """Yield change notices of all projects until `stop()` is true; end at once without a message bus."""
         if not self._threads:
             return
         self._start()
@@ -163,11 +163,11 @@ class Notifications:
                 continue
 
     def close(self) -> None:
-        """End the listeners; does not wait for those that still try to connect."""
+        """End the listeners, without waiting for those still connecting."""
         self._stopped.set()
 
     def heard(self, event_type: str, payload: Any) -> None:
-        """Take a notification; where too many wait, the oldest is dropped."""
+        """Queue a notification; if the queue is full, the oldest is dropped."""
         notice = notice_of(event_type, payload)
         while notice is not None:
             try:
@@ -180,7 +180,7 @@ class Notifications:
         try:
             self._notices.get_nowait()
         except queue.Empty:
-            return  # It was read meanwhile.
+            return  # read meanwhile by `watch`
 
     def _start(self) -> None:
         with self._lock:
@@ -190,12 +190,12 @@ class Notifications:
                     thread.start()
 
     def _follow(self, url: str) -> None:
-        """Listen to one message bus until the end; threads of the library connect again by themselves."""
+        """Listen to a message bus until the end; oslo.messaging reconnects by itself."""
         while not self._stopped.is_set():
             try:
                 listener = self._listener(url)
                 listener.start()  # returns when the bus answers
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may quote the URL with its password
+            except Exception as error:  # noqa: BLE001 - any error may quote the URL with its password
                 words = str(error).replace(url, shown(url))
                 LOG.error("cannot listen to %s: %s: %s", shown(url), type(error).__name__, words)
                 self._stopped.wait(AGAIN_S)
@@ -219,7 +219,7 @@ class Notifications:
 
 
 class _Endpoint:
-    """What oslo.messaging calls for a notification, by its priority."""
+    """Endpoint of oslo.messaging, with a method for each priority."""
 
     def __init__(self, heard: Callable[[str, Any], None]) -> None:
         self._heard = heard
@@ -232,12 +232,12 @@ class _Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Listened:
-    """What was seen of a message bus.
+    """State of a message bus.
 
     Attributes:
         listeners: Processes that listen to the queue of the service.
-        waiting: Notifications in that queue.
-        heard: Notifications that came meanwhile.
+        waiting: Notifications in this queue.
+        heard: Notifications that arrived during the check.
     """
 
     listeners: int
@@ -246,10 +246,10 @@ class Listened:
 
 
 def listened(url: str, config: NotificationConfig, listen_s: float, timeout_s: float) -> Listened:
-    """Look at a message bus, and listen to it for a while beside the workers, without taking anything from them.
+    """Inspect a message bus, and listen for a while with a separate queue, so that workers lose no notifications.
 
     Raises:
-        Exception: It does not answer, or is no RabbitMQ.
+        Exception: The bus does not answer, or is no RabbitMQ.
     """
     import kombu
     from oslo_config import cfg
@@ -283,7 +283,7 @@ def listened(url: str, config: NotificationConfig, listen_s: float, timeout_s: f
 
 
 def _listen_to(bus: Any, queue_name: str, exchange: str, topic: str) -> None:
-    """Bind a queue to a topic; an exchange that no service has made yet sends nothing."""
+    """Bind a queue to a topic; an exchange that no service has declared yet is skipped."""
     with bus.channel() as channel, contextlib.suppress(*bus.channel_errors):
         for priority in PRIORITIES:
             channel.queue_bind(queue_name, exchange or "openstack", f"{topic}.{priority}")

@@ -17,17 +17,17 @@ TOKEN = "x-container-meta-homeostat-token"
 PURGE = "x-container-meta-homeostat-purge"
 OWN = frozenset({TOKEN, PURGE})
 SHOWN = ("x-container-", "x-storage-policy", "x-timestamp", "x-versions-location", "x-history-location")
-"""Beginnings of the headers that are about a container, not about an answer."""
+"""Prefixes of headers about a container; further headers are about the answer."""
 PURGED_AT_ONCE = 1000
 PURGES_MAX = 10
-"""Pages of objects that one deletion empties a container of."""
+"""Maximum number of pages of objects that a single deletion request removes."""
 KNOWN_MAX = 10_000
 
 
 class Containers(Collection):
     """The containers of an account. Their id is their name.
 
-    The account's list has no metadata, so a container is asked for its headers when the list shows that it changed.
+    The account's list lacks metadata, so the headers of a container are read when its entry in the list has changed.
     """
 
     kind = "container"
@@ -62,14 +62,14 @@ class Containers(Collection):
         return {"name": handle, "headers": {name: headers[name] for name in headers if name.startswith(SHOWN)}}
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return name -> container, for those that exist."""
+        """Return name -> container, for the existing ones."""
         wanted = set(handles)
         if len(wanted) <= FEW:
-            return self._each(wanted)
-        listed = {each["name"]: each for each in self.list() if each.get("name") in wanted}
+            return self._read(wanted)
+        listed = {entry["name"]: entry for entry in self.list() if entry.get("name") in wanted}
         seen = {name: self._seen.get(name, (None, {})) for name in listed}
         known = {name: thing for name, (entry, thing) in seen.items() if entry == listed[name]}
-        looked = self._each(wanted - known.keys())
+        looked = self._read(wanted - known.keys())
         for name, thing in looked.items():
             if name in listed:
                 self._seen[name] = (listed[name], thing)
@@ -78,14 +78,14 @@ class Containers(Collection):
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
         wanted = set(tokens)
         made_here = {self._names[token] for token in wanted if token in self._names}
-        found = self._carrying(wanted, made_here)
-        if wanted <= self._names.keys() | found.keys():
-            return found
-        return found | self._carrying(wanted, {str(each["name"]) for each in self.list()} - made_here)
+        containers = self._carrying(wanted, made_here)
+        if wanted <= self._names.keys() | containers.keys():
+            return containers
+        return containers | self._carrying(wanted, {str(entry["name"]) for entry in self.list()} - made_here)
 
     def _carrying(self, tokens: set[str], names: set[str]) -> dict[str, Wire]:
-        looks = self._each(names).values() if names else ()
-        return {each["headers"].get(TOKEN): each for each in looks if each["headers"].get(TOKEN) in tokens}
+        looks = self._read(names).values() if names else ()
+        return {thing["headers"].get(TOKEN): thing for thing in looks if thing["headers"].get(TOKEN) in tokens}
 
     def resolve(self, name: str) -> str | None:
         try:
@@ -112,8 +112,9 @@ class Containers(Collection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         name = str(spec["name"])
         self._names[token] = name
-        found = self._each({name}).get(name)
-        if found is not None and found["headers"].get(TOKEN) != token:
+        # PUT on an existing container succeeds and changes its metadata: check for another owner first.
+        container = self._read({name}).get(name)
+        if container is not None and container["headers"].get(TOKEN) != token:
             raise Terminal(f"object-store: a container {name} exists already")
         self.api.answer("PUT", self.path_of(name), of=token, headers=_headers(spec, token))
         account = {f"X-Account-Meta-{key}": _sent(value) for key, value in (spec.get("account_metadata") or {}).items()}
@@ -122,7 +123,7 @@ class Containers(Collection):
         return self.get(name)
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        # Nothing of a container can change in place.
+        # No property of a container can change in place.
         return self.get(handle)
 
     def delete(self, handle: str) -> Wire | None:
@@ -140,10 +141,10 @@ class Containers(Collection):
         return None
 
     def _empty(self, name: str) -> None:
-        """Delete objects of a container: all, or as many as one request of a user may take."""
+        """Delete the objects of a container: all, or the maximum for one request."""
         for _ in range(PURGES_MAX):
             page = self.api.get(self.path_of(name), format="json", limit=PURGED_AT_ONCE).get("") or []
-            paths = [f"{self.path_of(name)}/{quote(each['name'], safe='')}" for each in page]
+            paths = [f"{self.path_of(name)}/{quote(entry['name'], safe='')}" for entry in page]
             if not paths:
                 return
             self._delete_objects(name, paths)
@@ -155,7 +156,7 @@ class Containers(Collection):
         answer = self.api.request("POST", "", of=name, params=query, headers=text, data=body)
         if "Number Deleted" in answer:
             return
-        # A store without deletion in bulk takes that for something else.
+        # A store without bulk deletion treats the request as a plain POST to the account.
         for path in paths:
             try:
                 self.api.answer("DELETE", path, of=name)
@@ -164,18 +165,18 @@ class Containers(Collection):
 
 
 def _headers(spec: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """Return what makes a container as it is wanted."""
+    """Return the headers that create a container with its specified properties."""
     metadata = {f"{META}{key}": _sent(value) for key, value in (spec.get("metadata") or {}).items()}
     lists = {"X-Container-Read": spec.get("read_acl"), "X-Container-Write": spec.get("write_acl")}
-    given = {name: _sent(value) for name, value in lists.items() if value}
-    return {**metadata, **given, TOKEN: token, PURGE: str(bool(spec.get("purge"))).lower()}
+    access = {name: _sent(value) for name, value in lists.items() if value}
+    return {**metadata, **access, TOKEN: token, PURGE: str(bool(spec.get("purge"))).lower()}
 
 
 def _sent(value: Any) -> str:
-    """Return a text as a header's value: the store keeps UTF-8, and HTTP takes that for Latin-1.
+    """Encode a text as a header's value: the store expects UTF-8, but HTTP libraries send Latin-1.
 
     Raises:
-        Terminal: It has more than one line.
+        Terminal: The text has more than one line.
     """
     text = str(value)
     if "\n" in text or "\r" in text:
@@ -184,7 +185,7 @@ def _sent(value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """Return a header's value, which the store keeps as UTF-8 and HTTP shows as Latin-1."""
+    """Decode a header's value, which the store keeps as UTF-8 and HTTP libraries return as Latin-1."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

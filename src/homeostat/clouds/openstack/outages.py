@@ -1,4 +1,4 @@
-"""Services that are away, hang, or are just back."""
+"""State of services that are away, hang, or have just come back."""
 
 import threading
 import time
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from homeostat.model.errors import Transient
 
 DOUBT_S = 5.0
-"""Seconds after the first answer of a service that was away.
+"""Seconds after the first answer of a restarted service, for which its answers are doubted.
 
-At first some answer before they have read their policies: Neutron, asked by several threads at once, then refuses
-everything for a moment, calls all things missing, and leaves them out of lists. So for some seconds its answers are no
-reason to give up, nor to make a thing anew.
+Some services answer before they have read their policies: Neutron, asked by several threads at once, then for a moment
+refuses every request, answers 404 for existing objects, and omits them from lists. So in this time its answers are no
+reason to give up a resource, or to create it anew.
 """
 PATIENCE_S = 5.0
-"""Seconds for which the first look after an answer that never came waits for its own; each further one waits longer."""
+"""Timeout in seconds of the first read after a timeout; each further read waits longer."""
 SHARE = 3
-"""The most that such a look waits is this part of the time that a request may take."""
+"""Limit of this timeout: the regular timeout divided by this."""
 
 
 @dataclass(slots=True)
 class _Silence:
-    """What is known of a service that hangs.
+    """A hanging service.
 
     Attributes:
-        words: Why there was no answer.
-        patience_s: Seconds for which the next look waits.
+        words: Error of the request without an answer.
+        patience_s: Timeout of the next read.
         again_at: When the next request may be sent.
     """
 
@@ -36,15 +36,15 @@ class _Silence:
 
 
 class Outages:
-    """What one process knows of services that do not answer as usual. Safe to share between threads.
+    """Services that are not working normally, as seen by this process. Safe to share between threads.
 
-    A service that hangs would hold up the requests to all others: its own would take all threads, each for as long as
-    a request may take. So once one got no answer in time, one at a time is sent, and a look with little patience, until
-    anything is answered; all others fail at once.
+    Requests to a hanging service would occupy all threads until their timeouts, and so block all services. So after a
+    timeout only one request at a time is sent to the service, reads with a short timeout; all further requests fail at
+    once, until the service answers any request.
     """
 
     def __init__(self, request_s: float, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Take the seconds that a request may take, and the clock of this process."""
+        """Take the regular timeout of requests in seconds, and the clock of this process."""
         self._longest_s = request_s / SHARE
         self._monotonic = monotonic
         self._lock = threading.Lock()
@@ -53,12 +53,12 @@ class Outages:
         self._silences: dict[str, _Silence] = {}
 
     def away(self, service: str) -> None:
-        """Take note that nothing listens where a service should."""
+        """Record that no process listens at a service's endpoint."""
         with self._lock:
             self._away.add(service)
 
     def doubt_s(self, service: str) -> float:
-        """Return the seconds for which an answer that a service has just given is to be doubted; 0 if it is not."""
+        """Return the seconds for which the latest answer of a service is doubtful; 0 if it is not."""
         with self._lock:
             now = self._monotonic()
             if service in self._away:
@@ -67,20 +67,20 @@ class Outages:
             return max(self._doubted_until.get(service, now) - now, 0.0)
 
     def silent(self, service: str, words: str) -> None:
-        """Take note that a service let a request wait in vain."""
+        """Record that a request to a service timed out."""
         with self._lock:
             self._silences.setdefault(service, _Silence(words, min(PATIENCE_S, self._longest_s), self._monotonic()))
 
     def answered(self, service: str) -> None:
-        """Take note that a service gave an answer, whatever it says."""
+        """Record that a service answered, with success or not."""
         with self._lock:
             self._silences.pop(service, None)
 
     def patience_s(self, service: str) -> float | None:
-        """Return the seconds for which a look may wait for its answer; None for as long as usual.
+        """Return the timeout in seconds for a read; None for the regular timeout.
 
         Raises:
-            Transient: The service hangs, and another request finds out whether it still does.
+            Transient: The service hangs, and another request is already probing it.
         """
         with self._lock:
             silence = self._silences.get(service)
@@ -89,7 +89,7 @@ class Outages:
             now, patience_s = self._monotonic(), silence.patience_s
             if now < silence.again_at:
                 raise Transient(silence.words, silence.again_at - now)
-            # As long as a try takes, others have the time.
+            # While this request probes the service, requests of other threads fail at once.
             silence.again_at = now + 2 * patience_s
             silence.patience_s = min(2 * patience_s, self._longest_s)
             return patience_s

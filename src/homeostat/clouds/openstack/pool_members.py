@@ -1,4 +1,4 @@
-"""Things of load balancing that belong to one other thing: the members of pools, and the rules of layer 7 policies."""
+"""Objects of load balancing nested in a parent: the members of pools, and the rules of layer 7 policies."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +15,17 @@ from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertai
 
 
 class NestedCollection(BalancingCollection):
-    """The things of all parents of a kind, each below its parent. Their handle is `<parent>/<id>`.
+    """The objects of all parents, each nested in its parent. Their handle is `<parent>/<id>`.
 
-    Each parent lists the ids of its things; the things themselves are listed for one parent at a time. Any change of
-    them changes `updated_at` of the parent, so those of a quiet parent are remembered.
+    Each parent lists the ids of its children; the children themselves are listed per parent. Any change of a child
+    changes `updated_at` of its parent, so the children of an unchanged parent are cached.
 
     Attributes:
-        parent: Field that names the parent.
+        parent: Field that refers to the parent.
     """
 
     parent: ClassVar[str]
-    further_looks = "one for each that these belong to, where it has changed, and in any case every ten minutes"
+    further_looks = "one for each parent that has changed, and for each parent every ten minutes"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -41,19 +41,21 @@ class NestedCollection(BalancingCollection):
         return self.cloud.collections[self.above[self.parent]]
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        full = [each["id"] for each in self.parents.list() if each.get(self.keys)]
-        for found in self.cloud.side_by_side(lambda parent: self.of(parent, **filters), full) if full else ():
-            yield from found
+        parents = [parent["id"] for parent in self.parents.list() if parent.get(self.keys)]
+        for things in self.cloud.side_by_side(lambda id: self.of(id, **filters), parents) if parents else ():
+            yield from things
 
     def of(self, parent: str, **filters: Any) -> Sequence[Wire]:
-        """Return the things of one parent; none if there is no such parent."""
+        """Return the children of a parent; none if the parent does not exist."""
         try:
-            return [{**each, "parent": parent} for each in self.api.list(self.path_under(parent), self.keys, **filters)]
+            return [
+                {**thing, "parent": parent} for thing in self.api.list(self.path_under(parent), self.keys, **filters)
+            ]
         except Missing:
             return []
 
     def path_under(self, parent: str) -> str:
-        """Return the path of the things of one parent."""
+        """Return the path of the children of a parent."""
         return f"{self.parents.path}/{parent}/{self.keys}"
 
     def path_of(self, handle: str) -> str:
@@ -61,17 +63,17 @@ class NestedCollection(BalancingCollection):
         return f"{self.path_under(parent)}/{id}"
 
     def _split(self, handle: str) -> tuple[str, str]:
-        """Return the parent and the id; of an id alone, as other services know such things, the parent is looked for.
+        """Return parent and id; for an id alone, as known to other services, the parent is searched.
 
         Raises:
-            Missing: No parent has it.
+            Missing: No parent has such a child.
         """
         parent, slash, id = handle.rpartition("/")
         if slash:
             return parent, id
-        for each in self.parents.list():
-            if any(part["id"] == handle for part in each.get(self.keys) or ()):
-                return str(each["id"]), handle
+        for parent_entry in self.parents.list():
+            if any(part["id"] == handle for part in parent_entry.get(self.keys) or ()):
+                return str(parent_entry["id"]), handle
         raise Missing(f"no {self.parents.kind} has {handle}")
 
     def get(self, handle: str) -> Wire:
@@ -79,30 +81,30 @@ class NestedCollection(BalancingCollection):
         return {**super().get(f"{parent}/{id}"), "parent": parent}
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> thing, for those that exist.
+        """Return handle -> object, for the existing ones.
 
-        One is asked for by itself. Several cost the list of parents, and one request for each parent that was changed.
+        A single object is read individually. Several cost the list of parents, and one request per changed parent.
         """
         by_parent: dict[str, set[str]] = defaultdict(set)
         for handle in handles:
             by_parent[handle.rpartition("/")[0]].add(handle)
         alone = by_parent.pop("", set()) if len(set(handles)) > 1 else set(handles)
         if alone == set(handles):
-            return self._each(alone)
-        entries = {str(each["id"]): each for each in self.parents.list() if each["id"] in by_parent}
+            return self._read(alone)
+        entries = {str(entry["id"]): entry for entry in self.parents.list() if entry["id"] in by_parent}
         looks = self.cloud.side_by_side(lambda entry: self._quiet.of(str(entry["id"]), entry), list(entries.values()))
-        listed = {self.handle_of(each): each for look in looks for each in look}
-        found = {handle: listed[handle] for handle in handles if handle in listed}
-        # Only an answer about the thing shows that it is absent.
-        return found | self._each(set(handles) - found.keys())
+        listed = {self.handle_of(thing): thing for look in looks for thing in look}
+        things = {handle: listed[handle] for handle in handles if handle in listed}
+        # Only a 404 for the object itself proves its absence.
+        return things | self._read(set(handles) - things.keys())
 
     def handle_of(self, thing: Wire) -> str:
         return f"{thing['parent']}/{thing['id']}"
 
     def object_of(self, thing: Wire) -> Wire:
-        found = super().object_of(thing)
-        parent = found.pop("parent")
-        return {**found, self.parent: parent}
+        fields = super().object_of(thing)
+        parent = fields.pop("parent")
+        return {**fields, self.parent: parent}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         return {name: value for name, value in super().body_of(spec).items() if name}
@@ -111,8 +113,8 @@ class NestedCollection(BalancingCollection):
         parent = str(self.parents.id_of(spec.get(self.parent)))
         body = self.token.write(self.body_of(spec), token)
         with self.turn(self.balancer_of(spec)):
-            made = self.api.request("POST", self.path_under(parent), self._wrapped(body), of=token)
-        return {**self._thing(made), "parent": parent}
+            answer = self.api.request("POST", self.path_under(parent), self._wrapped(body), of=token)
+        return {**self._thing(answer), "parent": parent}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         return {**super().update(handle, spec, changed), "parent": self._split(handle)[0]}
@@ -142,25 +144,25 @@ class PoolMembers(NestedCollection):
         return {**body, "address": self._address_of(server, body.get("subnet_id"))} if server else body
 
     def _address_of(self, server: str, subnet: str | None) -> str:
-        """Return the first address of a server, of those on a subnet if one is given.
+        """Return the first address of a server, on the given subnet if any.
 
         Raises:
-            Missing: There is no such server, or subnet.
-            Terminal: It has none.
+            Missing: The server or the subnet does not exist.
+            Terminal: The server has no such address.
         """
         networks = self.cloud.service("compute").get(f"/servers/{server}")["server"].get("addresses") or {}
-        listed = [str(each["addr"]) for addresses in networks.values() for each in addresses]
+        listed = [str(entry["addr"]) for addresses in networks.values() for entry in addresses]
         where = ""
         if subnet:
             network = ip_network(self.cloud.service("network").get(f"/subnets/{subnet}")["subnet"]["cidr"])
-            listed = [each for each in listed if ip_address(each) in network]
+            listed = [address for address in listed if ip_address(address) in network]
             where = f" on the subnet {subnet}"
         if not listed:
             raise Terminal(f"server {server} has no address{where} that a pool could lead to")
         return listed[0]
 
-    def together(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
-        """Make the members of each pool with one change of its load balancer."""
+    def create_many(self, intents: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
+        """Create the members of each pool with a single change of its load balancer."""
         by_pool: dict[str, list[Creation]] = defaultdict(list)
         for intent in intents:
             by_pool[str(intent.spec.get("pool"))].append(intent)
@@ -169,16 +171,16 @@ class PoolMembers(NestedCollection):
         return {token: answer for group in answers for token, answer in group.items()}
 
     def _make(self, group: Sequence[Creation]) -> Mapping[str, Wire | HomeostatError]:
-        """Make the members of one pool; whatever is left out of the answer has to be made by itself."""
+        """Create the members of a pool; members missing in the answer have to be created individually."""
         try:
             pool = str(self.parents.id_of(group[0].spec["pool"]))
-            bodies = {each.token: self.token.write(self.body_of(each.spec), each.token) for each in group}
+            bodies = {intent.token: self.token.write(self.body_of(intent.spec), intent.token) for intent in group}
             with self.turn(self.parents_balancer(pool)):
                 return self._add(pool, bodies)
         except (Transient, Uncertain) as error:
-            return {each.token: error for each in group}
+            return {intent.token: error for intent in group}
         except HomeostatError:
-            # One of them is wrong, and by itself it will be seen which.
+            # Octavia refused the batch because of some member: single requests show which.
             return {}
 
     def parents_balancer(self, pool: str) -> str:
@@ -186,8 +188,8 @@ class PoolMembers(NestedCollection):
         return cast(BalancingCollection, self.parents).balancer(pool)
 
     def _add(self, pool: str, bodies: Mapping[str, Wire]) -> Mapping[str, Wire | HomeostatError]:
-        # The request would change a member that has the address already, so such a one is left out.
-        taken = {(each["address"], each["protocol_port"]) for each in self.of(pool)}
+        # Even an additive request would change an existing member with the same address, so these are left out.
+        taken = {(member["address"], member["protocol_port"]) for member in self.of(pool)}
         fresh: dict[tuple[Any, Any], str] = {}
         for token, body in bodies.items():
             place = (body.get("address"), body.get("protocol_port"))
@@ -199,12 +201,12 @@ class PoolMembers(NestedCollection):
         token = next(iter(fresh.values()))
         self.api.request("PUT", self.path_under(pool), asked, of=token, params={"additive_only": "true"})
         try:
-            made = {self.token.read(each): each for each in self.of(pool)}
+            members = {self.token.read(member): member for member in self.of(pool)}
         except Transient as error:
-            made, missed = {}, str(error)
+            members, missed = {}, str(error)
         else:
             missed = f"pool {pool} does not list it"
-        return {token: made.get(token) or Uncertain(missed) for token in fresh.values()}
+        return {token: members.get(token) or Uncertain(missed) for token in fresh.values()}
 
 
 class L7Rules(NestedCollection):

@@ -1,4 +1,4 @@
-"""Quotas of Compute and Block Storage. A project always has one: to delete it restores the defaults."""
+"""Quotas of Compute and Block Storage. A project always has a quota: deletion restores the defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,18 +11,18 @@ from homeostat.clouds.openstack.tokens import Joined
 class QuotaSets(Collection):
     """Quotas, known by the id of their project.
 
-    There is no list of them, and none is ever absent: one that nobody has set has the defaults.
+    There is no list of quotas. A quota always exists: unless it was set, it has the defaults.
     """
 
     path, key = "/os-quota-sets", "quota_set"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
     how: Mapping[str, Any] = {}
     """Further arguments of requests."""
 
     def get(self, handle: str) -> Wire:
-        found = self._thing(self.api.request("GET", self.path_of(handle), **self.how))
-        return {**found, "id": handle}
+        quota = self._thing(self.api.request("GET", self.path_of(handle), **self.how))
+        return {**quota, "id": handle}
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         return iter(())
@@ -51,7 +51,7 @@ class QuotaSets(Collection):
 
 
 class ComputeQuotas(QuotaSets):
-    """Quotas of Compute, as of the last microversion that has those of files and of the former networks."""
+    """Quotas of Compute, in the last microversion with quotas for files and for nova-network."""
 
     kind = "compute_quota"
     service = "compute"

@@ -1,4 +1,4 @@
-"""The kinds of things that the service offers on an OpenStack."""
+"""The kinds that this service offers on an OpenStack."""
 
 from collections.abc import Mapping
 
@@ -84,11 +84,11 @@ COLLECTIONS: tuple[type[Collection], ...] = (
     *container_infrastructure.COLLECTIONS,
 )
 NAMED_ONLY: tuple[type[Collection], ...] = bare_metal.NAMED_ONLY
-"""What templates can name, and is not made here."""
+"""Kinds that templates can refer to, but not create."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     "compute": ("2.70", "2.96"),
     "block-storage": ("3.50", "3.71"),
     "shared-file-system": ("2.45", "2.50"),
     "baremetal": ("1.53", "1.115"),
 }
-"""Service -> the lowest and the highest microversion that this adapter was tried with."""
+"""Service -> the lowest and the highest tested microversion."""

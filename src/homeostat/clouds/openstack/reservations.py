@@ -1,4 +1,4 @@
-"""Reservations: hosts that can be reserved, and leases."""
+"""Reservations: reservable hosts, and leases."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from homeostat.clouds.openstack.tokens import InField, InText
 
 
 class Reservations(Collection):
-    """A collection of reservations, which all come in one answer. Its keys are in answers only."""
+    """A collection of reservations, whose lists have a single page. Only answers have its keys, requests do not."""
 
     service = "reservation"
     filtered_by_name = False
@@ -26,7 +26,7 @@ class Reservations(Collection):
 
 
 class Hosts(Reservations):
-    """Hosts, which the service numbers. It keeps what else is said of a host among the fields of its own."""
+    """Hosts, with numbers as ids. Blazar stores extra properties of a host next to its own fields."""
 
     kind = "reservable_host"
     path, key, keys = "/os-hosts", "host", "hosts"
@@ -38,11 +38,10 @@ class Hosts(Reservations):
         return {"name": spec["name"], **more}
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        found = super().object_of(thing)
-        if isinstance(found.get("cpu_info"), str):
-            found["cpu_info"] = _map_of(found["cpu_info"])
-        return {**found, "name": thing["hypervisor_hostname"]}
+        fields = super().object_of(thing)
+        if isinstance(fields.get("cpu_info"), str):
+            fields["cpu_info"] = _map_of(fields["cpu_info"])
+        return {**fields, "name": thing["hypervisor_hostname"]}
 
 
 class Leases(Reservations):
@@ -51,12 +50,12 @@ class Leases(Reservations):
     token = InText("name")
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        given = {name: value for name, value in spec.items() if value is not None}
-        return {**given, "reservations": [_reservation(each) for each in given["reservations"]]}
+        fields = {name: value for name, value in spec.items() if value is not None}
+        return {**fields, "reservations": [_reservation(entry) for entry in fields["reservations"]]}
 
 
 def _reservation(wanted: Mapping[str, Any]) -> Wire:
-    """Return a reservation with the properties that the service wants in any case."""
+    """Add the properties that the service requires."""
     if wanted["resource_type"] == "virtual:instance":
         return {"resource_properties": "", **wanted}
     return {"hypervisor_properties": "", "resource_properties": "", **wanted}

@@ -1,4 +1,4 @@
-"""Networking: routers, their interfaces, their gateways and their routes."""
+"""Networking: routers, their interfaces, gateways and routes."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +16,7 @@ INTERFACES = (
     "network:router_interface_distributed",
     "network:ha_router_replicated_interface",
 )
-"""Owners of the ports that are interfaces of routers."""
+"""Values of device_owner for ports that are interfaces of routers."""
 
 
 class Routers(NetworkCollection):
@@ -32,19 +32,19 @@ class Routers(NetworkCollection):
         if gateway:
             gateway = {**gateway, "network_id": self.named("network", gateway.get("network_id"))}
             fixed = [
-                {**each, "subnet_id": self.named("subnet", each["subnet_id"])} if each.get("subnet_id") else each
-                for each in gateway.get("external_fixed_ips") or ()
+                {**entry, "subnet_id": self.named("subnet", entry["subnet_id"])} if entry.get("subnet_id") else entry
+                for entry in gateway.get("external_fixed_ips") or ()
             ]
             body["external_gateway_info"] = {**gateway, "external_fixed_ips": fixed} if fixed else gateway
         return body
 
 
 class RouterInterfaces(NetworkCollection):
-    """Routers' places on subnets.
+    """Interfaces of routers.
 
-    On a subnet, an interface is a port that we make with the gateway's address, and that carries the token; its id is
-    the handle. A port of the user's joins the router with the token as a tag. Handles like `<router>:subnet_id=<id>`
-    and `<router>:port_id=<id>` are what other services call interfaces.
+    For a subnet, this service creates a port with the gateway's address, which carries the token; its id is the handle.
+    A port of the user is attached to the router, with the token as a tag. Other services know interfaces by handles
+    such as `<router>:subnet_id=<id>` and `<router>:port_id=<id>`.
     """
 
     kind = "router_interface"
@@ -57,65 +57,65 @@ class RouterInterfaces(NetworkCollection):
     def get(self, handle: str) -> Wire:
         router, end, id = _parsed(handle)
         if end == "subnet_id":
-            found = self._on_subnet(router, id)
-            if found is None:
+            port = self._on_subnet(router, id)
+            if port is None:
                 raise Missing(f"router {router} has no interface on subnet {id}")
-            return {**found, "handle": handle}
-        found = self._thing(self.api.get(self.path_of(id)))
-        if not _is_shown(found, router):
+            return {**port, "handle": handle}
+        port = self._thing(self.api.get(self.path_of(id)))
+        if not _is_shown(port, router):
             raise Missing(f"port {id} is not an interface of router {router}")
-        return {**found, "handle": handle}
+        return {**port, "handle": handle}
 
     def _on_subnet(self, router: str, subnet: str) -> Wire | None:
-        there = self.list(device_id=router, fixed_ips=f"subnet_id={subnet}")
-        return next((each for each in there if each["device_owner"] in INTERFACES), None)
+        ports = self.list(device_id=router, fixed_ips=f"subnet_id={subnet}")
+        return next((port for port in ports if port["device_owner"] in INTERFACES), None)
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
         parsed = {handle: _parsed(handle) for handle in handles}
         if len(parsed) <= FEW:
-            return self._each(set(parsed))
+            return self._read(set(parsed))
         ports = {id for _, end, id in parsed.values() if end == "port_id"}
         routers = {router for router, end, _ in parsed.values() if end == "subnet_id"}
-        by_id = {each["id"]: each for each in self.candidates(ports)} if ports else {}
+        by_id = {port["id"]: port for port in self.candidates(ports)} if ports else {}
         by_subnet = {
-            (each["device_id"], fixed["subnet_id"]): each
-            for each in (self.list(device_owner=list(INTERFACES)) if routers else ())
-            for fixed in each["fixed_ips"]
+            (port["device_id"], fixed["subnet_id"]): port
+            for port in (self.list(device_owner=list(INTERFACES)) if routers else ())
+            for fixed in port["fixed_ips"]
         }
-        found = {}
+        interfaces = {}
         for handle, (router, end, id) in parsed.items():
             port = by_subnet.get((router, id)) if end == "subnet_id" else by_id.get(id)
             if port is not None and _is_shown(port, router):
-                found[handle] = {**port, "handle": handle}
-        return found | self._each(parsed.keys() - found.keys())
+                interfaces[handle] = {**port, "handle": handle}
+        return interfaces | self._read(parsed.keys() - interfaces.keys())
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        wanted, found = set(tokens), dict[str, Wire]()
-        # Nothing but the token is in the description of a port that we make.
-        for port in self.list(description=[self.token.write({}, each)["description"] for each in sorted(wanted)]):
-            found[self.token.read(port)] = port
-        for query in self._tag.filters(sorted(wanted - found.keys())):
+        wanted, interfaces = set(tokens), dict[str, Wire]()
+        # The description of a port created here is the token alone, so the list can be filtered by it.
+        for port in self.list(description=[self.token.write({}, token)["description"] for token in sorted(wanted)]):
+            interfaces[self.token.read(port)] = port
+        for query in self._tag.filters(sorted(wanted - interfaces.keys())):
             for port in self.list(**query):
                 if port["device_owner"] in INTERFACES:
-                    found[self._tag.read(port)] = {**port, "handle": f"{port['device_id']}:port_id={port['id']}"}
-        return {token: port for token, port in found.items() if token in wanted}
+                    interfaces[self._tag.read(port)] = {**port, "handle": f"{port['device_id']}:port_id={port['id']}"}
+        return {token: port for token, port in interfaces.items() if token in wanted}
 
     def handle_of(self, thing: Wire) -> str:
         return str(thing.get("handle") or thing["id"])
 
     def object_of(self, thing: Wire) -> Wire:
         _, end, id = _parsed(self.handle_of(thing))
-        found = {
+        fields = {
             "id": self.handle_of(thing),
             "router_id": thing["device_id"],
             "port_id": thing["id"],
-            "subnet_id": id if end == "subnet_id" else next((each["subnet_id"] for each in thing["fixed_ips"]), None),
+            "subnet_id": id if end == "subnet_id" else next((fixed["subnet_id"] for fixed in thing["fixed_ips"]), None),
             "fixed_ips": thing["fixed_ips"],
             "status": thing["status"].lower(),
         }
         if thing["device_id"]:
-            return found
-        return {**found, "status": "error", "fault": "its port was made, but has not joined the router"}
+            return fields
+        return {**fields, "status": "error", "fault": "its port was made, but has not joined the router"}
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
@@ -131,9 +131,9 @@ class RouterInterfaces(NetworkCollection):
         return self._with_own_port(token, router, subnet)
 
     def _with_port(self, token: str, router: str, port: str) -> Wire:
-        """Let a port of the user's join the router."""
+        """Attach a port of the user to the router."""
         with suppress(Terminal):
-            # Who may not mark the port may use it all the same.
+            # A user without the right to tag the port may still attach it.
             self.api.request("PUT", f"{self.path_of(port)}/tags/{PREFIX}{token}", of=token)
         handle = f"{router}:port_id={port}"
         try:
@@ -148,9 +148,9 @@ class RouterInterfaces(NetworkCollection):
         return self.get(handle)
 
     def _with_own_port(self, token: str, router: str, subnet: Wire) -> Wire:
-        """Make a port with the gateway's address, and let it join the router."""
+        """Create a port with the gateway's address, and attach it to the router."""
         fixed = {"subnet_id": subnet["id"], "ip_address": subnet["gateway_ip"]}
-        # Without this owner the port would get addresses on subnets of IPv6 with automatic ones, too.
+        # Without this owner, Neutron would add automatic addresses on the network's IPv6 subnets to the port.
         body = {"network_id": subnet["network_id"], "fixed_ips": [fixed], "device_owner": INTERFACES[0]}
         body["security_groups"] = []
         try:
@@ -168,22 +168,23 @@ class RouterInterfaces(NetworkCollection):
                 self.api.request("DELETE", self.path_of(port["id"]), of=token)
             except HomeostatError:
                 raise Uncertain(f"port {port['id']} was made, but has not joined the router: {error}") from error
+            # A router may have only one port on all IPv6 subnets of a network: let Neutron extend the existing port.
             if isinstance(error, Terminal) and "both contain IPv6 subnets" in str(error):
                 return self._by_subnet(token, router, subnet["id"])
             raise
         return self.get(port["id"])
 
     def _in_place_of(self, error: HomeostatError, token: str, router: str, subnet: str) -> Wire:
-        """Return the interface where its port cannot be made, since it is there already or others choose addresses."""
-        there = self._on_subnet(router, subnet)
-        if there is not None and not self.token.read(there):
-            return {**there, "handle": f"{router}:subnet_id={subnet}"}
+        """Return the interface if it exists, or let Neutron choose the address if policy forbids the choice."""
+        port = self._on_subnet(router, subnet)
+        if port is not None and not self.token.read(port):
+            return {**port, "handle": f"{router}:subnet_id={subnet}"}
         if isinstance(error, Terminal) and "policy" in str(error):
             return self._by_subnet(token, router, subnet)
         raise error
 
     def _by_subnet(self, token: str, router: str, subnet: str) -> Wire:
-        """Let the service choose the port and its address: all IPv6 subnets of a network share one port."""
+        """Let Neutron choose the port and its address: all IPv6 subnets of a network share a port."""
         try:
             self._join(token, router, subnet_id=subnet)
         except Terminal:
@@ -191,6 +192,7 @@ class RouterInterfaces(NetworkCollection):
                 raise
         handle = f"{router}:subnet_id={subnet}"
         port = self.get(handle)
+        # A port shared by several subnets belongs to several interfaces, so it carries no token.
         if len(port["fixed_ips"]) > 1 or port.get("description"):
             return port
         try:
@@ -203,9 +205,10 @@ class RouterInterfaces(NetworkCollection):
         self.api.request("PUT", f"/routers/{router}/add_router_interface", what, of=token)
 
     def delete(self, handle: str) -> Wire | None:
-        """Delete an interface, and with it its port, which the service does not keep."""
+        """Delete an interface; Neutron deletes its port."""
         port = self.get(handle)
         if not port["device_id"]:
+            # The creation was interrupted before the port joined the router.
             self.api.request("DELETE", self.path_of(port["id"]), of=handle)
             return None
         _, end, id = _parsed(handle)
@@ -215,20 +218,20 @@ class RouterInterfaces(NetworkCollection):
 
 
 def _parsed(handle: str) -> tuple[str, str, str]:
-    """Return the router, what the interface is known by (port_id or subnet_id), and its id.
+    """Return the router, the type of id (port_id or subnet_id), and the id.
 
-    The handle of a port that we made has no router: then that is "".
+    The handle of a port created here has no router: the router is then "".
     """
     router, _, rest = handle.partition(":")
     if not rest:
         return "", "port_id", handle
     end, _, id = rest.rpartition("=")
-    # Long ago, interfaces were called `<router>:<subnet>`.
+    # Handles of early versions were `<router>:<subnet>`.
     return router, end or "subnet_id", id
 
 
 def _is_shown(port: Wire, router: str) -> bool:
-    """Return whether a port is an interface, or one of ours that is to become one (where `router` is "")."""
+    """Return whether a port is an interface of the router; our own ports (`router` is "") need not be attached."""
     if not router:
         return True
     return port["device_id"] == router and port["device_owner"] in INTERFACES
@@ -265,50 +268,50 @@ class RouterGateways(Aspect):
 
 
 def external(collection: NetworkCollection) -> str:
-    """Return the id of the external network: the default one, or the first.
+    """Return the id of the external network: the default one, or the oldest.
 
     Raises:
-        Terminal: There is none.
+        Terminal: The project may use none.
     """
-    found = list(collection.api.list("/networks", "networks", **{"router:external": True}))
-    found.sort(key=lambda each: (not each.get("is_default"), each.get("created_at") or ""))
-    if not found:
+    networks = list(collection.api.list("/networks", "networks", **{"router:external": True}))
+    networks.sort(key=lambda network: (not network.get("is_default"), network.get("created_at") or ""))
+    if not networks:
         raise Terminal("there is no external network that this project may use: name one")
-    return str(found[0]["id"])
+    return str(networks[0]["id"])
 
 
 class ExtraRouteSets(Aspect):
-    """Routes of a router apart from it; the handle is `<router>:<destination>=<next hop>,…`, so that it says which."""
+    """Routes of a router as separate objects; the handle `<router>:<destination>=<next hop>,…` lists the routes."""
 
     kind = "extra_route_set"
     extension = "extraroute-atomic"
     path, key, keys = "/routers", "router", "routers"
 
     def view(self, of: Wire, rest: str) -> Wire | None:
-        own, there = _routes(rest), of.get("routes") or []
-        if own and not any(each in there for each in own):
+        own, present = _routes(rest), of.get("routes") or []
+        if own and not any(route in present for route in own):
             return None
-        return {"router_id": of["id"], "routes": there, "status": of["status"]}
+        return {"router_id": of["id"], "routes": present, "status": of["status"]}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         router = self.named("router", spec.get("router_id"))
         return self._put(router, "add", spec.get("routes") or [], token)
 
     def _put(self, router: str, verb: str, routes: Sequence[Mapping[str, Any]], of: str) -> Wire:
-        plain = [{"destination": str(each["destination"]), "nexthop": str(each["nexthop"])} for each in routes]
+        plain = [{"destination": str(route["destination"]), "nexthop": str(route["nexthop"])} for route in routes]
         path = f"{self.path_of(router)}/{verb}_extraroutes"
-        found = self._thing(self.api.request("PUT", path, {"router": {"routes": plain}}, of=of))
-        own = ",".join(f"{each['destination']}={each['nexthop']}" for each in plain)
-        return {**(self.view(found, "") or {}), "id": f"{found['id']}:{own}"}
+        thing = self._thing(self.api.request("PUT", path, {"router": {"routes": plain}}, of=of))
+        own = ",".join(f"{route['destination']}={route['nexthop']}" for route in plain)
+        return {**(self.view(thing, "") or {}), "id": f"{thing['id']}:{own}"}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change the routes, and with them the handle."""
+        """Change the routes, which changes the handle."""
         self.get(handle)
         router, _, rest = handle.partition(":")
         wanted = spec.get("routes") or []
-        gone = [each for each in _routes(rest) if each not in [{**one} for one in wanted]]
-        if gone:
-            self._put(router, "remove", gone, handle)
+        surplus = [route for route in _routes(rest) if route not in [{**entry} for entry in wanted]]
+        if surplus:
+            self._put(router, "remove", surplus, handle)
         return self._put(router, "add", wanted, handle)
 
     def delete(self, handle: str) -> Wire | None:
@@ -319,5 +322,5 @@ class ExtraRouteSets(Aspect):
 
 
 def _routes(rest: str) -> list[Wire]:
-    pairs = (each.partition("=") for each in rest.split(",") if each)
+    pairs = (route.partition("=") for route in rest.split(",") if route)
     return [{"destination": destination, "nexthop": nexthop} for destination, _, nexthop in pairs]

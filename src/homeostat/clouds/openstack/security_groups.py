@@ -14,15 +14,15 @@ OF_RULES = (
     *("remote_ip_prefix", "remote_group_id", "description"),
 )
 APART = f"{PREFIX}rule:"
-"""Begin of the tag of a group that names a rule of the other kind."""
+"""Prefix of a group's tag that names a separate rule, of the kind `security_group_rule`."""
 OUT: list[Wire] = [{"direction": "egress", "ethertype": "IPv4"}, {"direction": "egress", "ethertype": "IPv6"}]
-"""Rules of a new group; they come back when a specification has no other ways out any more."""
+"""Default rules of a new group; restored once a specification has no further egress rules."""
 
 
 class SecurityGroups(NetworkCollection):
-    """Security groups with rules of their own: those without a token, which marks the things of the other kind.
+    """Security groups with their own rules: all rules without a token, which separate rules carry.
 
-    A rule never changes, so an adopted one of the other kind cannot carry a mark: its group has a tag with its id.
+    A rule cannot change, so an adopted separate rule cannot carry a token: its group has a tag with the rule's id.
     """
 
     kind = "security_group"
@@ -31,43 +31,43 @@ class SecurityGroups(NetworkCollection):
     separate = ("tags", "rules")
 
     def object_of(self, thing: Wire) -> Wire:
-        # 0 is a type of ICMP.
         rules = [
-            {name: each[name] for name in ("id", *OF_RULES) if each.get(name) not in (None, "")}
-            for each in self._rules(thing)
+            # Not by truth: 0 is a valid ICMP type.
+            {name: rule[name] for name in ("id", *OF_RULES) if rule.get(name) not in (None, "")}
+            for rule in self._rules(thing)
         ]
         return {**super().object_of(thing), "rules": rules}
 
     def _rules(self, thing: Wire) -> Sequence[Wire]:
-        apart = {each.removeprefix(APART) for each in thing.get("tags") or () if each.startswith(APART)}
+        apart = {tag.removeprefix(APART) for tag in thing.get("tags") or () if tag.startswith(APART)}
         rules = thing.get("security_group_rules") or ()
-        return [each for each in rules if not self.token.read(each) and each["id"] not in apart]
+        return [rule for rule in rules if not self.token.read(rule) and rule["id"] not in apart]
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
         thing = super().set_apart(handle, thing, part)
         if "rules" not in part:
             return thing
-        wanted, there = [self._meant(handle, each) for each in part["rules"] or ()], self._rules(thing)
-        if not _ways_out(wanted) and comparison.rule_changes(OUT, _ways_out(there))[0] == OUT:
+        wanted, present = [self._meant(handle, rule) for rule in part["rules"] or ()], self._rules(thing)
+        if not _ways_out(wanted) and comparison.rule_changes(OUT, _ways_out(present))[0] == OUT:
             wanted += OUT
-        missing, surplus = comparison.rule_changes(wanted, there)
-        for each in surplus:
-            self.api.request("DELETE", f"{RULES}/{each['id']}", of=handle)
+        missing, surplus = comparison.rule_changes(wanted, present)
+        for rule in surplus:
+            self.api.request("DELETE", f"{RULES}/{rule['id']}", of=handle)
         if missing:
-            bodies = [{**each, "security_group_id": handle} for each in missing]
+            bodies = [{**rule, "security_group_id": handle} for rule in missing]
             self.api.request("POST", RULES, {"security_group_rules": bodies}, of=handle)
         return self.get(handle) if missing or surplus else thing
 
     def _meant(self, handle: str, rule: Mapping[str, Any]) -> Wire:
-        """Return a rule as the service takes it; an empty group is the rule's own."""
-        found = {name: rule[name] for name in OF_RULES if rule.get(name) is not None}
-        if "remote_group_id" in found:
-            found["remote_group_id"] = self.id_of(found["remote_group_id"]) or handle
-        return found
+        """Return a rule as the service takes it; an empty remote group means the rule's own group."""
+        fields = {name: rule[name] for name in OF_RULES if rule.get(name) is not None}
+        if "remote_group_id" in fields:
+            fields["remote_group_id"] = self.id_of(fields["remote_group_id"]) or handle
+        return fields
 
 
 def _ways_out(rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [each for each in rules if each.get("direction") == "egress"]
+    return [rule for rule in rules if rule.get("direction") == "egress"]
 
 
 class SecurityGroupRules(NetworkCollection):
@@ -83,7 +83,7 @@ class SecurityGroupRules(NetworkCollection):
         return name
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change nothing: a rule cannot change."""
+        """Do nothing: a rule cannot change."""
         return self.get(handle)
 
     def operations(self) -> Mapping[str, Callable[[str, Mapping[str, Any]], None]]:

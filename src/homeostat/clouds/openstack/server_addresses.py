@@ -1,4 +1,4 @@
-"""Floating addresses of servers, as Networking has them: Compute takes note of a change some seconds later. Pure."""
+"""Floating addresses of servers as Networking has them: Compute notices changes some seconds later. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,13 +11,13 @@ FLOATING = "floating"
 
 
 def servers_led_to(floating: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the servers that floating IPs lead to, where Networking tells whose their ports are."""
-    ports = (each.get("port_details") or {} for each in floating)
-    return {str(each["device_id"]) for each in ports if str(each.get("device_owner", "")).startswith(COMPUTE)}
+    """Return the servers that floating IPs lead to, if Networking shows the owners of the ports."""
+    ports = (floating_ip.get("port_details") or {} for floating_ip in floating)
+    return {str(port["device_id"]) for port in ports if str(port.get("device_owner", "")).startswith(COMPUTE)}
 
 
 def with_floating(thing: Wire, floating: Sequence[Mapping[str, Any]]) -> Wire:
-    """Return a server, which has its `_ports`, with the addresses of these floating IPs in place of those it shows."""
+    """Return a server, which has its `_ports`, with the addresses of the given floating IPs instead of its own."""
     ports = {mac: port["id"] for mac, port in (thing.get("_ports") or {}).items()}
     groups = (thing.get("addresses") or {}).items()
     return {**thing, "addresses": {name: _with_floating(group, ports, floating) for name, group in groups}}
@@ -26,11 +26,12 @@ def with_floating(thing: Wire, floating: Sequence[Mapping[str, Any]]) -> Wire:
 def _with_floating(
     group: Sequence[Wire], ports: Mapping[str, str], floating: Sequence[Mapping[str, Any]]
 ) -> list[Wire]:
-    fixed = [each for each in group if each.get(TYPE) != FLOATING]
+    fixed = [address for address in group if address.get(TYPE) != FLOATING]
     led = [
-        {**each, "addr": one["floating_ip_address"], "version": 4, TYPE: FLOATING}
-        for each in fixed
-        for one in floating
-        if one["port_id"] == ports.get(each.get(MAC, "")) and one["fixed_ip_address"] == each["addr"]
+        {**address, "addr": floating_ip["floating_ip_address"], "version": 4, TYPE: FLOATING}
+        for address in fixed
+        for floating_ip in floating
+        if floating_ip["port_id"] == ports.get(address.get(MAC, ""))
+        and floating_ip["fixed_ip_address"] == address["addr"]
     ]
     return [*fixed, *led]

@@ -1,4 +1,4 @@
-"""Servers as Nova takes and shows them, translated from and into the fields of the kind. Pure."""
+"""Servers in the format of Nova, translated from and into the fields of the kind. Pure."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -8,9 +8,9 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.kinds.compute import FENCE_ANSWER
 
 IdOf = Callable[[str, Any], Any]
-"""Kind, name or id of a thing -> its id."""
+"""Kind, name or id of an object -> its id."""
 OWN_TAGS = ("homeostat:", "homeostat-")
-"""How the tags begin that this service has put on a server for itself."""
+"""Prefixes of the tags that this service puts on servers for itself."""
 ALIKE = ("name", "key_name", "availability_zone", "config_drive", "metadata", "tags")
 RENAMED = {
     "accessIPv4": "access_ipv4",
@@ -31,7 +31,7 @@ SOURCES = {
     "swap_size": ("", "blank", "local"),
     "ephemeral_size": ("", "blank", "local"),
 }
-"""Source of a block device -> the kind that its value names, and Nova's words for source and destination."""
+"""Source of a block device -> the kind that its value names, and Nova's terms for source and destination."""
 STATUSES = {
     "build": "building",
     "hard_reboot": "rebooting",
@@ -46,9 +46,9 @@ STATUSES = {
 }
 DELETING = ("deleting", "soft-deleting")
 STARTING = ("powering-on", "resuming", "unpausing")
-"""Tasks of Nova during which the status is still that of before."""
+"""Nova's tasks during which the status is still the previous one."""
 NO_STATE = 0
-"""Power state of a guest that its hypervisor does not know; Nova leaves such a server as it is."""
+"""Power state of a guest that its hypervisor does not know; Nova takes no action for such a server."""
 EXPLAINED = {
     "lost": "its host does not know it",
     "rescue": "it was rescued outside: it goes on once it is unrescued",
@@ -56,7 +56,7 @@ EXPLAINED = {
     "shelved_offloaded": "it was shelved outside: it goes on once it is unshelved",
     "soft_deleted": "it is deleted, but Nova keeps it with its addresses for a while, so that it can be restored",
 }
-"""Word for the status -> what it means. None of them ends by itself."""
+"""Status -> explanation. None of these statuses ends without intervention."""
 UNCONFIRMED = "it has another size, or is on another host, and that waits to be confirmed or reverted"
 
 
@@ -64,9 +64,8 @@ def body_of(spec: Mapping[str, Any], id_of: IdOf, networks: Any) -> Wire:
     """Return the body of a creation.
 
     Args:
-        spec: The specification.
-        id_of: Returns the id of a thing that it names.
-        networks: Networks, ports or word, as Nova takes them.
+        id_of: Returns the id of a named object.
+        networks: Networks, ports or keyword, as Nova takes them.
     """
     server: Wire = {name: spec[name] for name in ALIKE if spec.get(name) not in (None, "", {}, [])}
     server |= {"flavorRef": id_of("flavor", spec.get("flavor")), "networks": networks}
@@ -88,7 +87,7 @@ def body_of(spec: Mapping[str, Any], id_of: IdOf, networks: Any) -> Wire:
 
 
 def encoded(text: str) -> str:
-    """Return a text as Nova takes user data and files."""
+    """Encode user data or a file for Nova."""
     return base64.b64encode(text.encode()).decode()
 
 
@@ -100,12 +99,12 @@ def _hints(spec: Mapping[str, Any], id_of: IdOf) -> Wire:
 
 
 def _devices(spec: Mapping[str, Any], id_of: IdOf) -> list[Wire]:
-    devices = [_device(each, id_of) for each in spec.get("block_device_mapping") or ()]
+    devices = [_device(entry, id_of) for entry in spec.get("block_device_mapping") or ()]
     if not devices or not spec.get("image"):
         return devices
-    # Nova wants the disk of the image to be listed with the others; only one device can be the first.
+    # Nova requires the image's disk in the list of devices; only one device can be the boot disk.
     disk = {"uuid": id_of("image", spec["image"]), "source_type": "image", "destination_type": "local"}
-    others = [{**each, "boot_index": -1 if each["boot_index"] == 0 else each["boot_index"]} for each in devices]
+    others = [{**device, "boot_index": -1 if device["boot_index"] == 0 else device["boot_index"]} for device in devices]
     return [{**disk, "boot_index": 0, "delete_on_termination": True}, *others]
 
 
@@ -113,42 +112,42 @@ def _device(device: Mapping[str, Any], id_of: IdOf) -> Wire:
     source = next(name for name in SOURCES if device.get(name))
     kind, source_type, destination = SOURCES[source]
     local = destination == "local"
-    found: Wire = {
+    entry: Wire = {
         "source_type": source_type,
         "destination_type": destination,
         "boot_index": -1 if local else device.get("boot_index", -1),
         "delete_on_termination": device.get("delete_on_termination", local),
     }
-    found |= {"uuid": id_of(kind, device[source])} if kind else {"volume_size": device[source]}
+    entry |= {"uuid": id_of(kind, device[source])} if kind else {"volume_size": device[source]}
     guest = "swap" if source == "swap_size" else device.get("ephemeral_format")
-    found |= {"guest_format": guest} if local and guest else {}
+    entry |= {"guest_format": guest} if local and guest else {}
     more = ("device_name", "device_type", "disk_bus", "volume_size", "volume_type")
-    return found | {name: device[name] for name in more if device.get(name) and not (local and name == "volume_size")}
+    return entry | {name: device[name] for name in more if device.get(name) and not (local and name == "volume_size")}
 
 
 def object_of(thing: Wire) -> Wire:
-    """Return a server with the fields of its kind, as far as Nova has told them."""
-    found: Wire = {RENAMED.get(name, name): thing[name] for name in SHOWN if name in thing}
-    found["status"] = _status(thing)
-    told = UNCONFIRMED if thing.get("status") == "VERIFY_RESIZE" else EXPLAINED.get(found["status"])
-    found["fault"] = told or thing.get("_silence") or (thing.get("fault") or {}).get("message")
+    """Return a server with the fields of its kind, as far as Nova's answer has them."""
+    fields: Wire = {RENAMED.get(name, name): thing[name] for name in SHOWN if name in thing}
+    fields["status"] = _status(thing)
+    explained = UNCONFIRMED if thing.get("status") == "VERIFY_RESIZE" else EXPLAINED.get(fields["status"])
+    fields["fault"] = explained or thing.get("_silence") or (thing.get("fault") or {}).get("message")
     if "flavor" in thing:
-        found["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
+        fields["flavor"] = thing["flavor"].get("original_name") or thing["flavor"].get("id")
     if "image" in thing:
-        found["image"] = (thing["image"] or {}).get("id")
-    if "security_groups" in thing:  # one entry for each port that has it
-        found["security_groups"] = sorted({each["name"] for each in thing["security_groups"]})
+        fields["image"] = (thing["image"] or {}).get("id")
+    if "security_groups" in thing:  # Nova lists a group once per port
+        fields["security_groups"] = sorted({group["name"] for group in thing["security_groups"]})
     if "tags" in thing:
-        found["tags"] = [each for each in thing["tags"] if not each.startswith(OWN_TAGS)]
+        fields["tags"] = [tag for tag in thing["tags"] if not tag.startswith(OWN_TAGS)]
     if "addresses" in thing:
-        found["addresses"] = _addresses(thing)
-        found["address"] = next((each["addr"] for group in found["addresses"].values() for each in group), None)
+        fields["addresses"] = _addresses(thing)
+        fields["address"] = next((entry["addr"] for group in fields["addresses"].values() for entry in group), None)
     if "_ports" in thing:
-        found["ports"] = [{"id": each["id"], "name": each["name"]} for each in thing["_ports"].values()]
+        fields["ports"] = [{"id": port["id"], "name": port["name"]} for port in thing["_ports"].values()]
     if VOLUMES in thing:
-        found["volumes"] = thing[VOLUMES]
-    found |= {name: thing[f"_{name}"] for name in FENCE_ANSWER if f"_{name}" in thing}
-    return {**found, **({"snapshots": thing["_snapshots"]} if thing.get("_snapshots") else {})}
+        fields["volumes"] = thing[VOLUMES]
+    fields |= {name: thing[f"_{name}"] for name in FENCE_ANSWER if f"_{name}" in thing}
+    return {**fields, **({"snapshots": thing["_snapshots"]} if thing.get("_snapshots") else {})}
 
 
 def _status(thing: Wire) -> str:
@@ -168,15 +167,15 @@ def _status(thing: Wire) -> str:
 def _addresses(thing: Wire) -> dict[str, list[Wire]]:
     ports = thing.get("_ports") or {}
     return {
-        network: [_address(each, ports.get(each.get("OS-EXT-IPS-MAC:mac_addr")) or {}) for each in group]
+        network: [_address(entry, ports.get(entry.get("OS-EXT-IPS-MAC:mac_addr")) or {}) for entry in group]
         for network, group in thing["addresses"].items()
     }
 
 
 def _address(entry: Wire, port: Mapping[str, Any]) -> Wire:
-    found = {"addr": entry["addr"], "version": entry["version"], "mac": entry.get("OS-EXT-IPS-MAC:mac_addr")}
+    fields = {"addr": entry["addr"], "version": entry["version"], "mac": entry.get("OS-EXT-IPS-MAC:mac_addr")}
     return {
-        **found,
+        **fields,
         "type": entry.get("OS-EXT-IPS:type", "fixed"),
         "port": port.get("id"),
         "network": port.get("network_id"),

@@ -1,13 +1,13 @@
-"""Fencing of servers: what is asked for is cut off step by step, and only what a look shows counts.
+"""Fencing of servers: resources are cut off step by step, and only the state seen afterwards counts.
 
-COMPUTE is cut off when Nova, or Ironic for a machine, shows the power off, or when its host was declared down. A host
-is declared down here only if Nova does not hear of it: on a host that is heard of, the server alone is stopped. A
-machine of Ironic runs whether its nova-compute does or not, so there only its power counts.
+COMPUTE is cut off when Nova, or Ironic for a machine, shows the power off, or when the host was declared down. A host
+is declared down here only if Nova does not hear of it; otherwise only the server is stopped. A machine of Ironic runs
+independently of its nova-compute, so only its power state counts.
 
-Nothing of a server whose host is called down is cut off as long as that is doubted, see `model.hosts`, or no other host
-could take another server in its place.
+A server whose host is reported down is not cut off while the report is doubtful, see `model.hosts`, or while no other
+host could take a replacement.
 
-The ports that are taken down get a tag, so that `unfence` brings up no others.
+Ports taken down get a tag, so that `unfence` brings up only these.
 """
 
 import re
@@ -29,12 +29,12 @@ TAG = "homeostat-fenced"
 """Tag of a port that fencing has taken down."""
 HYPERVISOR = "OS-EXT-SRV-ATTR:hypervisor_hostname"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Name of the hypervisor of a machine of Ironic: the id of its node."""
+"""Name of the hypervisor of an Ironic machine: the id of its node."""
 POWER, TASK = "OS-EXT-STS:power_state", "OS-EXT-STS:task_state"
 SHUT_DOWN = 4
 """Nova's power state of a guest that is off."""
 OFF = frozenset({"SHUTOFF", "SOFT_DELETED", "SHELVED_OFFLOADED", "ERROR"})
-"""Statuses in which that power state counts: in others it may be on its way up."""
+"""Statuses in which this power state counts: in any other status the server may be starting."""
 POWER_OFF = "power off"
 NOT_DOWN = "its host is not called down now"
 NO_ROOM = (
@@ -46,7 +46,7 @@ class ServerFence:
     """Cuts off servers of a project."""
 
     def __init__(self, cloud: CloudOfCollections, look: Callable[[str], Wire], act: Callable[[str, str], str]) -> None:
-        """Take the cloud, a function that returns a server as Nova shows it, and one that requests an action of it."""
+        """Take the cloud, and functions that read a server from Nova and request an action."""
         self._cloud = cloud
         self._look = look
         self._act = act
@@ -56,12 +56,11 @@ class ServerFence:
         """Cut off a server; return `{_fenced, _not_fenced, _declared_down}`, as seen afterwards.
 
         Args:
-            handle: The server.
-            what: What is to be cut off.
-            host_down: Whether it is to be cut off only if its host is down.
+            what: Resources to cut off, such as COMPUTE.
+            host_down: Cut off only if the host is down.
 
         Raises:
-            Missing: It does not exist.
+            Missing: The server does not exist.
         """
         withheld = self._withheld(self._look(handle), host_down=host_down)
         if withheld:
@@ -72,10 +71,10 @@ class ServerFence:
             "NETWORK": self._take_down,
             "STORAGE": self._detach,
         }
-        left = {each: self._left(acts[each], handle) for each in what}
+        left = {resource: self._left(acts[resource], handle) for resource in what}
         return {
-            "_fenced": [each for each in what if not left[each]],
-            "_not_fenced": {each: why for each, why in left.items() if why},
+            "_fenced": [resource for resource in what if not left[resource]],
+            "_not_fenced": {resource: why for resource, why in left.items() if why},
             "_declared_down": "".join(declared),
         }
 
@@ -87,7 +86,7 @@ class ServerFence:
                 self._cloud.service("network").request("DELETE", f"/ports/{port['id']}/tags/{TAG}", of=handle)
 
     def _left(self, cut: Callable[[str], str], handle: str) -> str:
-        """Return why something is not cut off yet; "" if it is."""
+        """Cut off a resource; return the reason if it is not cut off yet, or ""."""
         try:
             return cut(handle)
         except Missing:
@@ -95,35 +94,35 @@ class ServerFence:
         except HomeostatError as error:
             return str(error)
 
-    # -- its host ------------------------------------------------------------------------------------------------------
+    # -- the host ------------------------------------------------------------------------------------------------------
 
     def _withheld(self, thing: Wire, *, host_down: bool) -> str:
-        """Return why nothing of a server is cut off yet; "" where it may be."""
-        shown = [] if is_machine(thing) or _is_off(thing) else self._services(thing)
-        host = next((each for each in map(host_of, shown) if each.name == thing.get(HOST)), None)
+        """Return the reason to cut off nothing of a server yet; "" if there is none."""
+        services = [] if is_machine(thing) or _is_off(thing) else self._services(thing)
+        host = next((host for host in map(host_of, services) if host.name == thing.get(HOST)), None)
         if host is None or host.is_heard_of:
             return NOT_DOWN if host_down else ""
-        others = [each.name for each in hosts.others_that_take(host, list(map(host_of, shown)))]
+        others = [other.name for other in hosts.others_that_take(host, list(map(host_of, services)))]
         try:
             full = not others or self._room.is_full(thing, others)
         except HomeostatError as error:
             return f"it is not known whether another host has room for another one: {error}"
-        doubted = hosts.doubt(host, list(map(host_of, shown)))
+        doubted = hosts.doubt(host, list(map(host_of, services)))
         return doubted or (NO_ROOM if full else "")
 
     def _services(self, thing: Wire) -> list[Wire]:
-        """Return the services of all hosts, of which that of a server is one; none where that cannot be seen."""
+        """Return the services of all compute hosts; none if the server's host or the services cannot be seen."""
         compute = self._cloud.service("compute")
         try:
-            found = compute.list("/os-services", "services", binary="nova-compute", limit=None)
-            return list(found) if thing.get(HOST) else []
+            services = compute.list("/os-services", "services", binary="nova-compute", limit=None)
+            return list(services) if thing.get(HOST) else []
         except Transient:
             return []
 
     # -- COMPUTE -------------------------------------------------------------------------------------------------------
 
     def _power_off(self, declared: list[str], handle: str) -> str:
-        """Power a server off, or declare its host down, and add that to `declared`; return what is left to be done."""
+        """Power a server off, or declare its host down and add it to `declared`; return why it is not off, or ""."""
         thing = self._look(handle)
         if is_machine(thing):
             return self._power_off_machine(handle)
@@ -131,7 +130,7 @@ class ServerFence:
             return ""
         service = self._service(thing)
         if service is not None and service["state"] == "down":
-            # It may have gone silent since the first look, as all do when the control plane pauses.
+            # Withheld again: all hosts may have gone silent since the first look, as in a pause of the control plane.
             left = self._withheld(thing, host_down=True) or self._declare_down(thing, service)
             declared += [] if left else [str(service["host"])]
             return left
@@ -140,8 +139,8 @@ class ServerFence:
         return "" if _is_off(self._look(handle)) else "it is being stopped"
 
     def _service(self, thing: Wire) -> Wire | None:
-        """Return the service of a server's host; None where that cannot be seen."""
-        return next((each for each in self._services(thing) if each["host"] == thing.get(HOST)), None)
+        """Return the service of a server's host; None if it cannot be seen."""
+        return next((service for service in self._services(thing) if service["host"] == thing.get(HOST)), None)
 
     def _declare_down(self, thing: Wire, service: Wire) -> str:
         if not service.get("forced_down"):
@@ -158,15 +157,15 @@ class ServerFence:
         def nodes() -> list[Wire]:
             return list(ironic.list("/nodes/detail", "nodes", instance_uuid=handle))
 
-        found = nodes()
-        if found and any(map(_is_on, found)):
-            for each in found:
-                if _is_on(each) and each.get("target_power_state") != POWER_OFF:
-                    ironic.request("PUT", f"/nodes/{each['uuid']}/states/power", {"target": POWER_OFF})
-            found = nodes()
-        if not found:
+        machines = nodes()
+        if machines and any(map(_is_on, machines)):
+            for node in machines:
+                if _is_on(node) and node.get("target_power_state") != POWER_OFF:
+                    ironic.request("PUT", f"/nodes/{node['uuid']}/states/power", {"target": POWER_OFF})
+            machines = nodes()
+        if not machines:
             return "no machine of Ironic has this server"
-        return "its machine is being powered off" if any(map(_is_on, found)) else ""
+        return "its machine is being powered off" if any(map(_is_on, machines)) else ""
 
     # -- NETWORK -------------------------------------------------------------------------------------------------------
 
@@ -181,7 +180,7 @@ class ServerFence:
         ports = self._ports(handle)
         for port in ports:
             if port["admin_state_up"]:
-                # First the tag: a port that is down without it stays down.
+                # The tag first: if the tag request failed afterwards, `unfence` would never bring up the port.
                 self._cloud.service("network").request("PUT", f"/ports/{port['id']}/tags/{TAG}", of=handle)
                 self._set(port, up=False, of=handle)
         up = [port["id"] for port in self._ports(handle) if port["admin_state_up"]]
@@ -193,14 +192,16 @@ class ServerFence:
         path = f"/servers/{quote(handle, safe='')}/os-volume_attachments"
         compute = self._cloud.service("compute")
         refused: dict[str, str] = {}
-        for each in compute.list(path, "volumeAttachments"):
-            volume = str(each["volumeId"])
+        for attachment in compute.list(path, "volumeAttachments"):
+            volume = str(attachment["volumeId"])
             try:
                 compute.request("DELETE", f"{path}/{quote(volume, safe='')}", of=handle)
             except HomeostatError as error:
                 refused[volume] = str(error)
-        left = [str(each["volumeId"]) for each in compute.list(path, "volumeAttachments")]
-        return "; ".join(f"volume {each} is attached: {refused.get(each, 'it is being detached')}" for each in left)
+        left = [str(attachment["volumeId"]) for attachment in compute.list(path, "volumeAttachments")]
+        return "; ".join(
+            f"volume {volume} is attached: {refused.get(volume, 'it is being detached')}" for volume in left
+        )
 
 
 def is_machine(thing: Wire) -> bool:

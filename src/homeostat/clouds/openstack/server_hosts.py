@@ -1,8 +1,8 @@
-"""Hosts of servers that do not answer, as far as Nova's policy lets the login see that.
+"""Unreachable hosts of servers, as far as Nova's policy shows them to the login.
 
-Nova goes on calling a server ACTIVE whose host is down. To administrators it tells the host of each server and, in the
-list of services, when each host was last heard of; others see nothing of it, unless their operator lets them see the
-field `host_status`.
+Nova shows a server as ACTIVE even if its host is down. Administrators see the host of each server and, in the list of
+services, when each host last reported. Other users see neither, unless their operator shows them the field
+`host_status`.
 """
 
 import threading
@@ -15,15 +15,15 @@ from homeostat.model.errors import Transient
 
 HOST = "OS-EXT-SRV-ATTR:host"
 LOOK_S = 5.0
-"""Seconds for which a list of services is used."""
+"""Seconds for which a list of services is cached."""
 REFUSED_S = 600.0
-"""Seconds after which a list that policy refused is asked for again."""
+"""Seconds until a list refused by policy is requested again."""
 NOT_ANSWERING = ("UNKNOWN", "DOWN")
-"""Nova's `host_status` where a host is not heard of, or was declared down."""
+"""Nova's `host_status` of a host that does not report, or was declared down."""
 
 
 class ServerHosts:
-    """The compute hosts, as one process knows them. Safe to share between threads."""
+    """The compute hosts, as this process last saw them. Safe to share between threads."""
 
     def __init__(self, listed: Callable[[], Iterator[Wire]], monotonic: Callable[[], float] = time.monotonic) -> None:
         """Take the function that lists the services of compute hosts, and the clock of this process."""
@@ -34,7 +34,7 @@ class ServerHosts:
         self._silent: Mapping[str, str] | None = None
 
     def silence_of(self, server: Wire) -> str:
-        """Return why the host of a server does not answer; "" if it does, or that cannot be seen."""
+        """Return why the host of a server does not answer; "" if the host answers or cannot be seen."""
         host = str(server.get(HOST) or "")
         silent = self._hosts() if host else None
         if silent is None:
@@ -43,18 +43,20 @@ class ServerHosts:
         return f"its host {host} does not answer since {silent[host]}" if host in silent else ""
 
     def _hosts(self) -> Mapping[str, str] | None:
-        """Return the hosts that do not answer -> when they last did; None where that cannot be seen."""
+        """Return unreachable host -> time of its last report; None if policy hides the hosts."""
         with self._lock:
             now = self._monotonic()
             if now >= self._look_at:
                 self._look_at = now + LOOK_S
                 try:
                     self._silent = {
-                        str(each["host"]): str(each["updated_at"]) for each in self._list() if each["state"] == "down"
+                        str(service["host"]): str(service["updated_at"])
+                        for service in self._list()
+                        if service["state"] == "down"
                     }
                 except Forbidden:
                     self._silent, self._look_at = None, now + REFUSED_S
                 except Transient:
-                    # What was known last still counts: no answer is no news.
+                    # The last known hosts still count: a missing answer says nothing about them.
                     pass
             return self._silent

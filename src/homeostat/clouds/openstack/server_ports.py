@@ -1,24 +1,24 @@
-"""Ports of servers: those that Nova makes, and those that this service makes for an entry that Nova cannot make.
+"""Ports of servers: created by Nova, or by this service for entries of `networks` that Nova does not support.
 
-Nova makes the port for an entry of `networks` with a network, and perhaps an address. For one with a subnet, properties
-of the port or a floating IP, this service makes the port before the server, with the name that it has in Heat.
+Nova creates the port of an entry with a network, and perhaps an address. For an entry with a subnet, port properties or
+a floating IP, this service creates the port before the server, with the same name as Heat.
 
-Nova does not delete such a port with its server, so it has to be found again in every case:
+Nova does not delete such a port with its server, so the port must be found again in every case:
 
-* It carries the token of the server's creation, alone in its description, from the first moment on. If the creation of
-  the server is refused, it is deleted at once. If that fails, or this process dies, `find` deletes it: nothing was made
-  that counts as an attempt. If a server has used it, `find` shows it under the token, as a broken server whose deletion
-  deletes the port.
-* The port has a tag with the id of the server before the service knows that id: a deletion may find it by this alone,
-  since Nova forgets the token with the server. If the server is deleted outside, a look at its id shows a port with
-  that tag as a broken server, which is deleted and made anew: the port may hold the address that is wanted again.
-* The ports that another service has made for a server get that tag when the server is adopted. Such a server has no
-  token; ports made for it later carry its id instead.
-* A port cannot be deleted as long as its server is there. So the deletion of a server that has such ports is answered
-  with the request to repeat it, until the server is gone and the ports are deleted.
+* From its creation on, the port carries the token of the server's creation alone in its description. If the server is
+  refused, the port is deleted at once. If that fails, or this process dies, `find` deletes the port: nothing was
+  created that counts as an attempt. If a server has used the port, `find` returns a broken server for the token, whose
+  deletion deletes the port.
+* The port is tagged with the server's id before the engine knows this id. A deletion may have only the tag to go by,
+  since Nova forgets the token with the server. If the server is deleted outside, `observe` returns a broken server for
+  a port with its tag, which is then replaced: the port may hold the address that the replacement needs.
+* When a server is adopted, its ports of other services get the tag. An adopted server has no token; ports created for
+  it later carry its id instead.
+* Neutron refuses to delete a port as long as its server exists. So the deletion of a server with such ports answers
+  that it has to be repeated, until the server is gone and the ports are deleted.
 
-A port that lacks its tag, since it was attached later and the request failed, gets it when its server is seen with new
-addresses.
+A port that lacks its tag, since it was attached later and the request failed, is tagged when its server is seen with
+new addresses.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from cachetools import LRUCache
 
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import InDescription
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, Transient, Uncertain
@@ -41,19 +41,19 @@ LOG = logging.getLogger(__name__)
 TOKEN = InDescription()
 TAG = "homeostat-server-"
 PER_QUERY = 60
-"""Values in one query: its address must not become too long. With the longest, tags, it has 3.5 kB; proxies take 8."""
+"""Values in one query, to limit the length of the URL: with tags, the longest values, 3.5 kB. Proxies accept 8 kB."""
 KNOWN_MAX = 20_000
 """Servers whose ports one process remembers."""
 OWN = ("subnet", "port_extra_properties", "floating_ip")
-"""Fields of an entry that Nova does not know."""
+"""Fields of an entry that Nova does not support."""
 DETACH_S = 1.0
-"""Seconds until a port that is being detached is looked at again."""
+"""Seconds between looks at a port that is being detached."""
 AGAIN_S = 30.0
-"""Seconds until what Nova has accepted is requested again: it answers before it begins, and may fail silently."""
+"""Seconds until a request that Nova has accepted is repeated: Nova answers before it starts, and may fail silently."""
 WITHOUT_PORTS = ("BUILD", "ERROR", "DELETED", None)
-"""Statuses in which a server may have no ports yet, or none any more."""
+"""Statuses in which a server may have no ports."""
 COMPUTE = "compute:"
-"""How the device_owner of a port begins that Nova has bound."""
+"""Prefix of the device_owner of ports that Nova has bound."""
 SERVICE_FIELDS = ("value_specs", "qos_policy", "no_fixed_ips")
 
 
@@ -61,7 +61,7 @@ class ServerPorts:
     """The ports of a project's servers."""
 
     def __init__(self, cloud: CloudOfCollections, id_of: Callable[[str, Any], Any]) -> None:
-        """Take the cloud, and a function that returns the id of a thing of a kind that is named."""
+        """Take the cloud, and a function that returns the id of an object by kind and name."""
         self._cloud = cloud
         self._id_of = id_of
         self._known: LRUCache[str, dict[str, Wire]] = LRUCache(KNOWN_MAX)
@@ -76,22 +76,22 @@ class ServerPorts:
     # -- before the server -------------------------------------------------------------------------------------------
 
     def for_creation(self, token: str, spec: Mapping[str, Any]) -> Any:
-        """Return the networks of a new server as Nova takes them; make the ports that it cannot make."""
+        """Return the networks of a new server as Nova takes them; create the ports that Nova cannot."""
         entries = spec.get("networks") or [{"allocate_network": "auto"}]
         word = entries[0].get("allocate_network")
         if word:
             return word
-        found = []
+        networks = []
         for number, entry in enumerate(entries):
             port = self._port_of(token, spec, number)
             tag = {"tag": entry["tag"]} if entry.get("tag") else {}
             place = {"uuid": self._id_of("network", entry.get("network"))} if port is None else {"port": port}
             address = {"fixed_ip": entry["fixed_ip"]} if port is None and entry.get("fixed_ip") else {}
-            found.append({**place, **address, **tag})
-        return found
+            networks.append({**place, **address, **tag})
+        return networks
 
     def _port_of(self, token: str, spec: Mapping[str, Any], number: int, handle: str = "") -> str | None:
-        """Return the id of the port of an entry; None if Nova shall make it."""
+        """Return the id of an entry's port; None if Nova is to create it."""
         entry = spec["networks"][number]
         port = self._id_of("port", entry["port"]) if entry.get("port") else None
         if port is None and is_own(entry):
@@ -109,34 +109,34 @@ class ServerPorts:
         if not network:
             network = self.api.get(f"/subnets/{subnet}")["subnet"]["network_id"]
         fixed = {"subnet_id": subnet, "ip_address": entry.get("fixed_ip")}
-        groups = [self._id_of("security_group", each) for each in spec.get("security_groups") or ()]
+        groups = [self._id_of("security_group", name) for name in spec.get("security_groups") or ()]
         body: Wire = {"name": f"{spec.get('name')}-port-{number}", "network_id": network}
         body |= {"fixed_ips": [{name: value for name, value in fixed.items() if value}]} if any(fixed.values()) else {}
         body |= {"security_groups": groups} if groups else {}
         body = TOKEN.write({**body, **self._extra(entry)}, token)
-        made: Wire = self.api.request("POST", "/ports", {"port": body}, of=token)["port"]
-        return made
+        port: Wire = self.api.request("POST", "/ports", {"port": body}, of=token)["port"]
+        return port
 
     def _extra(self, entry: Mapping[str, Any]) -> Wire:
-        """Return the fields of the port that an entry gives."""
+        """Return the fields of the port that an entry specifies."""
         extra = entry.get("port_extra_properties") or {}
-        found = {name: value for name, value in extra.items() if name not in SERVICE_FIELDS and value is not None}
-        found |= {"fixed_ips": []} if extra.get("no_fixed_ips") else {}
-        found |= {"qos_policy_id": self._id_of("qos_policy", extra["qos_policy"])} if extra.get("qos_policy") else {}
-        return {**found, **(extra.get("value_specs") or {})}
+        fields = {name: value for name, value in extra.items() if name not in SERVICE_FIELDS and value is not None}
+        fields |= {"fixed_ips": []} if extra.get("no_fixed_ips") else {}
+        fields |= {"qos_policy_id": self._id_of("qos_policy", extra["qos_policy"])} if extra.get("qos_policy") else {}
+        return {**fields, **(extra.get("value_specs") or {})}
 
     def _lead(self, entry: Mapping[str, Any], port: str | None, of: str) -> None:
-        """Have a floating IP lead to a port."""
+        """Associate the floating IP of an entry with a port."""
         floating = self._id_of("floating_ip", entry["floating_ip"])
         self.api.request("PUT", f"/floatingips/{floating}", {"floatingip": {"port_id": port}}, of=of)
 
-    # -- beside the server -------------------------------------------------------------------------------------------
+    # -- while the server exists -------------------------------------------------------------------------------------
 
     def mark(self, ports: Iterable[Wire], handle: str) -> None:
-        """Tag the ports made for a server with its id.
+        """Tag the ports of a server with its id.
 
         Raises:
-            Transient: One of them may have no tag yet.
+            Transient: A port may have no tag yet.
         """
         for port in ports:
             if TAG + handle in port.get("tags", ()):
@@ -150,7 +150,7 @@ class ServerPorts:
                 raise Transient(f"port {port['id']} of server {handle} has no tag yet: {error}") from error
 
     def take_over(self, handle: str, ports: Collection[str]) -> None:
-        """Tag those of these ports that a server has: they go with it from now on."""
+        """Tag the given ports of a server, so that they are deleted with it."""
         for port in self._list("device_id", [handle]):
             if port["id"] in ports and TAG + handle not in port["tags"]:
                 self._tag(port["id"], handle)
@@ -165,75 +165,78 @@ class ServerPorts:
             LOG.warning("port %s of server %s has no tag yet: %s", port, handle, error)
 
     def shown_on(self, things: Sequence[Wire], token_of: Callable[[Wire], str]) -> list[Wire]:
-        """Return servers with their ports as `_ports`: MAC address -> port.
+        """Add the ports of servers as `_ports`: MAC address -> port.
 
-        They are asked for where a server shows others than before, or none at first. One whose ports are not known has
-        no `_ports`.
+        Neutron is asked only about servers whose addresses differ from the last known ports, or which are new. Servers
+        with unknown ports get no `_ports`.
 
         Raises:
-            Transient: A server has addresses, and Networking does not say whose they are.
+            Transient: A server has addresses, and Neutron does not answer whose they are.
         """
-        tokens = {str(each["id"]): token_of(each) for each in things}
+        tokens = {str(thing["id"]): token_of(thing) for thing in things}
         with self._lock:
             known = {handle: self._known[handle] for handle in tokens if handle in self._known}
-        others = [each for each in things if _shows_others(each, known.get(str(each["id"])))]
-        found: dict[str, dict[str, Wire]] = {str(each["id"]): {} for each in others}
+        changed = [thing for thing in things if _shows_others(thing, known.get(str(thing["id"])))]
+        seen: dict[str, dict[str, Wire]] = {str(thing["id"]): {} for thing in changed}
         try:
-            listed = [*self._list("device_id", found)]
+            listed = [*self._list("device_id", seen)]
         except Transient:
-            if any(map(_macs, others)):
+            # Servers without addresses may be shown without ports; else a missing address would look like drift.
+            if any(map(_macs, changed)):
                 raise
-            listed, found = [], {}
+            listed, seen = [], {}
         for port in listed:
             handle = port["device_id"]
-            shown = {name: port[name] for name in ("id", "name", "network_id")}
-            found[handle][port["mac_address"]] = {**shown, "has_address": bool(port["fixed_ips"])}
+            fields = {name: port[name] for name in ("id", "name", "network_id")}
+            seen[handle][port["mac_address"]] = {**fields, "has_address": bool(port["fixed_ips"])}
             token = TOKEN.read(port)
             if token and token == tokens[handle] and TAG + handle not in port.get("tags", ()):
                 self._mark(port["id"], handle)
         with self._lock:
-            self._known.update(found)
-        ports = {**known, **found}
-        return [{**each, "_ports": ports[str(each["id"])]} if str(each["id"]) in ports else each for each in things]
+            self._known.update(seen)
+        ports = {**known, **seen}
+        return [
+            {**thing, "_ports": ports[str(thing["id"])]} if str(thing["id"]) in ports else thing for thing in things
+        ]
 
     def leading_to(self, ports: Iterable[str]) -> list[Wire]:
-        """Return the floating IPs that lead to these ports."""
+        """Return the floating IPs of these ports."""
         portions = _portions(sorted(ports))
-        return [each for some in portions for each in self.api.list("/floatingips", "floatingips", port_id=some)]
+        return [floating for ids in portions for floating in self.api.list("/floatingips", "floatingips", port_id=ids)]
 
-    # -- after the server --------------------------------------------------------------------------------------------
+    # -- without the server ------------------------------------------------------------------------------------------
 
     def of_tokens(self, tokens: Iterable[str]) -> dict[str, list[Wire]]:
-        """Return token -> the ports made for the server with that token."""
-        found: dict[str, list[Wire]] = {}
+        """Return token -> the ports created for the server with this token."""
+        ports: dict[str, list[Wire]] = {}
         texts = [str(TOKEN.write({}, token)[TOKEN.field]) for token in tokens]
         for port in self._list("description", texts):
-            found.setdefault(TOKEN.read(port), []).append(port)
-        return found
+            ports.setdefault(TOKEN.read(port), []).append(port)
+        return ports
 
     def of(self, handle: str, token: str) -> list[Wire]:
-        """Return the ports made for a server; its id takes the place of the token of one that was adopted."""
-        found = self.of_tokens([token]).get(token, [])
+        """Return the ports created for a server; for an adopted server, `token` is its id."""
+        ports = self.of_tokens([token]).get(token, [])
         if token == handle:
-            known = {each["id"] for each in found}
-            found = found + [each for each in self.tagged([handle]).get(handle, ()) if each["id"] not in known]
-        return found
+            known = {port["id"] for port in ports}
+            ports = ports + [port for port in self.tagged([handle]).get(handle, ()) if port["id"] not in known]
+        return ports
 
     def tagged(self, handles: Iterable[str]) -> dict[str, list[Wire]]:
-        """Return handle -> the ports that have the tag of that server."""
-        found: dict[str, list[Wire]] = {}
+        """Return handle -> the ports with the tag of this server."""
+        ports: dict[str, list[Wire]] = {}
         names = [TAG + handle for handle in sorted(handles)]
-        for some in _portions(names):
-            for port in self.api.list("/ports", "ports", **{"tags-any": ",".join(some)}):
-                handle = next(tag for tag in port["tags"] if tag in some).removeprefix(TAG)
-                found.setdefault(handle, []).append(port)
-        return found
+        for portion in _portions(names):
+            for port in self.api.list("/ports", "ports", **{"tags-any": ",".join(portion)}):
+                handle = next(tag for tag in port["tags"] if tag in portion).removeprefix(TAG)
+                ports.setdefault(handle, []).append(port)
+        return ports
 
     def release(self, ports: Iterable[Wire], of: str) -> None:
-        """Delete ports, of a server that is gone or has been detached from them.
+        """Delete ports of a server that is gone or that they were detached from.
 
         Raises:
-            Transient: One of them may remain.
+            Transient: A port may remain.
         """
         for port in ports:
             with contextlib.suppress(Missing):
@@ -243,18 +246,18 @@ class ServerPorts:
         try:
             self.api.request("DELETE", path, of=of)
         except Transient:
-            # Neutron keeps a port that Nova has bound; and Nova may never let go of one whose server went while it was
-            # being built.
+            # Neutron refuses to delete a port bound by Nova (rule:delete_port), and Nova may never unbind the port of a
+            # server that was deleted during its creation: unbind the port here.
             if not self.api.get(path)["port"]["device_owner"].startswith(COMPUTE):
                 raise
             self.api.request("PUT", path, {"port": {"device_id": "", "device_owner": ""}}, of=of)
             self.api.request("DELETE", path, of=of)
 
     def give_up(self, token: str, error: HomeostatError) -> None:
-        """Delete the ports of a server that was not made, because of an error.
+        """Delete the ports of a server that was not created because of `error`.
 
         Raises:
-            Uncertain: Some may remain.
+            Uncertain: Ports may remain.
         """
         try:
             self.release(self.of_tokens([token]).get(token, ()), token)
@@ -262,52 +265,52 @@ class ServerPorts:
             raise Uncertain(f"{error}; and ports made for it may remain: {other}") from error
 
     def _list(self, field: str, values: Iterable[str]) -> Iterable[Wire]:
-        for some in _portions(list(values)):
-            yield from self.api.list("/ports", "ports", **{field: some})
+        for portion in _portions(list(values)):
+            yield from self.api.list("/ports", "ports", **{field: portion})
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def plug(self, compute: Service, handle: str, token: str, spec: Mapping[str, Any]) -> None:
-        """Attach and detach interfaces of a server until they are those of its networks; what fits stays.
+        """Attach and detach interfaces until they match the networks of the specification; matching ports stay.
 
         Raises:
-            Transient: It has to be done again, to delete a port that is being detached.
+            Transient: The update has to be repeated, to delete a port that is being detached.
         """
-        there = list(self._list("device_id", [handle]))
+        present = list(self._list("device_id", [handle]))
         own_ports = self.of(handle, token)
-        ours, idle = {each["id"] for each in own_ports}, [each for each in own_ports if not each["device_id"]]
+        own_ids, idle = {port["id"] for port in own_ports}, [port for port in own_ports if not port["device_id"]]
         path = f"/servers/{handle}/os-interface"
         with self._lock:
             self._known.pop(handle, None)
         entries: Sequence[Mapping[str, Any]] = spec.get("networks") or [{"allocate_network": "auto"}]
         word = entries[0].get("allocate_network")
         if word == "auto":
-            if not there:
+            if not present:
                 compute.request("POST", path, {"interfaceAttachment": {}}, of=handle)
             return
         entries = () if word == "none" else entries
-        kept = self._kept(entries, [*there, *idle], ours)
-        keeps = {each["id"] for each in kept.values()}
-        leaving = [port for port in there if port["id"] not in keeps]
-        self._detach(compute, path, {each["id"] for each in leaving}, handle)
-        self.release([port for port in idle if port["id"] not in keeps], handle)
+        kept = self._kept(entries, [*present, *idle], own_ids)
+        kept_ids = {port["id"] for port in kept.values()}
+        leaving = [port for port in present if port["id"] not in kept_ids]
+        self._detach(compute, path, {port["id"] for port in leaving}, handle)
+        self.release([port for port in idle if port["id"] not in kept_ids], handle)
         for number, entry in enumerate(entries):
             if number in kept:
                 self._adjust(entry, kept[number], handle)
             if number not in kept or kept[number] in idle:
                 own = kept[number]["id"] if number in kept else self._port_of(token, spec, number, handle)
                 self._attach(compute, path, entry, own, handle)
-        # Only once it is detached it can be deleted.
-        if any(port["id"] in ours for port in leaving):
+        # A port can be deleted only after Nova has detached it, which takes a while: the next attempt releases it.
+        if any(port["id"] in own_ids for port in leaving):
             raise Transient(f"server {handle}: an interface is being detached", DETACH_S)
 
     def _detach(self, compute: Service, path: str, ports: Set[str], handle: str) -> None:
-        """Detach ports, but for those whose detachment has begun."""
+        """Detach ports, except those whose detachment is already running."""
         paths = {f"{path}/{port}" for port in ports}
-        for each in sorted(paths - self._detached.among(paths)):
+        for port_path in sorted(paths - self._detached.recent(paths)):
             with contextlib.suppress(Missing):
-                compute.request("DELETE", each, of=handle)
-            self._detached.note([each])
+                compute.request("DELETE", port_path, of=handle)
+            self._detached.note([port_path])
 
     def _attach(self, compute: Service, path: str, entry: Mapping[str, Any], port: str | None, handle: str) -> None:
         place = {"port_id": port} if port else {"net_id": self._id_of("network", entry["network"])}
@@ -317,33 +320,33 @@ class ServerPorts:
             self._detached.forget([f"{path}/{port}"])
         compute.request("POST", path, {"interfaceAttachment": {**place, **address, **tag}}, of=handle)
 
-    def _kept(self, entries: Sequence[Mapping[str, Any]], there: Sequence[Wire], ours: Set[str]) -> dict[int, Wire]:
-        """Return number of an entry -> the port that it keeps; the most exact entries choose first."""
-        free, kept = list(there), dict[int, Wire]()
+    def _kept(self, entries: Sequence[Mapping[str, Any]], ports: Sequence[Wire], own: Set[str]) -> dict[int, Wire]:
+        """Return number of an entry -> the port that it keeps; the most specific entries choose first."""
+        free, kept = list(ports), dict[int, Wire]()
         exact = ("port", "fixed_ip", "subnet")
         for number in sorted(range(len(entries)), key=lambda at: [not entries[at].get(name) for name in exact]):
-            fitting = [port for port in free if self._fits(entries[number], port, ours)]
+            fitting = [port for port in free if self._fits(entries[number], port, own)]
             if fitting:
                 kept[number] = fitting[0]
                 free.remove(fitting[0])
         return kept
 
-    def _fits(self, entry: Mapping[str, Any], port: Wire, ours: Set[str]) -> bool:
+    def _fits(self, entry: Mapping[str, Any], port: Wire, own: Set[str]) -> bool:
         if entry.get("port"):
             return bool(self._id_of("port", entry["port"]) == port["id"])
-        # A port with another name was not made by Nova, but named by an entry.
-        if port["id"] not in ours and (port["name"] or entry.get("port_extra_properties")):
+        # Nova's ports have no name: a port with a name was specified as `port` of an entry.
+        if port["id"] not in own and (port["name"] or entry.get("port_extra_properties")):
             return False
         places = port["fixed_ips"]
         network, subnet = self._id_of("network", entry.get("network")), self._id_of("subnet", entry.get("subnet"))
         return (
             (not network or network == port["network_id"])
-            and (not subnet or any(each["subnet_id"] == subnet for each in places))
-            and (not entry.get("fixed_ip") or any(each["ip_address"] == entry["fixed_ip"] for each in places))
+            and (not subnet or any(place["subnet_id"] == subnet for place in places))
+            and (not entry.get("fixed_ip") or any(place["ip_address"] == entry["fixed_ip"] for place in places))
         )
 
     def _adjust(self, entry: Mapping[str, Any], port: Wire, handle: str) -> None:
-        """Change what differs of a port that is kept."""
+        """Update the properties and the floating IP of a kept port."""
         wanted = self._extra(entry) if entry.get("port_extra_properties") else {}
         changed = {name: value for name, value in wanted.items() if not equal(value, port.get(name))}
         if changed:
@@ -353,8 +356,8 @@ class ServerPorts:
 
 
 def was_used(port: Wire) -> bool:
-    """Return whether a server has or had a port made for it."""
-    return bool(port["device_id"]) or any(each.startswith(TAG) for each in port.get("tags", ()))
+    """Return whether a server uses or used a port that was created for it."""
+    return bool(port["device_id"]) or any(tag.startswith(TAG) for tag in port.get("tags", ()))
 
 
 def is_own(entry: Mapping[str, Any]) -> bool:
@@ -364,15 +367,15 @@ def is_own(entry: Mapping[str, Any]) -> bool:
 
 def _macs(server: Wire) -> set[str]:
     return {
-        each["OS-EXT-IPS-MAC:mac_addr"]
+        address["OS-EXT-IPS-MAC:mac_addr"]
         for group in (server.get("addresses") or {}).values()
-        for each in group
-        if "OS-EXT-IPS-MAC:mac_addr" in each
+        for address in group
+        if "OS-EXT-IPS-MAC:mac_addr" in address
     }
 
 
 def _shows_others(server: Wire, known: Mapping[str, Wire] | None) -> bool:
-    """Return whether a server shows other addresses than those of its ports as they were known."""
+    """Return whether a server shows addresses other than its last known ports."""
     if known is None:
         return bool(_macs(server)) or server.get("status") not in WITHOUT_PORTS
     return _macs(server) != {mac for mac, port in known.items() if port["has_address"]}

@@ -1,6 +1,6 @@
-"""Room for a server: whether some other host could take one of its flavor now, as Placement tells administrators.
+"""Capacity for a server: whether another host could take one of the same flavor, as Placement shows to administrators.
 
-It is a dry run of what the scheduler asks first. What else the scheduler looks at, such as affinity, is not known here.
+This is a dry run of the scheduler's first query. Its further criteria, such as affinity, are not known here.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,21 +11,21 @@ from homeostat.clouds.openstack.collection import CloudOfCollections
 from homeostat.clouds.openstack.service import Wire
 
 CANDIDATES = "1.29"
-"""A microversion of Placement in which candidates are whole trees of providers."""
+"""Microversion of Placement whose candidates are whole trees of providers."""
 CANDIDATES_MAX = 1000
 MIB_PER_GIB = 1024
 RESOURCES, TRAIT, REQUIRED = "resources:", "trait:", "required"
-"""What extra specs of a flavor are called that override what it needs, or ask for a trait."""
+"""Prefixes of a flavor's extra specs that override its needs or require a trait."""
 
 
 class ServerRoom:
-    """Asks whether there is room for servers."""
+    """Checks capacity for servers."""
 
     def __init__(self, cloud: CloudOfCollections) -> None:
         self._cloud = cloud
 
     def is_full(self, server: Wire, hosts: Collection[str]) -> bool:
-        """Return whether none of these hosts can take another server like this one; False where that is not told.
+        """Return whether none of these hosts can take another server like this; False if policy hides the capacity.
 
         Raises:
             Transient: The cloud does not answer.
@@ -34,37 +34,37 @@ class ServerRoom:
         if not needs:
             return False
         try:
-            fit = {*self._candidates(needs, traits_of(server))}
-            there = {*self._providers(hosts)}
+            roots = {*self._candidates(needs, traits_of(server))}
+            providers = {*self._providers(hosts)}
         except Forbidden:
             return False
-        return fit.isdisjoint(there)
+        return roots.isdisjoint(providers)
 
     def _candidates(self, needs: Mapping[str, int], traits: Collection[str]) -> Iterator[str]:
-        """Yield the ids of the roots of providers that can take that much."""
+        """Yield the root providers with enough capacity."""
         query = {"resources": ",".join(f"{name}:{amount}" for name, amount in needs.items()), "limit": CANDIDATES_MAX}
         if traits:
             query["required"] = ",".join(sorted(traits))
-        found = self._cloud.service("placement").request(
+        candidates = self._cloud.service("placement").request(
             "GET", "/allocation_candidates", params=query, microversion=CANDIDATES
         )
-        for provider in (found.get("provider_summaries") or {}).values():
+        for provider in (candidates.get("provider_summaries") or {}).values():
             yield str(provider["root_provider_uuid"])
 
     def _providers(self, hosts: Collection[str]) -> Iterator[str]:
-        """Yield the ids of the hypervisors of some hosts; those of their providers are the same."""
+        """Yield the ids of the hypervisors of these hosts; each is also the id of the host's root provider."""
         compute = self._cloud.service("compute")
-        for each in compute.list("/os-hypervisors/detail", "hypervisors"):
-            if (each.get("service") or {}).get("host") in hosts:
-                yield str(each["id"])
+        for hypervisor in compute.list("/os-hypervisors/detail", "hypervisors"):
+            if (hypervisor.get("service") or {}).get("host") in hosts:
+                yield str(hypervisor["id"])
 
 
 def needs_of(server: Wire) -> dict[str, int]:
-    """Return how much a server takes of each class of resources, by its flavor; empty where that is not shown."""
+    """Return class of resources -> amount that a server takes, by its flavor; empty if Nova hides the flavor."""
     flavor: Mapping[str, Any] = server.get("flavor") or {}
     if not {"vcpus", "ram", "disk"} <= flavor.keys():
         return {}
-    # The disk of a server that boots from a volume is not its host's.
+    # A server that boots from a volume takes no disk of its host.
     disk = flavor["disk"] if server.get("image") else 0
     swap = -(-int(flavor.get("swap") or 0) // MIB_PER_GIB)
     needs = {

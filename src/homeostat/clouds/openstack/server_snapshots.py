@@ -13,7 +13,7 @@ from homeostat.model.errors import Terminal
 
 Things = list[Wire]
 MARK = {"homeostat_kind": "server_snapshot"}
-"""Property of the images that are such snapshots."""
+"""Property of images that are such snapshots."""
 
 
 class InProperty:
@@ -36,7 +36,7 @@ class InProperty:
 
 
 class ServerSnapshots(Collection):
-    """Images that the operation `snapshot` of servers has made."""
+    """Images created by the operation `snapshot` of servers."""
 
     kind: ClassVar[str] = "server_snapshot"
     service = "image"
@@ -58,16 +58,16 @@ class ServerSnapshots(Collection):
 
     def of_servers(self, handles: set[str]) -> dict[str, Things]:
         """Return handle of a server -> its snapshots, as the port shows them."""
-        found: dict[str, Things] = {}
+        snapshots: dict[str, Things] = {}
         for thing in self.list():
             if thing.get("instance_uuid") in handles:
-                found.setdefault(thing["instance_uuid"], []).append(self.object_of(thing))
-        return found
+                snapshots.setdefault(thing["instance_uuid"], []).append(self.object_of(thing))
+        return snapshots
 
     def object_of(self, thing: Wire) -> Wire:
         word = str(thing["status"])
-        found = {"id": thing["id"], "token": self.token.read(thing), "name": thing.get("name")}
-        return {**found, "status": self.statuses.get(word, "error"), "created_at": thing.get("created_at")}
+        fields = {"id": thing["id"], "token": self.token.read(thing), "name": thing.get("name")}
+        return {**fields, "status": self.statuses.get(word, "error"), "created_at": thing.get("created_at")}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         raise Terminal("a server_snapshot is made by the operation `snapshot` of a server")
@@ -76,10 +76,10 @@ class ServerSnapshots(Collection):
         raise Terminal("a server_snapshot does not change")
 
     def delete(self, handle: str) -> Wire | None:
-        # The image of a server that boots from a volume names the snapshots of its volumes, which go first: without
-        # the image nobody would find them.
+        # The image of a server that boots from a volume is the only reference to its volume snapshots: delete these
+        # first.
         devices = json.loads(self.get(handle).get("block_device_mapping") or "[]")
-        for snapshot in filter(None, (each.get("snapshot_id") for each in devices)):
+        for snapshot in filter(None, (device.get("snapshot_id") for device in devices)):
             with contextlib.suppress(Missing):
                 self.cloud.service("block-storage").request("DELETE", f"/snapshots/{snapshot}", of=handle)
         return super().delete(handle)

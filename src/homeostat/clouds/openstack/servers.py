@@ -1,6 +1,6 @@
 """Compute: servers.
 
-A server carries its token as a tag. Some of its ports are made by this service, see `server_ports`.
+A server carries its token as a tag. This service creates some of its ports itself, see `server_ports`.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from homeostat.clock import passed
 from homeostat.clouds.openstack import late_subnets, server_body
 from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import CloudOfCollections, Collection
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 from homeostat.clouds.openstack.server_addresses import with_floating
 from homeostat.clouds.openstack.server_fencing import ServerFence
 from homeostat.clouds.openstack.server_hosts import HOST, ServerHosts
@@ -29,21 +29,22 @@ from homeostat.kinds.compute import fences_of
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 
 EVACUATE = "2.70"
-"""A microversion in which a server that was running is so where it is evacuated to."""
+"""Microversion of evacuations: up to 2.94 Nova starts the evacuated server if it was running; 2.95 leaves it stopped.
+"""
 FILES = "2.56"
-"""The last microversion in which a server can be made with files in it (`personality`)."""
+"""The last microversion that accepts files for a new server (`personality`)."""
 PORTS_ONLY_PREFIX = "ports-of-"
-"""Begin of the handle of a server that is nothing but the ports made for it."""
+"""Prefix of the handle of a server that never existed or is deleted, but has ports left."""
 SNAPSHOTS = "homeostat-snapshots"
-"""Tag of servers that have snapshots, so that others need not be asked for."""
+"""Tag of servers with snapshots: only these need a search for snapshots."""
 RESIZE_S = 2.0
-"""Seconds until a resize that goes on is looked at again."""
+"""Seconds between looks at a running resize."""
 DELETE_S = 1.0
-"""Seconds until a deletion that needs more than one request goes on."""
+"""Seconds between the requests of a deletion that needs several."""
 RESIZES_MAX, RESIZES_S = 10_000, 24 * 3600.0
 LATE_MAX = MISSED_MAX = DELETED_MAX = 10_000
 MISSED_S = 10.0
-"""Seconds for which a server that was missed is expected to be missing in the next look as well."""
+"""Seconds for which a server that was just missed is expected to be missing in the next look, too."""
 RESIZING = ("RESIZE", "REVERT_RESIZE", "MIGRATING")
 NO_NETWORK = "Unable to automatically allocate a network"
 Things = list[Wire]
@@ -55,7 +56,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "suspend": ("suspend", "SUSPENDED"),
     "resume": ("resume", "ACTIVE"),
 }
-"""Operation -> Nova's action, and the status in which there is nothing to do."""
+"""Operation -> Nova's action, and the status in which the operation has no effect."""
 
 
 class Servers(Collection):
@@ -76,7 +77,7 @@ class Servers(Collection):
         self._fence = ServerFence(cloud, super().get, self._act)
         self._resizes: TTLCache[str, str] = TTLCache(RESIZES_MAX, RESIZES_S)
         self._resizing = threading.Lock()
-        # Tokens whose servers may still come: their ports are no remains yet.
+        # Tokens of creations without an answer: the server may still appear, so its ports are no leftovers yet.
         self._late = RecentIds(LATE_MAX, LATE_S)
         self._missed = RecentIds(MISSED_MAX, MISSED_S)
         self._changes = cloud.server_changes
@@ -90,58 +91,57 @@ class Servers(Collection):
 
     def get(self, handle: str) -> Wire:
         at = passed()
-        found = super().get(handle)
-        if found["status"] == "DELETED":
+        thing = super().get(handle)
+        if thing["status"] == "DELETED":
             raise Missing(f"server {handle} is deleted")
-        self._looks.learn(found, at)
-        return self._completed([found])[0]
+        self._looks.learn(thing, at)
+        return self._completed([thing])[0]
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return handle -> server, including deleted servers that have ports left."""
-        left = {each.removeprefix(PORTS_ONLY_PREFIX) for each in handles if each.startswith(PORTS_ONLY_PREFIX)}
-        wanted = {each for each in handles if not each.startswith(PORTS_ONLY_PREFIX)}
+        """Return handle -> server, including deleted servers with ports left."""
+        tokens = {name.removeprefix(PORTS_ONLY_PREFIX) for name in handles if name.startswith(PORTS_ONLY_PREFIX)}
+        wanted = {name for name in handles if not name.startswith(PORTS_ONLY_PREFIX)}
         known = self._looks.things(partial(self._changes.ages, wanted)) if len(wanted) > 1 else {}
-        found = {each["id"]: each for each in self._completed([known[each] for each in wanted & known.keys()])}
-        singles, gone = self._singles(wanted - found.keys())
-        found |= singles | {handle: _ports_only(handle, ports) for handle, ports in gone.items()}
-        tokens = self._ports.of_tokens(left)
-        return found | {
-            PORTS_ONLY_PREFIX + token: _ports_only(PORTS_ONLY_PREFIX + token, ports) for token, ports in tokens.items()
+        servers = {thing["id"]: thing for thing in self._completed([known[name] for name in wanted & known.keys()])}
+        singles, leftovers = self._singles(wanted - servers.keys())
+        servers |= singles | {handle: _ports_only(handle, ports) for handle, ports in leftovers.items()}
+        return servers | {
+            PORTS_ONLY_PREFIX + token: _ports_only(PORTS_ONLY_PREFIX + token, ports)
+            for token, ports in self._ports.of_tokens(tokens).items()
         }
 
     def _singles(self, handles: set[str]) -> tuple[dict[str, Wire], dict[str, Things]]:
-        """Return those of these servers that exist, and what ports are left of each of the others.
-
-        Before another server is made in the place of a missing one, it is looked for twice. The second time both are
-        asked for side by side, since that is waited for.
-        """
-        if len(handles) == 1 and self._missed.among(handles):
-            looks: Sequence[Callable[[], Any]] = (partial(self._each, handles), partial(self._ports.tagged, handles))
-            there, left = self.cloud.side_by_side(lambda look: look(), looks)
-            return there, {handle: ports for handle, ports in left.items() if handle not in there}
-        there = self._each(handles)
-        missing = handles - there.keys()
+        """Read servers individually; return the existing servers, and the leftover ports of the missing ones."""
+        if len(handles) == 1 and self._missed.recent(handles):
+            # A missing server is looked for twice before its replacement. The second look runs both queries
+            # concurrently: healing waits for their result.
+            looks: Sequence[Callable[[], Any]] = (partial(self._read, handles), partial(self._ports.tagged, handles))
+            servers, leftovers = self.cloud.side_by_side(lambda look: look(), looks)
+            return servers, {handle: ports for handle, ports in leftovers.items() if handle not in servers}
+        servers = self._read(handles)
+        missing = handles - servers.keys()
         self._missed.note(missing)
-        return there, self._ports.tagged(missing)
+        return servers, self._ports.tagged(missing)
 
     def find(self, tokens: Sequence[str]) -> dict[str, Wire]:
-        """Return token -> server, including deleted servers that have ports left.
+        """Return token -> server, including deleted servers with ports left.
 
-        Ports of an interrupted creation, which no server ever got, are deleted: the next attempt makes new ones.
+        Ports of an interrupted creation that no server ever used are deleted: the next attempt creates new ports.
 
         Raises:
             Transient: A port does not have the tag of its server yet.
         """
-        # Side by side, for the same reason as in `_singles`.
-        settled = set(tokens) - self._late.among(tokens)
+        # Read before the queries: while a token is late, a server may appear after the list was read.
+        settled = set(tokens) - self._late.recent(tokens)
+        # Concurrently, for the same reason as in `_singles`.
         looks: Sequence[Callable[[], Any]] = (partial(super().find, tokens), partial(self._ports.of_tokens, tokens))
         listed, all_ports = self.cloud.side_by_side(lambda look: look(), looks)
-        found = {token: each for token, each in listed.items() if each["status"] != "DELETED"}
-        for token, each in found.items():
-            self._ports.mark(all_ports.get(token, ()), str(each["id"]))
+        servers = {token: thing for token, thing in listed.items() if thing["status"] != "DELETED"}
+        for token, thing in servers.items():
+            self._ports.mark(all_ports.get(token, ()), str(thing["id"]))
         ports_of = {token: ports for token, ports in all_ports.items() if token in settled}
-        completed = dict(zip(found, self._completed([*found.values()]), strict=True))
-        left = {token: ports for token, ports in ports_of.items() if token not in found}
+        completed = dict(zip(servers, self._completed([*servers.values()]), strict=True))
+        left = {token: ports for token, ports in ports_of.items() if token not in servers}
         unused = {token: ports for token, ports in left.items() if not any(map(was_used, ports))}
         for token, ports in unused.items():
             self._ports.release(ports, token)
@@ -151,32 +151,32 @@ class Servers(Collection):
         return completed | used
 
     def _completed(self, things: Sequence[Wire]) -> Things:
-        """Return servers with what is known of them elsewhere: their ports, snapshots and hosts."""
+        """Add the ports, snapshots and host state of servers."""
         things = self._with_floating(self._ports.shown_on(things, self._owner))
-        marked = {str(each["id"]) for each in things if SNAPSHOTS in each.get("tags", ())}
+        marked = {str(thing["id"]) for thing in things if SNAPSHOTS in thing.get("tags", ())}
         snapshots = self._images.of_servers(marked) if marked else {}
         return [
-            {**each, "_snapshots": snapshots.get(str(each["id"])), "_silence": self._hosts.silence_of(each)}
-            for each in things
+            {**thing, "_snapshots": snapshots.get(str(thing["id"])), "_silence": self._hosts.silence_of(thing)}
+            for thing in things
         ]
 
     def _with_floating(self, things: Things) -> Things:
-        """Return servers with the floating addresses that they have, where these were changed lately."""
-        lately = self._changes.readdressed([str(each["id"]) for each in things])
-        ports = [port["id"] for each in things if each["id"] in lately for port in each.get("_ports", {}).values()]
+        """Replace the floating addresses of servers that changed lately: Nova's copy lags behind Neutron."""
+        lately = self._changes.readdressed([str(thing["id"]) for thing in things])
+        ports = [port["id"] for thing in things if thing["id"] in lately for port in thing.get("_ports", {}).values()]
         if not ports:
             return things
         floating = self._ports.leading_to(ports)
-        return [with_floating(each, floating) if each["id"] in lately else each for each in things]
+        return [with_floating(thing, floating) if thing["id"] in lately else thing for thing in things]
 
     @property
     def _images(self) -> ServerSnapshots:
-        found = self.cloud.collections[ServerSnapshots.kind]
-        assert isinstance(found, ServerSnapshots)
-        return found
+        snapshots = self.cloud.collections[ServerSnapshots.kind]
+        assert isinstance(snapshots, ServerSnapshots)
+        return snapshots
 
     def _owner(self, thing: Wire) -> str:
-        """Return what the ports made for a server carry as their token."""
+        """Return the token of a server's ports: the server's own, or the id of an adopted server without a token."""
         return self.token.read(thing) or str(thing["id"])
 
     def object_of(self, thing: Wire) -> Wire:
@@ -187,23 +187,23 @@ class Servers(Collection):
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         own = any(map(is_own, spec.get("networks") or ()))
         try:
-            made = self._made(token, spec)
+            handle = self._post(token, spec)
         except Uncertain:
             self._late.note([token])
             raise
         except HomeostatError as error:
             if own:
                 self._ports.give_up(token, error)
-            raise late_subnets.meant(error, self._ports.api) from error
+            raise late_subnets.error_of(error, self._ports.api) from error
         if own:
             try:
-                self._ports.mark(self._ports.of_tokens([token]).get(token, ()), made)
+                self._ports.mark(self._ports.of_tokens([token]).get(token, ()), handle)
             except HomeostatError as error:
-                raise Uncertain(f"server {made} is made, and its ports have no tag yet: {error}") from error
-        return {"id": made, "status": "BUILD", "name": spec.get("name")}
+                raise Uncertain(f"server {handle} is made, and its ports have no tag yet: {error}") from error
+        return {"id": handle, "status": "BUILD", "name": spec.get("name")}
 
-    def _made(self, token: str, spec: Mapping[str, Any]) -> str:
-        """Have Nova make a server, and return its id."""
+    def _post(self, token: str, spec: Mapping[str, Any]) -> str:
+        """Request a new server from Nova, and return its id."""
         body = server_body.body_of(spec, self.reference, None)
         body["server"] = self.token.write(body["server"], token)
         body["server"]["networks"] = self._ports.for_creation(token, spec)
@@ -222,36 +222,37 @@ class Servers(Collection):
         return post()
 
     def delete(self, handle: str) -> Wire | None:
-        """Begin to delete a server and its dependent objects.
+        """Start to delete a server and its dependent objects.
 
         Raises:
-            Missing: It does not exist.
-            Transient: Another deletion is needed: for its ports, or while Nova still keeps the server.
+            Missing: The server does not exist.
+            Transient: The deletion has to be repeated, for its ports or while Nova still keeps the server.
         """
         if handle.startswith(PORTS_ONLY_PREFIX):
             return self._delete_remains(handle)
-        thing = self._going(handle)
+        thing = self._request_deletion(handle)
         if thing is None:
             self._ports.release(self._ports.tagged([handle]).get(handle, ()), handle)
             return None
-        # Who deletes something deletes it for good: while Nova keeps it, it holds its addresses.
+        # With a reclaim interval, Nova soft-deletes: the server keeps its addresses, so force its deletion.
         soft_deleted, task = thing["status"] == "SOFT_DELETED", thing["OS-EXT-STS:task_state"]
         if soft_deleted and task is None:
             self._act(handle, "forceDelete")
         kept = soft_deleted or task == "soft-deleting"
         if kept or self._ports.of(handle, self._owner(thing)):
+            # Nova answers before it starts: the next attempt only waits, without a second request.
             self._deleted.note([handle])
             raise Transient(f"server {handle}: what belongs to it is deleted once it is gone", DELETE_S)
         return {**thing, "OS-EXT-STS:task_state": "deleting"}
 
-    def _going(self, handle: str) -> Wire | None:
-        """Request the deletion of a server, and return what is still there of it; None if only ports may be.
+    def _request_deletion(self, handle: str) -> Wire | None:
+        """Request the deletion of a server, and return its present state; None if only its ports may be left.
 
         Raises:
-            Missing: There are none either.
+            Missing: Neither the server nor its ports exist.
         """
         try:
-            if not self._deleted.among([handle]):
+            if not self._deleted.recent([handle]):
                 super().delete(handle)
         except Missing:
             if handle not in self._ports.tagged([handle]):
@@ -264,7 +265,7 @@ class Servers(Collection):
         return None if thing["status"] == "DELETED" else thing
 
     def _delete_remains(self, handle: str) -> Wire | None:
-        """Delete the ports made for a server that was not made, and the server if it was made after all."""
+        """Delete the ports of a server that was not created; or the server, if its creation succeeded after all."""
         token = handle.removeprefix(PORTS_ONLY_PREFIX)
         server = super().find([token]).get(token)
         if server is not None:
@@ -278,13 +279,13 @@ class Servers(Collection):
     # -- changes -----------------------------------------------------------------------------------------------------
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        """Change a server in place, and return it; values that it already has are not requested.
+        """Change a server in place, and return it; values unchanged in Nova are not requested.
 
-        A resize takes several requests: until it is confirmed the answer is that the update has to be repeated.
+        A resize takes several requests: until it is confirmed, the update raises `Transient`, to be repeated.
 
         Raises:
-            Missing: It does not exist.
-            Transient: A resize goes on.
+            Missing: The server does not exist.
+            Transient: A resize is running.
             Terminal: The resize failed.
         """
         thing = self._unlocked(handle)
@@ -300,9 +301,9 @@ class Servers(Collection):
         return self.get(handle)
 
     def _label(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
-        """Set metadata and tags where they differ."""
+        """Update metadata and tags, if they differ."""
         metadata, tags = dict(spec.get("metadata") or {}), set(spec.get("tags") or ())
-        own_tags = {each for each in thing["tags"] if each.startswith(server_body.OWN_TAGS)}
+        own_tags = {tag for tag in thing["tags"] if tag.startswith(server_body.OWN_TAGS)}
         if "metadata" in changed and metadata != thing["metadata"]:
             self._changes.announce(handle)
             self.api.request("PUT", f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
@@ -311,7 +312,7 @@ class Servers(Collection):
             self.api.request("PUT", f"{self.path_of(handle)}/tags", {"tags": sorted(tags | own_tags)}, of=handle)
 
     def _renew(self, handle: str, thing: Wire, spec: Mapping[str, Any], changed: Sequence[str]) -> None:
-        """Rebuild a server with another image or other user data; else only set its password."""
+        """Rebuild a server with a new image or new user data; otherwise only set its password."""
         image = self.reference("image", spec.get("image")) if "image" in changed else None
         other = bool(image) and image != (thing["image"] or {}).get("id")
         data = "user_data" in changed and not spec.get("keeps_user_data")
@@ -322,18 +323,18 @@ class Servers(Collection):
             self._act(handle, "changePassword", {"adminPass": spec["admin_pass"]})
 
     def _resize(self, handle: str, thing: Wire, flavor: str) -> None:
-        """Bring a resize one step further.
+        """Take the next step of a resize.
 
         Raises:
-            Transient: It goes on.
-            Terminal: It failed.
+            Transient: The resize is running.
+            Terminal: The resize failed.
         """
         wanted = self.reference("flavor", flavor)
         name = self.api.get(f"/flavors/{wanted}")["flavor"]["name"]
         if thing["status"] in RESIZING or thing.get("OS-EXT-STS:task_state"):
             raise Transient(f"server {handle}: the resize goes on", RESIZE_S)
         if thing["status"] == "VERIFY_RESIZE":
-            with contextlib.suppress(Transient):  # "has not been resized": for a moment it is not known, or confirmed
+            with contextlib.suppress(Transient):  # "has not been resized": Nova is already confirming
                 self._act(handle, "confirmResize")
             raise Transient(f"server {handle}: the resize is being confirmed", RESIZE_S)
         with self._resizing:
@@ -341,6 +342,7 @@ class Servers(Collection):
         if thing["flavor"]["original_name"] == name or thing["status"] == "ERROR":
             return
         if sent:
+            # Nova reports a failed resize nowhere but in the record of the request: the server is just as before.
             raise Terminal(f"compute: server {handle} has not become {name}: {self._failure(handle, sent)}")
         request = self._act(handle, "resize", {"flavorRef": wanted})
         with self._resizing:
@@ -348,14 +350,14 @@ class Servers(Collection):
         raise Transient(f"server {handle}: the resize has begun", RESIZE_S)
 
     def _failure(self, handle: str, request: str) -> str:
-        """Return why an action of Nova, known by its request, came to nothing."""
+        """Return why a requested action failed, from Nova's record of the request."""
         try:
             action = self.api.get(f"{self.path_of(handle)}/os-instance-actions/{request}")["instanceAction"]
         except Missing:
             return "Nova does not say why"
-        failed = [each for each in action.get("events", ()) if each.get("result") == "Error"]
-        said = next((each["details"] for each in failed if each.get("details")), "")
-        return said or (f"{failed[-1]['event']} failed" if failed else "the resize was reverted")
+        failed = [event for event in action.get("events", ()) if event.get("result") == "Error"]
+        details = next((event["details"] for event in failed if event.get("details")), "")
+        return details or (f"{failed[-1]['event']} failed" if failed else "the resize was reverted")
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -380,8 +382,8 @@ class Servers(Collection):
         if verb != "fence":
             return super().operate(handle, verb, arguments)
         self._changes.announce(handle)
-        told = self._fence.cut(handle, fences_of(arguments), host_down=bool(arguments.get("host_down")))
-        return {**self.get(handle), **told}
+        outcome = self._fence.cut(handle, fences_of(arguments), host_down=bool(arguments.get("host_down")))
+        return {**self.get(handle), **outcome}
 
     def _act(self, handle: str, action: str, arguments: Any = None, **more: Any) -> str:
         """Request an action, and return the id of the request."""
@@ -389,10 +391,10 @@ class Servers(Collection):
         return str(answer.headers.get("x-openstack-request-id") or "")
 
     def _unlocked(self, handle: str) -> Wire:
-        """Return a server that may be changed: Nova itself lets some changes of a locked one pass.
+        """Return a server that may be changed: Nova itself lets some changes of a locked server pass.
 
         Raises:
-            Terminal: It is locked.
+            Terminal: The server is locked.
         """
         thing = super().get(handle)
         if thing["locked"]:
@@ -412,7 +414,7 @@ class Servers(Collection):
             self._act(handle, "lock" if locked else "unlock")
 
     def _reboot(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Reboot a server; softly, unless the arguments say otherwise or there is no guest that could be told."""
+        """Reboot a server: softly, unless the arguments ask for a hard reboot or the hypervisor lost the guest."""
         thing = self._unlocked(handle)
         lost = server_body.object_of(thing)["status"] == "lost"
         wanted = "HARD" if lost else str(arguments.get("type") or "SOFT").upper()
@@ -424,7 +426,7 @@ class Servers(Collection):
             self._act(handle, "restore")
 
     def _evacuate(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Have a server made anew on another host, from its image or its volume; what goes on is not begun again."""
+        """Have Nova recreate a server on another host, from its image or volume, unless this is already running."""
         thing = self._unlocked(handle)
         host = str(thing.get(HOST) or "")
         left = host and (arguments.get("from") not in (None, host) or arguments.get("host") == host)
@@ -450,7 +452,7 @@ class Servers(Collection):
         self._act(handle, "changePassword", {"adminPass": arguments["admin_pass"]})
 
     def _rebuild(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Write an image to the server's disk; `arguments` may have the image and other fields of the kind."""
+        """Write an image to the server's disk; `arguments` may have the image and more fields of the kind."""
         thing = self._unlocked(handle)
         image = self.reference("image", arguments.get("image")) or (thing["image"] or {}).get("id")
         body: Wire = {name: arguments[name] for name in ("name", "metadata", "preserve_ephemeral") if name in arguments}
@@ -477,7 +479,7 @@ class Servers(Collection):
 
 
 def _ports_only(handle: str, ports: Sequence[Wire]) -> Wire:
-    """Return the server of which only ports are there."""
-    names = ", ".join(str(each["name"] or each["id"]) for each in ports)
+    """Return a server in ERROR that stands for its leftover ports."""
+    names = ", ".join(str(port["name"] or port["id"]) for port in ports)
     fault = {"message": f"there is no such server, only the ports that were made for it: {names}"}
     return {"id": handle, "status": "ERROR", "fault": fault}

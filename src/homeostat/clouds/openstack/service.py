@@ -22,10 +22,10 @@ from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertai
 LOG = logging.getLogger(__name__)
 Wire = dict[str, Any]
 PAGE = 1000
-"""Things asked for in one page of a list; a service may give fewer."""
+"""Items per page of a list; a service may return fewer."""
 PAGES_MAX = 10_000
 ALWAYS: Mapping[str, Mapping[str, str]] = {"message": {"Client-ID": str(uuid.uuid4())}}
-"""Service -> headers of all its requests: Messages wants to know its clients apart."""
+"""Service -> headers of all its requests: Messages tells its clients apart by `Client-ID`."""
 NOT_SENT = (
     requests.exceptions.ConnectTimeout,
     requests.exceptions.InvalidURL,
@@ -34,13 +34,13 @@ NOT_SENT = (
 )
 """Errors after which no request can have reached the service."""
 LATE_S = 30.0
-"""Seconds for which a service that answers again may still carry out a request that it left without an answer."""
+"""Seconds for which a service that is back may still carry out an earlier request whose answer was lost."""
 BROKEN_OFF = frozenset({502, 504})
-"""With these, and words of its own, a proxy says that it has stopped to wait for the service."""
+"""Status codes of a proxy that no longer waits for the service, if the answer has no JSON body of the service."""
 PROXY_CODES = frozenset({502, 503, 504})
-"""With these, and words of its own, a proxy says that nothing listens behind it."""
+"""Status codes of a proxy whose service does not listen, if the answer has no JSON body of the service."""
 DOUBTED = frozenset({403, 404})
-"""Refusals that a service which has just started may not mean."""
+"""Refusals that a service may send by error just after its start."""
 
 
 class Service:
@@ -56,16 +56,15 @@ class Service:
         outages: Outages,
         versions: tuple[str, str] | None = None,
     ) -> None:
-        """Take the parts; no request is sent before one is needed.
+        """Keep the arguments; no request is sent before the first use.
 
         Args:
             type: Type of the service in the catalogue.
-            project: Id of the project.
             proxy: Returns the client of openstacksdk.
-            credentials: Tokens of the owners of stacks; None where the login of the connection itself is used.
-            budget: Limit of requests.
-            outages: Services that do not answer as usual.
-            versions: Lowest and highest microversion that this adapter knows; None for a service without.
+            credentials: Tokens of the stacks' owners; None to use the login of the connection.
+            budget: Rate limit of requests.
+            outages: Services that are away or silent.
+            versions: Lowest and highest supported microversion; None for a service without microversions.
         """
         self.type = type
         self._project = project
@@ -83,7 +82,7 @@ class Service:
 
     @property
     def has_owners(self) -> bool:
-        """Whether requests are sent with the credentials of the stacks' owners, whose views may differ."""
+        """Whether requests carry the credentials of the stacks' owners, who may see different things."""
         return self._credentials is not None
 
     def endpoint(self) -> str:
@@ -99,22 +98,22 @@ class Service:
             raise Transient(f"{self.type} has no address: {error}") from error
 
     def get(self, path: str, **params: Any) -> Wire:
-        """Return one thing or one page.
+        """Return an object or a page.
 
         Raises:
-            Missing: It does not exist.
+            Missing: The object does not exist.
             Transient: The service does not answer.
         """
         return self.request("GET", path, params=params)
 
     def list(self, path: str, key: str, of: str = "", /, **params: Any) -> Iterator[Wire]:
-        """Yield all things of a list, page by page.
+        """Yield all items of a list, page by page.
 
         Args:
             path: Path of the list.
-            key: Field of the answer that has the things.
+            key: Field of the answer that holds the items.
             of: As for `request`.
-            params: Filters; `limit` where a page may not have so many things, or None where there is no such filter.
+            params: Filters; `limit` for a smaller page size, or None if the list takes no limit.
 
         Raises:
             Transient: The service does not answer.
@@ -144,13 +143,12 @@ class Service:
             method: HTTP method.
             path: Path below the endpoint.
             body: Body, as JSON.
-            of: Token of a creation, or handle: the request is sent for the owner of that stack.
-            params: Query.
-            more: Further arguments for keystoneauth, such as a `microversion` other than the newest.
+            of: Token of a creation, or handle: the request is sent with the credentials of this stack's owner.
+            more: Further arguments for keystoneauth, such as a `microversion` other than the negotiated one.
 
         Raises:
-            Missing: The thing does not exist.
-            Transient: The service does not answer, or says that it is not the time.
+            Missing: The object does not exist.
+            Transient: The service does not answer, or asks to retry later.
             Terminal: The service refuses the request.
             Uncertain: The request may have been carried out.
         """
@@ -171,7 +169,7 @@ class Service:
         try:
             return self._attempt(method, path, of, params=params, **more)
         except Unauthenticated:
-            # Either the token has just expired, or its user is gone: then the next one is refused as well.
+            # Either the token has just expired, or its user was deleted: then the next token is refused as well.
             self._forget_login(of)
         try:
             return self._attempt(method, path, of, params=params, **more)
@@ -185,15 +183,15 @@ class Service:
             self._proxy().session.invalidate()
 
     def _token_of(self, credentials: Credentials, of: str) -> str:
-        """Return the token with which a request is sent for the owner of a stack.
+        """Return the token with which to send a request for a stack's owner.
 
         Raises:
-            Transient: There is none: Keystone does not answer, or the owner's trust is gone until some user changes
-                the stack. Nothing of the template can mend that, so nothing fails with it.
+            Transient: Keystone does not answer, or the owner's trust is gone until a user updates the stack.
         """
         try:
             return credentials.token(self._project, of)
         except Terminal as error:
+            # No change of the template can repair credentials, so no resource fails because of them.
             raise Transient(f"{self.type}: no credentials for the stack's owner: {error}") from error
 
     def _attempt(self, method: str, path: str, of: str, **more: Any) -> requests.Response:
@@ -205,13 +203,14 @@ class Service:
         self._budget.take(self.type, looks)
         if self._credentials is not None and of:
             more["headers"] = {**more.get("headers", {}), "X-Auth-Token": self._token_of(self._credentials, of)}
-            more["authenticated"] = False
+            more["authenticated"] = False  # else keystoneauth would replace the token with its own
         try:
             proxy = self._proxy()
             answer = proxy.request(
                 path,
                 method,
                 raise_exc=False,
+                # No retries below this layer: a repeated POST could create an object twice.
                 connect_retries=0,
                 status_code_retries=0,
                 redirect=5 if looks else False,
@@ -231,26 +230,27 @@ class Service:
             self._budget.pause(self.type, retry_after_s(answer.status_code, answer.headers))
             body = _json(answer)
             refusal = error_of(self.type, method, answer.status_code, body, answer.headers, _error_text(answer))
+            # A proxy that gave up waiting has passed the request on: the service may still carry it out.
             if isinstance(refusal, Uncertain) and answer.status_code in BROKEN_OFF and body is None:
                 raise Uncertain(str(refusal), LATE_S)
             raise refusal
         return answer
 
     def _unanswered(self, error: Exception, looks: bool) -> Transient | Uncertain:
-        """Return what it means that a request got no answer, and take note of it."""
+        """Return the error for a request without an answer, and report the outage."""
         words = f"{self.type} gave no answer{_endpoint_in(error)}: {_cause(error)}"
         unsent = _not_sent(error)
         if unsent:
             self._outages.away(self.type)
-        if any(isinstance(each, requests.Timeout) for each in _exception_chain(error)):
+        if any(isinstance(cause, requests.Timeout) for cause in _exception_chain(error)):
             self._outages.silent(self.type, words)
         return Transient(words) if looks or unsent else Uncertain(words, LATE_S)
 
     def _doubt(self, answer: requests.Response, looks: bool) -> None:
-        """Doubt looks and refusals of a service that has just come back.
+        """Distrust reads and refusals of a service that has just come back.
 
         Raises:
-            Transient: The request has to be sent once more.
+            Transient: The request has to be sent again.
         """
         if answer.status_code in PROXY_CODES and _json(answer) is None:
             self._outages.away(self.type)
@@ -260,7 +260,7 @@ class Service:
             raise Transient(f"{self.type} was away: what it says now is asked once more", doubt_s)
 
     def _negotiated(self, proxy: adapter.Adapter) -> str | None:
-        """Return the newest microversion that the service and this adapter know; None for a service without.
+        """Return the newest microversion that the service and this adapter support; None for a service without.
 
         Raises:
             Terminal: The service is too old.
@@ -285,22 +285,22 @@ def _json(answer: requests.Response) -> Any:
 
 
 def _error_text(answer: requests.Response) -> str:
-    """Return what an answer without JSON says: Images explains errors in HTML."""
+    """Return the error text of an answer without JSON: Images explains errors in HTML."""
     text = answer.text if "html" in answer.headers.get("Content-Type", "") else ""
-    said = html.unescape(re.sub("<[^>]*>", " ", re.sub("(?is)<(title|h1)>.*?</\\1>", "", text)))
-    return " ".join(said.split()) or str(answer.reason or "")
+    plain = html.unescape(re.sub("<[^>]*>", " ", re.sub("(?is)<(title|h1)>.*?</\\1>", "", text)))
+    return " ".join(plain.split()) or str(answer.reason or "")
 
 
 def _body(answer: requests.Response) -> Wire:
     if not answer.content:
         return {}
-    found = _json(answer)
-    return found if isinstance(found, dict) else {"": found}
+    body = _json(answer)
+    return body if isinstance(body, dict) else {"": body}
 
 
 def _not_sent(error: BaseException) -> bool:
     """Return whether an error shows that the request never reached the service."""
-    return any(isinstance(each, NOT_SENT) for each in _exception_chain(error))
+    return any(isinstance(cause, NOT_SENT) for cause in _exception_chain(error))
 
 
 def _exception_chain(error: BaseException) -> Iterator[BaseException]:
@@ -311,33 +311,33 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     queue: deque[Any] = deque([error])
     while queue:
-        each = queue.popleft()
-        if isinstance(each, BaseException) and not isinstance(each, HomeostatError) and id(each) not in seen:
-            seen.add(id(each))
-            yield each
-            queue += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        cause = queue.popleft()
+        if isinstance(cause, BaseException) and not isinstance(cause, HomeostatError) and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            queue += [cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args]
 
 
 def _endpoint_in(error: BaseException) -> str:
     """Return the endpoint that an error names; "" if it names none."""
-    found = re.search(r"https?://[^/\s'\"]+", str(error))
-    return f" at {found[0]}" if found else ""
+    match = re.search(r"https?://[^/\s'\"]+", str(error))
+    return f" at {match[0]}" if match else ""
 
 
 def _cause(error: BaseException) -> str:
-    """Return why there was no answer, in the words of the error that all others wrap."""
+    """Return the reason for the missing answer: the text of the innermost error."""
     *_, first = _exception_chain(error)
     return str(getattr(first, "strerror", None) or first) or type(first).__name__
 
 
 def _next_page(page: Wire, key: str) -> dict[str, str]:
-    """Return the query of the next page, from the link that a service gives; {} after the last one.
+    """Return the query of the next page, from the link in the answer; {} after the last page.
 
-    Only the query counts: behind a proxy the address in a link may be wrong.
+    Only the query of the link is used: behind a proxy its host may be wrong.
     """
     links = page.get(f"{key}_links") or page.get("links") or ()
-    found = page.get("next") or (links.get("next") if isinstance(links, dict) else None)
-    if not found and isinstance(links, list):
-        found = next((each["href"] for each in links if each.get("rel") == "next"), None)
-    query = dict(parse_qsl(urlsplit(found).query)) if found else {}
+    link = page.get("next") or (links.get("next") if isinstance(links, dict) else None)
+    if not link and isinstance(links, list):
+        link = next((entry["href"] for entry in links if entry.get("rel") == "next"), None)
+    query = dict(parse_qsl(urlsplit(link).query)) if link else {}
     return {name: value for name, value in query.items() if name in ("limit", "marker", "offset")}

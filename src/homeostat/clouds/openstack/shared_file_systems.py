@@ -1,4 +1,4 @@
-"""Shared file systems: shares, the networks and security services of their servers, and their types."""
+"""Shared file systems: shares, share networks, security services and share types."""
 
 import threading
 import time
@@ -16,9 +16,9 @@ from homeostat.model.errors import HomeostatError, Transient
 LOCATIONS = "export_locations"
 PUBLIC = "share_type_access:is_public"
 RULES_CHANGED = "homeostat_rules_changed"
-"""Entry of the metadata of a share whose rules this service has changed: other processes then look at them anew."""
+"""Metadata entry with the time when this service last changed a share's rules: other processes then read them anew."""
 APART_MAX, APART_S = 10_000, 600.0
-"""Seconds for which the rules and export locations of a share are remembered: no list has them."""
+"""Seconds for which the rules and export locations of a share are cached: no list has them."""
 LEAVING = ("queued_to_deny", "denying", "deleted")
 
 
@@ -27,13 +27,13 @@ class FileSystemCollection(Collection):
     cleared: ClassVar[Mapping[str, Any]] = {"description": ""}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        """Return the fields that have a value; a description may be empty, so that it can be taken out."""
+        """Return the fields with a value; only a description may be "", which deletes it."""
         fields = super().body_of(spec).items()
         return {name: value for name, value in fields if value is not None and (value != "" or name == "description")}
 
 
 class InShareMetadata(InMetadata):
-    """The token of a share, beside which is when its rules were changed."""
+    """The token of a share, next to the time of its last change of rules."""
 
     def hide(self, thing: Wire) -> Wire:
         metadata = {name: value for name, value in (thing.get("metadata") or {}).items() if name != RULES_CHANGED}
@@ -41,7 +41,7 @@ class InShareMetadata(InMetadata):
 
 
 class Shares(FileSystemCollection):
-    """Shares. Rules who may mount one can only be set once it is available, and are then set as what differs."""
+    """Shares. Access rules can be set only once the share is available, so an update adds them after the creation."""
 
     kind = "share"
     path, key, keys, detail = "/shares", "share", "shares", "/detail"
@@ -65,7 +65,7 @@ class Shares(FileSystemCollection):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return shares with their rules and export locations; those that failed with the reason."""
+        """Add the rules and export locations of shares, and the reasons of failures."""
         names = [name for name, thing in things.items() if not self._known(thing)]
         apart = self.cloud.side_by_side(lambda name: self._look(things[name]), names) if names else []
         looked = dict(zip(names, apart, strict=True))
@@ -79,24 +79,26 @@ class Shares(FileSystemCollection):
         handle = self.handle_of(thing)
         try:
             if thing["status"] == "available":
-                paths = [each["path"] for each in self.api.get(f"{self.path_of(handle)}/export_locations")[LOCATIONS]]
-                found = {LOCATIONS: paths, "access_rules": self._rules(handle)}
+                paths = [
+                    location["path"] for location in self.api.get(f"{self.path_of(handle)}/export_locations")[LOCATIONS]
+                ]
+                apart = {LOCATIONS: paths, "access_rules": self._rules(handle)}
                 with self._lock:
-                    self._apart[_state(thing)] = found
-                return found
+                    self._apart[_state(thing)] = apart
+                return apart
             return {"fault": self._fault(handle)} if thing["status"].startswith("error") else {}
         except HomeostatError:
-            # It may be gone meanwhile; what was not seen does not differ.
+            # The share may be deleted meanwhile. Missing fields do not count as drift.
             return {}
 
     def _rules(self, handle: str) -> list[Wire]:
-        found = self.api.get("/share-access-rules", share_id=handle)["access_list"]
-        return [each for each in found if each["state"] not in LEAVING]
+        rules = self.api.get("/share-access-rules", share_id=handle)["access_list"]
+        return [rule for rule in rules if rule["state"] not in LEAVING]
 
     def _fault(self, handle: str) -> str:
-        """Return what the service last told the user of a share."""
-        said = self.api.get("/messages", resource_id=handle)["messages"]
-        newest: Wire = max(said, key=lambda each: str(each["created_at"]), default={})
+        """Return the service's last message to the user about a share."""
+        messages = self.api.get("/messages", resource_id=handle)["messages"]
+        newest: Wire = max(messages, key=lambda message: str(message["created_at"]), default={})
         return str(newest.get("user_message") or "the service does not say why")
 
     # -- acting ------------------------------------------------------------------------------------------------------
@@ -108,9 +110,9 @@ class Shares(FileSystemCollection):
         return super().body_of({**fields, **ids, "metadata": _texts(spec.get("metadata"))})
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        shown = {"name": "display_name", "description": "display_description", "is_public": "is_public"}
+        fields = {"name": "display_name", "description": "display_description", "is_public": "is_public"}
         empty = {"is_public": False}
-        body = {shown[name]: spec.get(name) or empty.get(name, "") for name in changed if name in shown}
+        body = {fields[name]: spec.get(name) or empty.get(name, "") for name in changed if name in fields}
         if body:
             self.api.request("PUT", self.path_of(handle), self._wrapped(body), of=handle)
         if "metadata" in changed:
@@ -125,17 +127,17 @@ class Shares(FileSystemCollection):
         self.api.request(method, f"{self.path_of(handle)}/metadata", {"metadata": metadata}, of=handle)
 
     def _let(self, handle: str, wanted: Sequence[Mapping[str, Any]]) -> None:
-        """Set who may mount a share.
+        """Set the access rules of a share.
 
         Raises:
-            Transient: A rule with another level is still going.
+            Transient: A rule with another access level is still being removed.
         """
-        present = {_rule(each): each["id"] for each in self._rules(handle)}
-        rules = {_rule(each): each for each in wanted}
+        present = {_rule(rule): rule["id"] for rule in self._rules(handle)}
+        rules = {_rule(rule): rule for rule in wanted}
         if present.keys() == rules.keys():
             return
-        for gone in sorted(present.keys() - rules.keys()):
-            self._act(handle, "deny_access", {"access_id": present[gone]})
+        for surplus in sorted(present.keys() - rules.keys()):
+            self._act(handle, "deny_access", {"access_id": present[surplus]})
         for new in sorted(rules.keys() - present.keys()):
             named = {name: value for name, value in rules[new].items() if value}
             self._act(handle, "allow_access", named)
@@ -159,7 +161,7 @@ class ShareNetworks(FileSystemCollection):
     token = InText("description")
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
-        """Return networks with their security services, of which one list says where they are used."""
+        """Add the security services of networks: a single list of the services names their networks."""
         if not things:
             return things
         services = list(self.cloud.collections["share_security_service"].list())
@@ -172,8 +174,8 @@ class ShareNetworks(FileSystemCollection):
         return super().body_of({name: value for name, value in {**spec, **ids}.items() if name not in apart})
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        made, services = super().create(token, spec), spec.get("security_services")
-        return self.afterwards(made, lambda: self._secure(made["id"], services)) if services else made
+        thing, services = super().create(token, spec), spec.get("security_services")
+        return self.finish_creation(thing, lambda: self._secure(thing["id"], services)) if services else thing
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         if "security_services" in changed:
@@ -185,8 +187,8 @@ class ShareNetworks(FileSystemCollection):
         wanted = {services.id_of(name) for name in names}
         present = set(_used_on({"id": handle}, list(services.list())))
         for action, ids in (("remove", present - wanted), ("add", wanted - present)):
-            for each in sorted(ids):
-                body = {f"{action}_security_service": {"security_service_id": each}}
+            for service in sorted(ids):
+                body = {f"{action}_security_service": {"security_service_id": service}}
                 self.api.request("POST", f"{self.path_of(handle)}/action", body, of=handle)
 
 
@@ -196,7 +198,7 @@ class SecurityServices(FileSystemCollection):
     token = InText("description")
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind; the service shows passwords."""
+        """Return the fields of the kind, without the password, which the service shows."""
         hidden = ("password", "status")
         return {name: value for name, value in super().object_of(thing).items() if name not in hidden}
 
@@ -208,7 +210,7 @@ class SecurityServices(FileSystemCollection):
 
 
 class ShareTypes(FileSystemCollection):
-    """Types of shares, for operators. Two of their extra specs are fields of the kind."""
+    """Share types, for operators. Two of their extra specs are fields of the kind."""
 
     kind = "share_type"
     path, key, keys = "/types", "share_type", "share_types"
@@ -217,11 +219,10 @@ class ShareTypes(FileSystemCollection):
     promised: ClassVar[tuple[str, ...]] = ("driver_handles_share_servers", "snapshot_support")
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        # Else an administrator sees the public ones only; for others this means nothing.
+        # Without this filter administrators see public types only; Manila ignores it for other users.
         return super().list(is_public="all", **filters)
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         specs = dict(thing.get("extra_specs") or {})
         promises = {name: str(specs.pop(name, False)).lower() == "true" for name in self.promised}
         return {**super().object_of(thing), **promises, "extra_specs": specs, "is_public": thing.get(PUBLIC)}
@@ -244,7 +245,7 @@ class ShareTypes(FileSystemCollection):
 
 
 def _state(share: Wire) -> tuple[str, str]:
-    """Return by what the rules of a share are remembered: when this service changes them, it is another."""
+    """Return the cache key of a share's rules, which changes whenever this service changes the rules."""
     return str(share["id"]), str((share.get("metadata") or {}).get(RULES_CHANGED, ""))
 
 
@@ -254,7 +255,7 @@ def _rule(rule: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _used_on(network: Wire, services: Sequence[Wire]) -> list[str]:
     """Return the ids of the security services of a network."""
-    return sorted(str(each["id"]) for each in services if network["id"] in each.get("share_networks", ()))
+    return sorted(str(service["id"]) for service in services if network["id"] in service.get("share_networks", ()))
 
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Where the token of a creation travels, since OpenStack's services know no idempotency tokens (CV18).
+"""Place of the creation token, since OpenStack's services have no idempotency tokens (CV18).
 
-A thing carries its token from the first moment on, in a place that the service stores with the creation and shows in
-its lists: tags, metadata, the description, the name, or the id itself. So one list finds what a lost answer made.
+From its creation on, an object carries its token in a place that the service stores with the creation and shows in its
+lists: tags, metadata, the description, the name, or the id itself. So one list finds the object of a lost answer.
 """
 
 import re
@@ -16,32 +16,32 @@ PREFIX = "homeostat:"
 KEY = "homeostat_token"
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "homeostat:things-of-openstack")
 FILTER_MAX = 50
-"""Tokens in one query: its address must not become too long."""
+"""Tokens in one query, to limit the length of the URL."""
 
 
 class TokenPlace(Protocol):
-    """Place of the token in a thing of one kind."""
+    """Place of the token in objects of a kind."""
 
     words: str
     """For the documentation."""
     field: str
-    """Field of the service that has it; "" where no change of a thing can lose it."""
+    """Field of the service with the token; "" if no update of an object can lose it."""
 
     def write(self, body: Wire, token: str) -> Wire:
-        """Return the body of a creation with the token in it."""
+        """Return the body of a creation with the token added."""
 
     def read(self, thing: Wire) -> str:
-        """Return the token of a thing; "" if it has none."""
+        """Return the token of an object; "" if absent."""
 
     def hide(self, thing: Wire) -> Wire:
-        """Return a thing as its user meant it, without the token."""
+        """Return an object as its user specified it, without the token."""
 
     def filters(self, tokens: Sequence[str]) -> list[Mapping[str, Any]]:
-        """Return the queries whose lists together have all things with these tokens, perhaps among others."""
+        """Return queries whose lists together contain all objects with these tokens."""
 
 
 class InTags:
-    """The token is a tag, beside those of the user."""
+    """The token is a tag, next to the user's tags."""
 
     def __init__(self, field: str = "tags", query: str = "tags-any") -> None:
         self.words = "a tag"
@@ -52,20 +52,20 @@ class InTags:
         return {**body, self.field: [*(body.get(self.field) or ()), PREFIX + token]}
 
     def read(self, thing: Wire) -> str:
-        found = (each for each in thing.get(self.field) or () if each.startswith(PREFIX))
-        return next(found, PREFIX).removeprefix(PREFIX)
+        tags = (tag for tag in thing.get(self.field) or () if tag.startswith(PREFIX))
+        return next(tags, PREFIX).removeprefix(PREFIX)
 
     def hide(self, thing: Wire) -> Wire:
-        return {**thing, self.field: [each for each in thing.get(self.field) or () if not each.startswith(PREFIX)]}
+        return {**thing, self.field: [tag for tag in thing.get(self.field) or () if not tag.startswith(PREFIX)]}
 
     def filters(self, tokens: Sequence[str]) -> list[Mapping[str, Any]]:
         if not self._query:
             return [{}]
-        return [{self._query: ",".join(PREFIX + each for each in some)} for some in _portions(tokens)]
+        return [{self._query: ",".join(PREFIX + token for token in portion)} for portion in _portions(tokens)]
 
 
 class InMetadata:
-    """The token is an entry of the metadata, beside those of the user."""
+    """The token is an entry of the metadata, next to the user's entries."""
 
     def __init__(self, field: str = "metadata") -> None:
         self.words = f"the entry `{KEY}` of {field}"
@@ -85,7 +85,7 @@ class InMetadata:
 
 
 class InField:
-    """The token is a field of its own, which the service keeps without knowing it."""
+    """The token is an extra field, which the service stores without knowing it."""
 
     def __init__(self) -> None:
         self.words = f"the field `{KEY}`"
@@ -105,21 +105,21 @@ class InField:
 
 
 class InText:
-    """The token is the end of a text, after what the user wrote there, to the last space of it."""
+    """The token is the end of a text, after the user's own text, which is kept to its last space."""
 
     _END = re.compile(r" ?\[homeostat:([^\]\s]*)\]$")
 
     def __init__(self, field: str = "description", limit: int = 255) -> None:
-        """Choose the field, and the most characters that the service stores there."""
+        """Choose the field, and the maximum number of characters that the service stores in the field."""
         self.words = f"the end of the {field}"
         self.field = field
         self._limit = limit
 
     def write(self, body: Wire, token: str) -> Wire:
-        """Return the body of a creation with the token in it.
+        """Return the body of a creation with the token added.
 
         Raises:
-            Terminal: The text of the user leaves no room for it.
+            Terminal: The user's text leaves no room for the token.
         """
         mark = f" [{PREFIX}{token}]"
         text = str(body.get(self.field) or "")
@@ -129,8 +129,8 @@ class InText:
         return {**body, self.field: text + mark if text else mark.lstrip()}
 
     def read(self, thing: Wire) -> str:
-        found = self._END.search(thing.get(self.field) or "")
-        return found[1] if found else ""
+        match = self._END.search(thing.get(self.field) or "")
+        return match[1] if match else ""
 
     def hide(self, thing: Wire) -> Wire:
         return {**thing, self.field: self._END.sub("", thing.get(self.field) or "")}
@@ -140,11 +140,11 @@ class InText:
 
 
 class InDescription(InText):
-    """The token is the end of the description, until that is changed; then it is a tag, where things have tags."""
+    """The token is the end of the description until a user changes it; then a tag, if the kind has tags."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words = "the end of the description; a tag once that was changed, where there are tags"
+        self.words = "the end of the description; once a user changes it, a tag if the kind has tags"
         self._tags = InTags()
 
     def read(self, thing: Wire) -> str:
@@ -152,9 +152,9 @@ class InDescription(InText):
 
 
 class AsId:
-    """The id is chosen by this service, from the token."""
+    """The id of the object is derived from the token."""
 
-    words = "the id, which is made from it"
+    words = "the id, which is derived from it"
     field = ""
 
     def __init__(self, id_field: str = "id") -> None:
@@ -168,7 +168,7 @@ class AsId:
         return str(uuid.uuid5(NAMESPACE, token))
 
     def read(self, thing: Wire) -> str:
-        """Return "": a token cannot be told from an id; `Collection.find` asks for the id."""
+        """Return "": the token cannot be computed from an id; `Collection.find` looks up the id instead."""
         return ""
 
     def hide(self, thing: Wire) -> Wire:
@@ -179,9 +179,9 @@ class AsId:
 
 
 class Joined:
-    """There is no place: the thing joins two others, and making it twice makes it once."""
+    """No token: the object only joins two further objects, and creating it twice has no effect."""
 
-    words = "none: it is what it joins, and making it again changes nothing"
+    words = "none: creating it again changes nothing"
     field = ""
 
     def write(self, body: Wire, token: str) -> Wire:
@@ -198,9 +198,9 @@ class Joined:
 
 
 class Unmade(Joined):
-    """There is no place: things of the kind are not made here."""
+    """No token: objects of the kind are not created here."""
 
-    words = "none: it is only looked at"
+    words = "none: it is only read"
 
 
 def _portions(tokens: Sequence[str]) -> list[Sequence[str]]:

@@ -1,4 +1,4 @@
-"""Attachments of volumes to servers: made by Compute, with progress read from Block Storage."""
+"""Attachments of volumes to servers: created by Compute, with progress read from Block Storage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from homeostat.model.errors import Transient
 UNDER_WAY: Mapping[str, str] = {"available": "detaching", "in-use": "attaching"}
 """Status of a volume that does not list an attachment of Compute -> status of the attachment."""
 BEGINNING = ("reserved", "attaching")
-"""Status, in Block Storage, of an attachment in creation."""
+"""Statuses, in Block Storage, of an attachment in creation."""
 
 
 class VolumeAttachments(Collection):
     """Attachments with handles `server/volume`; a volume is attached to a server at most once.
 
     An existing attachment of this pair is therefore ours. The device tag could hold a token, but not every hypervisor
-    supports tags, some refuse to detach a tagged volume, and tags are shown only server by server. To change an
-    attachment it is detached, and made again from the newest specification.
+    supports tags, some refuse to detach a tagged volume, and tags are shown only server by server. A changed attachment
+    is detached, and created again from the newest specification.
     """
 
     kind = "volume_attachment"
@@ -40,59 +40,61 @@ class VolumeAttachments(Collection):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def get(self, handle: str) -> Wire:
-        found = self.observe([handle]).get(handle)
-        if found is None:
+        attachment = self.observe([handle]).get(handle)
+        if attachment is None:
             raise Missing(f"there is no volume attachment {handle}")
-        return found
+        return attachment
 
     def observe(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return attachments as the volumes list them; those in creation from Block Storage, the rest from Compute.
+        """Return attachments as their volumes list them; in creation from Block Storage, and else from Compute.
 
-        A few attachments in creation are requested one by one, more are looked up in the list.
+        A few attachments in creation are requested individually, more are looked up in the list.
         """
-        volumes = self.cloud.collections["volume"].observe(sorted({each.rpartition("/")[2] for each in handles}))
-        found: dict[str, Wire] = {}
+        volumes = self.cloud.collections["volume"].observe(sorted({handle.rpartition("/")[2] for handle in handles}))
+        attachments: dict[str, Wire] = {}
         left = []
         for handle in handles:
             server, _, id = handle.rpartition("/")
             thing = self._listed(server, volumes[id]) if id in volumes else None
             if thing is not None:
-                found[handle] = thing
+                attachments[handle] = thing
             elif id in volumes and server:
                 left.append(handle)
-        found |= self._beginning(left) if len(left) > FEW else {}
-        asked = [handle for handle in left if handle not in found]
+        attachments |= self._beginning(left) if len(left) > FEW else {}
+        asked = [handle for handle in left if handle not in attachments]
 
         def ask(handle: str) -> Wire | None:
             return self._asked(handle, volumes[handle.rpartition("/")[2]])
 
         answers = zip(asked, self.cloud.side_by_side(ask, asked) if asked else (), strict=True)
-        return found | {handle: thing for handle, thing in answers if thing is not None}
+        return attachments | {handle: thing for handle, thing in answers if thing is not None}
 
     def _beginning(self, handles: Sequence[str]) -> dict[str, Wire]:
-        """Return those that begin, as Block Storage lists the attachments of all volumes."""
-        wanted, found = set(handles), dict[str, Wire]()
-        for each in self.cloud.service("block-storage").list("/attachments", "attachments"):
-            handle = f"{each.get('instance')}/{each['volume_id']}"
-            if handle in wanted and each["status"] in BEGINNING:
-                found[handle] = {"serverId": each["instance"], "volumeId": each["volume_id"], "status": "attaching"}
-        return found
+        """Return the attachments in creation, as Block Storage lists the attachments of all volumes."""
+        wanted, attachments = set(handles), dict[str, Wire]()
+        for entry in self.cloud.service("block-storage").list("/attachments", "attachments"):
+            handle = f"{entry.get('instance')}/{entry['volume_id']}"
+            if handle in wanted and entry["status"] in BEGINNING:
+                server, volume = entry["instance"], entry["volume_id"]
+                attachments[handle] = {"serverId": server, "volumeId": volume, "status": "attaching"}
+        return attachments
 
     def _listed(self, server: str, volume: Wire) -> Wire | None:
-        """Return the attachment of a volume to a server, if the volume lists it. Heat knew the volume alone."""
-        one = next((each for each in volume["attachments"] if each["server_id"] == server or not server), None)
-        if one is None:
+        """Return the attachment of a volume, as the volume lists it; handles taken over from Heat name no server."""
+        entries = (entry for entry in volume["attachments"] if entry["server_id"] == server or not server)
+        entry = next(entries, None)
+        if entry is None:
             return None
         status = "detaching" if volume["status"] == "detaching" else "attached"
-        return {"serverId": one["server_id"], "volumeId": volume["id"], "device": one["device"], "status": status}
+        return {"serverId": entry["server_id"], "volumeId": volume["id"], "device": entry["device"], "status": status}
 
     def _asked(self, handle: str, volume: Wire) -> Wire | None:
-        """Return what Compute says about an attachment; None if there is none."""
+        """Return an attachment as Compute shows it; None if absent."""
         try:
-            found = self._thing(self.api.get(self.path_of(handle)))
+            attachment = self._thing(self.api.get(self.path_of(handle)))
         except Missing:
             return None
-        return {**found, "status": UNDER_WAY.get(volume["status"], volume["status"])}
+        return {**attachment, "status": UNDER_WAY.get(volume["status"], volume["status"])}
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
@@ -102,13 +104,14 @@ class VolumeAttachments(Collection):
         path = f"/servers/{quote(ids['serverId'], safe='')}/os-volume_attachments"
         self.cloud.server_changes.announce(ids["serverId"])
         try:
-            made = self.api.request("POST", path, self._wrapped(body), of=token)
+            answer = self.api.request("POST", path, self._wrapped(body), of=token)
         except Transient:
+            # "Already attached" may be the effect of an earlier request whose answer was lost.
             before = self.observe([self.handle_of(ids)]).get(self.handle_of(ids))
             if before is None or before["status"] == "detaching":
                 raise
             return before
-        return {**ids, **self._thing(made), "status": "attaching"}
+        return {**ids, **self._thing(answer), "status": "attaching"}
 
     def _ids(self, spec: Mapping[str, Any]) -> Wire:
         return {
@@ -124,6 +127,7 @@ class VolumeAttachments(Collection):
             return thing
         if thing["status"] != "detaching":
             self.delete(self.handle_of(thing))
+        # The update is repeated until the old attachment is gone, and then becomes a creation.
         raise Transient(f"volume {thing['volumeId']} is being detached from server {thing['serverId']} first")
 
     def delete(self, handle: str) -> Wire | None:

@@ -1,4 +1,4 @@
-"""Types of volumes, for operators: their encryption, and their quality of service."""
+"""Volume types, for operators: with their encryption and quality of service."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,27 +17,27 @@ class VolumeTypes(Collection):
     kind = "volume_type"
     service = "block-storage"
     path, key, keys = "/types", "volume_type", "volume_types"
-    further_looks = "one for each that not all projects may use"
+    further_looks = "one for each that is not public"
     token = InText("description")
-    # Only administrators may.
+    # Only administrators may filter by name.
     filtered_by_name = False
     renamed = {"metadata": "extra_specs"}
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        # Else an administrator sees the public ones only; for others this means nothing.
+        # Without this filter administrators see public types only; Cinder ignores it for other users.
         return super().list(is_public="None", **filters)
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         wanted = {name: value for name, value in spec.items() if name not in ("projects", "is_public")}
         if wanted.get("metadata"):
             wanted["metadata"] = {name: str(value) for name, value in wanted["metadata"].items()}
-        made = super().create(token, {**wanted, PUBLIC: spec.get("is_public", True)})
+        thing = super().create(token, {**wanted, PUBLIC: spec.get("is_public", True)})
         if not spec.get("projects"):
-            return made
-        return self.afterwards(made, lambda: self._let(made, spec["projects"]))
+            return thing
+        return self.finish_creation(thing, lambda: self._let(thing, spec["projects"]))
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        thing = super().update(handle, spec, [each for each in changed if each not in ("metadata", "projects")])
+        thing = super().update(handle, spec, [name for name in changed if name not in ("metadata", "projects")])
         if "metadata" in changed:
             self._specify(thing, spec.get("metadata") or {})
         if "projects" in changed:
@@ -53,43 +53,43 @@ class VolumeTypes(Collection):
             self.api.request("DELETE", f"{path}/{quote(name, safe='')}", of=handle)
 
     def _let(self, thing: Wire, names: Sequence[str]) -> None:
-        """Let these projects alone use a type."""
-        wanted, before = {self.reference("project", each) for each in names}, set(self._projects(thing))
+        """Restrict a type to exactly these projects."""
+        wanted, before = {self.reference("project", name) for name in names}, set(self._projects(thing))
         for verb, projects in (("addProjectAccess", wanted - before), ("removeProjectAccess", before - wanted)):
-            for each in sorted(projects):
+            for project in sorted(projects):
                 path = f"{self.path_of(thing['id'])}/action"
-                self.api.request("POST", path, {verb: {"project": each}}, of=thing["id"])
+                self.api.request("POST", path, {verb: {"project": project}}, of=thing["id"])
 
     def _projects(self, thing: Wire) -> Sequence[str]:
-        """Return the projects that may use a type; none of a public one, which all may use."""
+        """Return the projects that may use a private type; none for a public type, which has no such list."""
         if thing["is_public"]:
             return []
-        found = self.api.get(f"{self.path_of(thing['id'])}/os-volume-type-access")
-        return sorted(each["project_id"] for each in found["volume_type_access"])
+        answer = self.api.get(f"{self.path_of(thing['id'])}/os-volume-type-access")
+        return sorted(entry["project_id"] for entry in answer["volume_type_access"])
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         private = [name for name, thing in things.items() if not thing["is_public"]]
-        found = self.cloud.side_by_side(lambda name: self._projects(things[name]), private) if private else []
-        return {**things, **{name: {**things[name], "projects": p} for name, p in zip(private, found, strict=True)}}
+        projects = self.cloud.side_by_side(lambda name: self._projects(things[name]), private) if private else []
+        return {**things, **{name: {**things[name], "projects": p} for name, p in zip(private, projects, strict=True)}}
 
 
 class VolumeTypeEncryptions(Collection):
-    """Encryption of types of volumes, known by the id of the type, which has one at most."""
+    """Encryptions of volume types, known by the id of the type, which has at most one."""
 
     kind = "volume_type_encryption"
     service = "block-storage"
     path, key = "/types", "encryption"
-    further_looks = "one for each instead of a list, which there is none of"
+    further_looks = "one for each, since there is no list"
     token = Joined()
 
     def path_of(self, handle: str) -> str:
         return f"{super().path_of(handle)}/encryption"
 
     def get(self, handle: str) -> Wire:
-        found = self.api.get(self.path_of(handle))
-        if not found.get("encryption_id"):
+        encryption = self.api.get(self.path_of(handle))
+        if not encryption.get("encryption_id"):
             raise Missing(f"the volume type {handle} is not encrypted")
-        return {**found, "id": handle}
+        return {**encryption, "id": handle}
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         return iter(())
@@ -117,7 +117,7 @@ class VolumeTypeEncryptions(Collection):
 
 
 class VolumeQosSpecs(Collection):
-    """QoS specifications. The token is in the name, which never changes: storages refuse keys that they do not know."""
+    """QoS specifications. The token is in the name, which never changes: storage drivers refuse unknown keys."""
 
     kind = "volume_qos_specs"
     service = "block-storage"
@@ -131,11 +131,11 @@ class VolumeQosSpecs(Collection):
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         present, wanted = _specs(self.get(handle)), self.body_of({"specs": spec.get("specs")})
         new = {name: value for name, value in wanted.items() if present.get(name) != value}
-        gone = sorted(present.keys() - wanted.keys() - {"consumer"})
+        surplus = sorted(present.keys() - wanted.keys() - {"consumer"})
         if new:
             self.api.request("PUT", self.path_of(handle), self._wrapped(new), of=handle)
-        if gone:
-            self.api.request("PUT", f"{self.path_of(handle)}/delete_keys", {"keys": gone}, of=handle)
+        if surplus:
+            self.api.request("PUT", f"{self.path_of(handle)}/delete_keys", {"keys": surplus}, of=handle)
         return self.get(handle)
 
     def object_of(self, thing: Wire) -> Wire:
@@ -143,12 +143,12 @@ class VolumeQosSpecs(Collection):
 
 
 def _specs(thing: Wire) -> Wire:
-    """Return all that a specification of the kind may have in `specs`."""
+    """Return all keys that `specs` may have in a specification of the kind."""
     return {**(thing.get("specs") or {}), "consumer": thing.get("consumer")}
 
 
 class VolumeQosAssociations(Collection):
-    """The types that a QoS specification is for, known by its id."""
+    """The types associated with a QoS specification, known by the specification's id."""
 
     kind = "volume_qos_association"
     service = "block-storage"
@@ -156,19 +156,19 @@ class VolumeQosAssociations(Collection):
     token = Joined()
 
     def get(self, handle: str) -> Wire:
-        found = [each["id"] for each in self._joined(handle)]
-        if not found:
+        types = [entry["id"] for entry in self._joined(handle)]
+        if not types:
             raise Missing(f"the QoS specification {handle} is for no volume type")
-        return {"id": handle, "volume_types": sorted(found)}
+        return {"id": handle, "volume_types": sorted(types)}
 
     def _joined(self, handle: str) -> Sequence[Wire]:
-        found: Sequence[Wire] = self.api.get(f"{self.path_of(handle)}/associations")["qos_associations"]
-        return found
+        types: Sequence[Wire] = self.api.get(f"{self.path_of(handle)}/associations")["qos_associations"]
+        return types
 
     def candidates(self, handles: set[str]) -> Iterator[Wire]:
         by_specs: dict[str, set[str]] = {}
-        for each in self.cloud.collections["volume_type"].list():
-            by_specs.setdefault(each.get("qos_specs_id") or "", set()).add(each["id"])
+        for volume_type in self.cloud.collections["volume_type"].list():
+            by_specs.setdefault(volume_type.get("qos_specs_id") or "", set()).add(volume_type["id"])
         return ({"id": handle, "volume_types": sorted(types)} for handle, types in by_specs.items() if handle)
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
@@ -180,12 +180,12 @@ class VolumeQosAssociations(Collection):
         return self._join(handle, spec["volume_types"], handle)
 
     def _join(self, handle: str, names: Sequence[str], of: str) -> Wire:
-        """Make the specification one for these types alone. The service changes these with GET."""
-        wanted = {str(self.reference("volume_type", each)) for each in names}
-        before = {each["id"] for each in self._joined(handle)}
+        """Associate the specification with exactly these types. Cinder's requests for this are GET."""
+        wanted = {str(self.reference("volume_type", name)) for name in names}
+        before = {entry["id"] for entry in self._joined(handle)}
         for verb, types in (("associate", wanted - before), ("disassociate", before - wanted)):
-            for each in sorted(types):
-                self.api.request("GET", f"{self.path_of(handle)}/{verb}", of=of, params={"vol_type_id": each})
+            for type_id in sorted(types):
+                self.api.request("GET", f"{self.path_of(handle)}/{verb}", of=of, params={"vol_type_id": type_id})
         return self.get(handle)
 
     def delete(self, handle: str) -> None:

@@ -1,4 +1,4 @@
-"""Workflows, triggers that start them, and things that they manage."""
+"""Workflows, cron triggers, and external resources managed by workflows."""
 
 import hashlib
 import json
@@ -16,20 +16,20 @@ from homeostat.templates.yaml_parser import parse_yaml
 
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 EXECUTIONS_MAX = 100
-"""Most executions of a workflow that a look at it shows, the newest first."""
+"""Maximum number of executions that an observation of a workflow shows, newest first."""
 EXECUTION_FIELDS = ("id", "workflow_name", "created_at", "updated_at", "state")
 EMPTY: tuple[Any, ...] = (None, "", {}, [])
-"""Values that the language of workflows knows no field with."""
+"""Values that are left out of a workflow's definition."""
 BUSY = {"waiting": "running", "delayed": "running"}
 ENDED = frozenset({"success", "error", "cancelled"})
 DELETE_LOOK_S = 1.0
-"""Seconds after which the workflow that deletes a thing is looked at again."""
+"""Seconds between looks at the workflow that deletes an external resource."""
 RUN_LOOK_S = 1.0
-"""Seconds after which a workflow that runs is looked at again."""
+"""Seconds between looks at a running workflow."""
 
 
 class Workflows(Collection):
-    """Workflows, whose name is their id. The service knows them as text."""
+    """Workflows, whose name is their id. The service stores them as text."""
 
     kind = "workflow"
     service = "workflow"
@@ -47,28 +47,27 @@ class Workflows(Collection):
         return str(thing["name"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
-        shown = {name: value for name, value in thing.items() if name in KINDS[self.kind].fields}
-        return {**self.token.hide(shown), "id": thing["name"], "project_id": thing.get("project_id")}
+        fields = {name: value for name, value in thing.items() if name in KINDS[self.kind].fields}
+        return {**self.token.hide(fields), "id": thing["name"], "project_id": thing.get("project_id")}
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         names = list(things)
-        found = self.cloud.side_by_side(lambda name: self._executions(things[name]), names) if names else []
-        return {name: {**things[name], "executions": each} for name, each in zip(names, found, strict=True)}
+        executions = self.cloud.side_by_side(lambda name: self._executions(things[name]), names) if names else []
+        return {name: {**things[name], "executions": runs} for name, runs in zip(names, executions, strict=True)}
 
     def _executions(self, thing: Wire) -> Sequence[Wire]:
         newest = {"sort_keys": "created_at", "sort_dirs": "desc", "limit": EXECUTIONS_MAX}
-        found = self.api.get("/executions", workflow_id=thing["uuid"], fields=",".join(EXECUTION_FIELDS), **newest)
-        return [{name: each.get(name) for name in EXECUTION_FIELDS} for each in found["executions"]]
+        answer = self.api.get("/executions", workflow_id=thing["uuid"], fields=",".join(EXECUTION_FIELDS), **newest)
+        return [{name: run.get(name) for name in EXECUTION_FIELDS} for run in answer["executions"]]
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        made = self._send("POST", self.token.write(dict(spec), token), token)
-        return {**made, "executions": []}
+        thing = self._send("POST", self.token.write(dict(spec), token), token)
+        return {**thing, "executions": []}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         present = self.get(handle)
         token = self.token.read(present)
-        # What was adopted has no token.
+        # Adopted workflows have no token.
         whole = self.token.write(dict(spec), token) if token else spec
         if _text_of(handle, whole) == _text_of(handle, present):
             return present
@@ -78,15 +77,15 @@ class Workflows(Collection):
         return {"run": self._run}
 
     def _run(self, handle: str, arguments: Mapping[str, Any]) -> None:
-        """Run a workflow once for a token, or look how that run goes.
+        """Run a workflow once per token, or check this run.
 
         Raises:
-            Missing: There is no such workflow.
-            Terminal: It has failed, or was cancelled.
-            Transient: It runs.
+            Missing: The workflow does not exist.
+            Terminal: The run failed, or was cancelled.
+            Transient: The workflow is running.
         """
         self.get(handle)
-        # A request with the id of an execution that exists starts nothing.
+        # A request with the id of an existing execution starts no second run.
         id = str(uuid.uuid5(NAMESPACE, f"{handle} {arguments['token']}"))
         body = {"id": id, "workflow_name": handle, "input": arguments.get("input") or {}}
         run = self.api.request("POST", "/executions", body, of=handle)
@@ -108,7 +107,7 @@ class Workflows(Collection):
 
 
 def _text_of(name: str, spec: Mapping[str, Any]) -> str:
-    """Return what is written of a workflow in the language of the service."""
+    """Return the definition of a workflow in the language of the service."""
     parts = {
         "type": spec.get("type"),
         "description": spec.get("description"),
@@ -116,21 +115,21 @@ def _text_of(name: str, spec: Mapping[str, Any]) -> str:
         "input": [key if value is None else {key: value} for key, value in (spec.get("input") or {}).items()],
         "output": spec.get("output"),
         "task-defaults": _task_text(spec.get("task_defaults") or {}),
-        "tasks": {each["name"]: _task_text(each) for each in spec.get("tasks") or ()},
+        "tasks": {task["name"]: _task_text(task) for task in spec.get("tasks") or ()},
     }
     body = {key: value for key, value in parts.items() if value not in EMPTY}
     return json.dumps({"version": "2.0", name: body}, ensure_ascii=False)
 
 
 def _task_text(task: Mapping[str, Any]) -> Wire:
-    found = {key.replace("_", "-"): value for key, value in task.items() if key != "name" and value not in EMPTY}
-    if str(found.get("join", "")).isdigit():
-        found["join"] = int(found["join"])
-    return found
+    text = {key.replace("_", "-"): value for key, value in task.items() if key != "name" and value not in EMPTY}
+    if str(text.get("join", "")).isdigit():
+        text["join"] = int(text["join"])
+    return text
 
 
 def _read(thing: Wire) -> Wire:
-    """Return a workflow with the fields of its kind, as far as its text is understood."""
+    """Return a workflow with the fields of its kind, as far as its text can be parsed."""
     known = {name: thing.get(name) for name in ("name", "tags", "scope", "project_id")}
     known["uuid"] = thing["id"]
     try:
@@ -149,17 +148,17 @@ def _read(thing: Wire) -> Wire:
 
 
 def _input_of(entries: Sequence[Any]) -> Wire:
-    pairs = (each.items() if isinstance(each, Mapping) else [(each, None)] for each in entries)
-    return {name: default for some in pairs for name, default in some}
+    pairs = (entry.items() if isinstance(entry, Mapping) else [(entry, None)] for entry in entries)
+    return {name: default for entry_pairs in pairs for name, default in entry_pairs}
 
 
 def _task_of(written: Mapping[str, Any]) -> Wire:
-    found = {name.replace("-", "_"): value for name, value in written.items()}
-    return {**found, "join": str(found["join"])} if "join" in found else found
+    task = {name.replace("-", "_"): value for name, value in written.items()}
+    return {**task, "join": str(task["join"])} if "join" in task else task
 
 
 class CronTriggers(Collection):
-    """Triggers, whose name is their id. The service removes one that has run as often as it was to."""
+    """Triggers, whose name is their id. The service removes a trigger after its last run."""
 
     kind = "cron_trigger"
     service = "workflow"
@@ -168,7 +167,7 @@ class CronTriggers(Collection):
     renamed = {"first_time": "first_execution_time"}
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        return (_decoded(each, "workflow_input", "workflow_params") for each in super().list(**filters))
+        return (_decoded(trigger, "workflow_input", "workflow_params") for trigger in super().list(**filters))
 
     def get(self, handle: str) -> Wire:
         return _decoded(super().get(handle), "workflow_input", "workflow_params")
@@ -177,20 +176,20 @@ class CronTriggers(Collection):
         return str(thing["name"])
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        given = {name: value for name, value in spec.items() if value not in EMPTY and name != "count"}
-        made = super().create(token, {**given, **_given(remaining_executions=spec.get("count"))})
-        return _decoded(made, "workflow_input", "workflow_params")
+        fields = {name: value for name, value in spec.items() if value not in EMPTY and name != "count"}
+        trigger = super().create(token, {**fields, **_given(remaining_executions=spec.get("count"))})
+        return _decoded(trigger, "workflow_input", "workflow_params")
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         return self.get(handle)
 
 
 class ExternalResources(Collection):
-    """What workflows manage: an environment that knows its workflows and its input, and the last execution for it.
+    """External resources: an environment with the resource's workflows and input, and its last execution.
 
-    The environment has to come first, since an execution cannot be found by what it is for. An execution has an id
-    that follows from the environment: a request that is sent once more starts nothing. The environment counts what
-    was started; when the first execution for it does not exist and none was counted, the creation did not get so far.
+    The environment is created first, since executions cannot be searched by their purpose. The id of an execution is
+    derived from the environment, so a repeated request starts no second run. The environment counts the started
+    executions: if the count is 0 and the first execution does not exist, the creation was interrupted before its start.
     """
 
     kind = "external_resource"
@@ -201,13 +200,14 @@ class ExternalResources(Collection):
     statuses = BUSY
 
     def list(self, **filters: Any) -> Iterator[Wire]:
-        return (each for each in map(_environment, super().list(**filters)) if "actions" in each["variables"])
+        environments = map(_environment, super().list(**filters))
+        return (environment for environment in environments if "actions" in environment["variables"])
 
     def get(self, handle: str) -> Wire:
-        found = _environment(super().get(handle))
-        if "actions" not in found["variables"]:
+        environment = _environment(super().get(handle))
+        if "actions" not in environment["variables"]:
             raise Missing(f"the environment {handle} is no external resource")
-        return found
+        return environment
 
     def resolve(self, name: str) -> str | None:
         return self.handle_of(self.get(name))
@@ -216,19 +216,18 @@ class ExternalResources(Collection):
         return str(thing["name"])
 
     def object_of(self, thing: Wire) -> Wire:
-        """Return a thing with the fields of its kind."""
         known = thing["variables"]
         run = thing["execution"] if "execution" in thing else self._execution(thing)
-        shown = {name: known.get(name) for name in (*KINDS[self.kind].fixed, *KINDS[self.kind].mutable, "action")}
-        return super().object_of({**shown, **_state_of(known, run), "name": thing["name"]})
+        fields = {name: known.get(name) for name in (*KINDS[self.kind].fixed, *KINDS[self.kind].mutable, "action")}
+        return super().object_of({**fields, **_state_of(known, run), "name": thing["name"]})
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         names = list(things)
-        found = self.cloud.side_by_side(lambda name: self._execution(things[name]), names) if names else []
-        return {name: {**things[name], "execution": run} for name, run in zip(names, found, strict=True)}
+        runs = self.cloud.side_by_side(lambda name: self._execution(things[name]), names) if names else []
+        return {name: {**things[name], "execution": run} for name, run in zip(names, runs, strict=True)}
 
     def _execution(self, thing: Wire) -> Wire | None:
-        """Return the last execution for a thing; None if there was none, or it does not exist any more."""
+        """Return the last execution of an external resource; None if never started, or purged by the service."""
         known = thing["variables"]
         id = known.get("execution") or ("CREATE" in known["actions"] and _execution_id(thing, "CREATE", known["input"]))
         try:
@@ -238,7 +237,7 @@ class ExternalResources(Collection):
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         known = {
-            "actions": {name: each for name, each in spec["actions"].items() if each},
+            "actions": {name: action for name, action in spec["actions"].items() if action},
             "input": spec.get("input") or {},
             "description": spec.get("description"),
             "replace_on_change_inputs": spec.get("replace_on_change_inputs") or [],
@@ -250,7 +249,7 @@ class ExternalResources(Collection):
         try:
             self.api.request("POST", self.path, thing, of=token)
         except Terminal as error:
-            # It was sent before.
+            # A duplicate is the effect of an earlier request with this token.
             if "uplicate" not in str(error):
                 raise
         try:
@@ -262,7 +261,7 @@ class ExternalResources(Collection):
             raise
 
     def _act(self, thing: Wire, action: str, changed: Mapping[str, Any], of: str) -> Wire:
-        """Start the workflow of an action, if there is one, and take note of it."""
+        """Start the workflow of an action, if any, and count the start in the environment."""
         known = {**thing["variables"], **changed, "action": action}
         begun = known["actions"].get(action)
         if begun:
@@ -297,12 +296,12 @@ class ExternalResources(Collection):
             self._act(thing, action, {}, handle)
 
     def delete(self, handle: str) -> None:
-        """Delete a thing once the workflow that does it is over.
+        """Delete an external resource once its DELETE workflow has ended.
 
         Raises:
-            Missing: It does not exist.
-            Terminal: The workflow has failed.
-            Transient: The workflow runs.
+            Missing: The resource does not exist.
+            Terminal: The workflow failed.
+            Transient: The workflow is running.
         """
         thing = self.get(handle)
         known = thing["variables"]
@@ -321,7 +320,7 @@ class ExternalResources(Collection):
         if state not in ENDED:
             raise Transient(f"the workflow that deletes {thing['name']} is {state}", DELETE_LOOK_S)
         if state != "success":
-            # Who asks again has it run again.
+            # With this action the next deletion runs the workflow again.
             known = {**thing["variables"], "action": "DELETE_FAILED"}
             self.api.request("PUT", self.path, {"name": thing["name"], "variables": known}, of=thing["name"])
             raise Terminal(f"the workflow that deletes it went to {state}: {(run or {}).get('state_info')}")
@@ -334,16 +333,16 @@ def _environment(thing: Wire) -> Wire:
     return _decoded(thing, "variables")
 
 
-def _execution_id(thing: Wire, action: str, given: Mapping[str, Any]) -> str:
-    """Return the id of the next execution for a thing: the same for the same request."""
-    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+def _execution_id(thing: Wire, action: str, arguments: Mapping[str, Any]) -> str:
+    """Return the id of the next execution of an external resource: the same for the same request."""
+    digest = hashlib.sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()
     return str(uuid.uuid5(NAMESPACE, f"{thing['name']} {thing['variables']['count']} {action} {digest}"))
 
 
 def _state_of(known: Wire, run: Wire | None) -> Wire:
-    """Return how a thing is, by the last execution for it.
+    """Return the state of an external resource, by its last execution.
 
-    An execution that does not exist any more, since the service removes old ones, has come to a good end.
+    The service purges old executions, so a missing execution counts as successful.
     """
     if run is None:
         begun = known["count"] > 0 or "CREATE" not in known["actions"]
@@ -354,7 +353,7 @@ def _state_of(known: Wire, run: Wire | None) -> Wire:
 
 
 def _decoded(thing: Wire, *fields: str) -> Wire:
-    """Return a thing whose fields that are JSON in JSON are what they mean."""
+    """Return an object whose JSON texts in these fields are decoded."""
     texts = {name: thing[name] for name in fields if isinstance(thing.get(name), str)}
     return {**thing, **{name: json.loads(text or "{}") or {} for name, text in texts.items()}}
 

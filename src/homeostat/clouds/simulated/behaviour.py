@@ -1,21 +1,21 @@
-"""How a simulated cloud behaves: its delays, its limits and its faults."""
+"""Behaviour of a simulated cloud: its delays, limits and faults."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Faults:
-    """Probabilities of faults, for a call or for one item of it.
+    """Probabilities of faults, for a call or for an item of it.
 
     Attributes:
         unreachable: The whole call fails and is not sent.
-        refused: The item is not done now.
-        lost: The item is done, but its answer is lost.
-        late_s: Seconds for which an item whose answer is lost may still be done, as far as the cloud knows.
-        error: A created thing ends in the status error.
+        refused: The item is not carried out now.
+        lost: The item is carried out, but its answer is lost.
+        late_s: Seconds for which the cloud may still carry out an item after its lost answer, as its error says.
+        error: A created object ends in the status error.
         snapshot: A snapshot ends in the status error.
-        fence: What is to be cut off of a server is not seen to be so.
-        retry_after_s: Seconds after which a refusal says to retry; None if it says nothing.
+        fence: A cut-off resource of a server is not yet seen as cut off.
+        retry_after_s: Seconds until the retry that a refusal suggests; None for no suggestion.
     """
 
     unreachable: float = 0.0
@@ -33,13 +33,13 @@ class CloudBehaviour:
     """Behaviour of the cloud.
 
     Attributes:
-        build_s: Seconds until a thing is ready, for kinds that build.
-        delete_s: Seconds until a deleted thing is absent.
+        build_s: Seconds until an object is ready, for kinds that build.
+        delete_s: Seconds until a deleted object is absent.
         snapshot_s: Seconds until a snapshot is complete.
-        listing_lag_s: Seconds until a new thing is listed.
-        look_max_s: Longest time between looks at many things in progress; 0 where looks cost little.
-        quota: Most things; None for no limit.
-        idempotent: Whether a second creation with the same token returns the same thing.
+        listing_lag_s: Seconds until a new object is listed.
+        look_max_s: Maximum seconds between looks at many objects in progress; 0 if looks are cheap.
+        quota: Maximum number of objects; None for no limit.
+        idempotent: Whether a second creation with the same token returns the same object.
         faults: Probabilities of faults.
     """
 

@@ -31,7 +31,7 @@ from homeostat.model.observed import Observation, Presence, Remedy
 from homeostat.model.plan import DELETE_WITH_PARTS
 
 NAMED = frozenset({"network", "port"})
-"""Kinds of things that servers are made on, by their ids or names."""
+"""Kinds that servers refer to by id or name."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Snapshot:
 
 
 UNLOCKED = frozenset({"adopt", "lock", "unlock", "snapshot", "fence", "unfence"})
-"""Operations that a locked thing does not refuse."""
+"""Operations that a locked object accepts."""
 
 
 class SimulatedCloud:
@@ -68,11 +68,11 @@ class SimulatedCloud:
 
     Attributes:
         behaviour: Its behaviour.
-        catalogue: Kind -> names that exist besides the things created here; for other kinds any name exists.
+        catalogue: Kind -> existing names besides the objects created here; for other kinds any name exists.
         messages: Name of a queue -> the messages posted to it.
         hosts: The hosts of servers, see `fail_host`.
-        passwords: Handle of a server -> the password that was set last.
-        doubled: (kind, token) of every creation while another thing with that token existed. The service must keep it
+        passwords: Handle of a server -> the last password set.
+        doubled: (kind, token) of every creation while another object with this token existed. The service must keep it
             empty.
     """
 
@@ -93,8 +93,8 @@ class SimulatedCloud:
             now: Clock, in seconds since the epoch.
             behaviour: Its behaviour; None for a perfect cloud.
             seed: Seed of its faults.
-            first_number: Number of its first thing, so that several clouds need not use the same handles.
-            kinds: Kinds that it has; None for all.
+            first_number: Number of its first object, so that several clouds need not use the same handles.
+            kinds: Kinds of the cloud; None for all.
         """
         self.kinds = self.kinds if kinds is None else kinds
         self.behaviour = behaviour or CloudBehaviour()
@@ -121,7 +121,7 @@ class SimulatedCloud:
         self._changed = threading.Condition(self._lock)
 
     def of(self, project: str) -> "SimulatedCloud":
-        """Return the cloud of one project; projects share only the behaviour, the numbers and the change notices."""
+        """Return the cloud of a project; projects share only the behaviour, the numbers and the change notices."""
         with self._lock:
             if project not in self._projects:
                 view = self._projects[project] = copy.copy(self)
@@ -144,7 +144,7 @@ class SimulatedCloud:
             return [self._look(kind, self._by_token.get((kind, token), "")) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Resolve existing things and names of the catalogue; for kinds without a catalogue any name is its own id."""
+        """Resolve existing objects and names of the catalogue; for kinds without a catalogue any name is its own id."""
         with self._lock:
             self._answering()
             return [self._resolve(kind, name) for name in names]
@@ -173,65 +173,65 @@ class SimulatedCloud:
     def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    # -- what happens to it from outside -----------------------------------------------------------------------------
+    # -- acts from outside -------------------------------------------------------------------------------------------
 
     def things(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
-        """Return everything that exists now, of one kind or of all: handle -> object."""
+        """Return all existing objects, of a kind or of all: handle -> object."""
         with self._lock:
-            found = {}
-            for (each, handle), _ in list(self._things.items()):
-                if kind in (None, each):
-                    look = self._true_look(each, handle)
+            objects = {}
+            for (of, handle), _ in list(self._things.items()):
+                if kind in (None, of):
+                    look = self._true_look(of, handle)
                     if look.present:
-                        found[handle] = dict(look.properties)
-            return found
+                        objects[handle] = dict(look.properties)
+            return objects
 
     def snapshots(self, handle: str) -> list[dict[str, Any]]:
-        """Return the snapshots of a thing, even a deleted one: `{id, token, name, status, created_at, fault?}`."""
+        """Return the snapshots of an object, even a deleted one: `{id, token, name, status, created_at, fault?}`."""
         with self._lock:
-            found_ones = [each for key, found in self._snapshots.items() if key[1] == handle for each in found]
-            return [each.as_object(self._now()) for each in found_ones]
+            kept = [snapshot for key, group in self._snapshots.items() if key[1] == handle for snapshot in group]
+            return [snapshot.as_object(self._now()) for snapshot in kept]
 
     def all_snapshots(self) -> list[dict[str, Any]]:
-        """Return the snapshots of all things, in the same form."""
+        """Return the snapshots of all objects, in the same form."""
         with self._lock:
-            return [each.as_object(self._now()) for found in self._snapshots.values() for each in found]
+            return [snapshot.as_object(self._now()) for group in self._snapshots.values() for snapshot in group]
 
     def lose_snapshots(self, handle: str) -> None:
-        """Lose the snapshots of a thing, as if their maker had died."""
+        """Lose the snapshots of an object, as in a crash of their maker."""
         with self._lock:
             for key in [key for key in self._snapshots if key[1] == handle]:
                 del self._snapshots[key]
 
     def vanish(self, handle: str) -> None:
-        """Remove a thing, as a user does by hand."""
+        """Remove an object, as by hand."""
         with self._changed:
             for key in [key for key in self._things if key[1] == handle]:
                 self._remove(key)
                 self._notify(key[0], handle)
 
     def hide(self, handle: str) -> None:
-        """Let the cloud answer, wrongly, that an existing thing is absent, until `unhide`."""
+        """Let the cloud answer, wrongly, that an existing object is absent, until `unhide`."""
         self._hidden.add(handle)
 
     def unhide(self, handle: str) -> None:
         """Undo `hide`, with a change notice."""
         with self._changed:
             self._hidden.discard(handle)
-            for kind in [kind for kind, each in self._things if each == handle]:
+            for kind in [kind for kind, known in self._things if known == handle]:
                 self._notify(kind, handle)
 
     def change(self, handle: str, **fields: Any) -> None:
-        """Change a thing, as a user does by hand (a server stops, a rule is edited)."""
+        """Change an object, as by hand (a server stops, a rule is edited)."""
         with self._changed:
-            for (kind, each), thing in self._things.items():
-                if each == handle:
+            for (kind, known), thing in self._things.items():
+                if known == handle:
                     thing.properties.update(fields)
-                    self._effects.note((kind, each), thing.properties)
+                    self._effects.note((kind, known), thing.properties)
                     self._notify(kind, handle)
 
     def pin(self, handle: str, **fields: Any) -> None:
-        """Let the cloud accept any values for these fields of a thing from now on, and keep these."""
+        """Let the cloud accept any values for these fields of an object from now on, but keep these."""
         self._pinned[handle] = fields
         self.change(handle, **fields)
 
@@ -263,7 +263,7 @@ class SimulatedCloud:
             self._answering()
             if kind == hosts.KIND:
                 return [hosts.READ_ONLY] * len(items)
-            return [self._item(partial(act, kind, each)) for each in items]
+            return [self._item(partial(act, kind, item)) for item in items]
 
     def _item(self, act: Callable[[], Answer]) -> Answer:
         faults = self.behaviour.faults
@@ -276,10 +276,10 @@ class SimulatedCloud:
 
     def _look_at_snapshot(self, kind: str, handle: str = "", token: str = "") -> Observation:
         now = self._now()
-        for (of, _), made in self._snapshots.items():
-            for each in made:
-                if of == SNAPSHOTS[kind] and (each.id == handle or each.token == token):
-                    return Observation(Presence.PRESENT, each.id, each.as_object(now), now)
+        for (of, _), snapshots in self._snapshots.items():
+            for snapshot in snapshots:
+                if of == SNAPSHOTS[kind] and (snapshot.id == handle or snapshot.token == token):
+                    return Observation(Presence.PRESENT, snapshot.id, snapshot.as_object(now), now)
         return self._missing(kind, handle)
 
     def _look(self, kind: str, handle: str) -> Observation:
@@ -293,7 +293,7 @@ class SimulatedCloud:
         return self._observation(kind, handle)
 
     def _observation(self, kind: str, handle: str) -> Observation:
-        """Return the answer to a call that names the thing; the listing lag does not apply to it."""
+        """Return the answer to a call that names the object, without listing lag."""
         return self._missing(kind, handle) if handle in self._hidden else self._true_look(kind, handle)
 
     def _missing(self, kind: str, handle: str) -> Observation:
@@ -314,7 +314,7 @@ class SimulatedCloud:
             properties["status"] = BUILDING_STATUS[kind]
         elif kind == "server" and self.hosts.is_down(properties["host"]) and properties["status"] == servers.READY:
             properties |= {"status": "unreachable", "fault": f"its host {properties['host']} does not answer"}
-        snapshots = [each.as_object(now) for each in self._snapshots.get((kind, handle), ())]
+        snapshots = [snapshot.as_object(now) for snapshot in self._snapshots.get((kind, handle), ())]
         if snapshots:
             properties["snapshots"] = snapshots
         return Observation(Presence.PRESENT, handle, properties, now)
@@ -324,16 +324,16 @@ class SimulatedCloud:
         self.messages.pop(key[1] if thing.kind == "queue" else "", None)
         self._effects.forget(key)
         left_at = self._now() if thing.gone_at is None else thing.gone_at
-        for each in self._snapshots.get(key, ()):
-            if left_at < each.ready_at:
-                each.fault = "its source went away before it was complete"
+        for snapshot in self._snapshots.get(key, ()):
+            if left_at < snapshot.ready_at:
+                snapshot.fault = "its source went away before it was complete"
         self._by_token.pop((thing.kind, thing.token), None)
 
     def _create(self, kind: str, intent: Creation) -> Answer:
-        made = self._by_token.get((kind, intent.token))
-        if made is not None and self._true_look(kind, made).present:
+        existing = self._by_token.get((kind, intent.token))
+        if existing is not None and self._true_look(kind, existing).present:
             if self.behaviour.idempotent:
-                return self._true_look(kind, made)
+                return self._true_look(kind, existing)
             self.doubled.append((kind, intent.token))
         quota = self.behaviour.quota
         if quota is not None and len(self._things) >= quota:
@@ -372,19 +372,19 @@ class SimulatedCloud:
             return name if self._look(kind, name).present else None
         if self._true_look(kind, name).present:
             return name
-        there = [
+        handles = [
             handle
-            for (each, handle), thing in list(self._things.items())
-            if each == kind and thing.properties.get("name") == name and self._true_look(kind, handle).present
+            for (of, handle), thing in list(self._things.items())
+            if of == kind and thing.properties.get("name") == name and self._true_look(kind, handle).present
         ]
-        if len(there) > 1:
+        if len(handles) > 1:
             raise ambiguous(name)
         listed = self.catalogue.get(kind)
-        return there[0] if there else name if listed is None or name in listed else None
+        return handles[0] if handles else name if listed is None or name in listed else None
 
     def _present(self, kind: str, handle: str) -> _Thing | None:
-        there = handle not in self._hidden and self._true_look(kind, handle).present
-        return self._things[kind, handle] if there else None
+        present = handle not in self._hidden and self._true_look(kind, handle).present
+        return self._things[kind, handle] if present else None
 
     def _update(self, kind: str, change: Change) -> Answer:
         thing = self._present(kind, change.handle)
@@ -397,15 +397,15 @@ class SimulatedCloud:
             self._effects.note((kind, change.handle), thing.properties)
             if refused is not None:
                 return refused
-            # As the kind says, some things in error only want another request.
+            # Some broken objects only need another request, as their kind defines.
             if CLOUD_KINDS[kind].statuses.broken.get(str(thing.properties.get("status"))) is Remedy.UPDATE:
                 thing.properties["status"] = READY_STATUS[kind]
         return self._observation(kind, change.handle)
 
     def _delete(self, kind: str, handle: str) -> Answer:
         if kind in SNAPSHOTS:
-            for kept_snapshots in (found for (of, _), found in self._snapshots.items() if of == SNAPSHOTS[kind]):
-                kept_snapshots[:] = [each for each in kept_snapshots if each.id != handle]
+            for kept in (group for (of, _), group in self._snapshots.items() if of == SNAPSHOTS[kind]):
+                kept[:] = [snapshot for snapshot in kept if snapshot.id != handle]
             return self._look_at_snapshot(kind, handle)
         thing = self._present(kind, handle)
         if thing is not None and thing.gone_at is None:
@@ -431,7 +431,7 @@ class SimulatedCloud:
         if thing is not None and verb == "snapshot":
             self._snapshot((kind, operation.handle), operation.arguments)
         elif verb == "post":
-            if services.post(self.messages, operation, there=thing is not None) and thing is None:
+            if services.post(self.messages, operation, created=thing is not None) and thing is None:
                 return Observation(Presence.PRESENT, operation.handle, {"name": operation.handle}, self._now())
         elif thing is not None and verb == "run":
             return services.run(thing.properties, operation.arguments) or self._observation(kind, operation.handle)
@@ -447,28 +447,28 @@ class SimulatedCloud:
     def _operate_server(self, thing: _Thing, operation: Operation) -> Answer:
         of = servers.Servers(self._things, self._remove, self.hosts, self._is_unseen, self._now())
         try:
-            told = of.operate(thing.properties, operation.verb, operation.arguments)
+            once = of.operate(thing.properties, operation.verb, operation.arguments)
         except Terminal as error:
             return error
         if operation.verb in ("change_password", "rebuild") and operation.arguments.get("admin_pass"):
             self.passwords[operation.handle] = operation.arguments["admin_pass"]
         look = self._observation("server", operation.handle)
-        return replace(look, properties={**look.properties, **told}) if told else look
+        return replace(look, properties={**look.properties, **once}) if once else look
 
     def _parts(self, kind: str, handle: str) -> dict[tuple[str, str], _Thing]:
-        """Return the parts of a whole that exist: those of its parts, too."""
-        of, found, rest = CLOUD_KINDS[kind].parts, dict[tuple[str, str], _Thing](), [(kind, handle)]
-        things = [(key, each) for key, each in list(self._things.items()) if key[0] in of]
+        """Return the existing parts of an object, with their own parts."""
+        of, parts, rest = CLOUD_KINDS[kind].parts, dict[tuple[str, str], _Thing](), [(kind, handle)]
+        things = [(key, thing) for key, thing in list(self._things.items()) if key[0] in of]
         while rest:
             above, id = rest.pop()
             named = {id, self._things[above, id].properties.get("name")} - {None, ""}
             for key, thing in things:
                 fields = (field for field, of_kind in PART_OF[key[0]].items() if of_kind == above)
                 below = any(thing.properties.get(field) in named for field in fields)
-                if below and key not in found and self._true_look(*key).present:
-                    found[key] = thing
+                if below and key not in parts and self._true_look(*key).present:
+                    parts[key] = thing
                     rest.append(key)
-        return found
+        return parts
 
     def _delete_with_parts(self, kind: str, operation: Operation) -> Answer:
         thing = self._present(kind, operation.handle)
@@ -477,23 +477,23 @@ class SimulatedCloud:
         if thing.gone_at is None:
             allowed = {(of, handle) for of, handles in operation.arguments["parts"].items() for handle in handles}
             parts = self._parts(kind, operation.handle)
-            others = [key for key, each in parts.items() if key not in allowed or each.properties.get("locked")]
+            others = [key for key, part in parts.items() if key not in allowed or part.properties.get("locked")]
             if others:
                 return Terminal(f"{kind} {operation.handle} has parts that may not be deleted: {_names(others)}")
             gone_at = self._now() + self.behaviour.delete_s
-            for each in (*parts.values(), thing):
-                each.gone_at = each.gone_at or gone_at
+            for part in (*parts.values(), thing):
+                part.gone_at = part.gone_at or gone_at
         return self._observation(kind, operation.handle)
 
     def _snapshot(self, key: tuple[str, str], arguments: Mapping[str, Any]) -> None:
-        kept_snapshots = self._snapshots.setdefault(key, [])
-        if any(each.token == arguments["token"] for each in kept_snapshots):
+        snapshots, token = self._snapshots.setdefault(key, []), arguments["token"]
+        if any(snapshot.token == token for snapshot in snapshots):
             return
         now = self._now()
         fault = "no room is left" if self._chance(self.behaviour.faults.snapshot) else ""
         ready_at = now + self.behaviour.snapshot_s
-        made = _Snapshot(f"snapshot-{next(self._numbers)}", arguments["token"], arguments["name"], now, ready_at, fault)
-        kept_snapshots.append(made)
+        id = f"snapshot-{next(self._numbers)}"
+        snapshots.append(_Snapshot(id, token, arguments["name"], now, ready_at, fault))
 
 
 def _names(things: Collection[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""What simulated things change of others, as real services do: a volume that is attached is `in-use` (ADR 0099)."""
+"""Effects of simulated objects on other objects, as in real services: an attached volume is `in-use` (ADR 0099)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -11,15 +11,15 @@ Key = tuple[str, str]
 
 
 class Effects:
-    """Which things change which others. It is told of each thing that was made, changed or has gone."""
+    """Index of the effects between objects. Every created, changed or removed object has to be reported to it."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without objects."""
         self._named: dict[Key, list[Named]] = {}
         self._by: dict[Named, dict[Key, None]] = {}
 
     def note(self, key: Key, properties: Mapping[str, Any]) -> None:
-        """Take note of a thing as it is now."""
+        """Record an object in its present state."""
         self.forget(key)
         if key[0] in EFFECTS:
             self._named[key] = changed_by(key[0], [properties])
@@ -27,41 +27,40 @@ class Effects:
                 self._by.setdefault(named, {})[key] = None
 
     def forget(self, key: Key) -> None:
-        """Take note that a thing has gone."""
+        """Remove an object from the index."""
         for named in self._named.pop(key, ()):
             self._by[named].pop(key, None)
             if not self._by[named]:
                 del self._by[named]
 
     def on(self, kind: str, properties: Mapping[str, Any], things: Mapping[Key, Any], now: float) -> Fields:
-        """Return the properties of a thing with what others change of it that are ready.
+        """Return the properties of an object, changed by the effects of all ready objects.
 
         Args:
-            kind: Its kind.
-            properties: What it has by itself.
-            things: All things of the project.
-            now: The time.
+            properties: Its own properties.
+            things: All objects of the project.
         """
-        found = dict(properties)
+        result = dict(properties)
         for key in list(self._of(kind, properties)):
             by, change = things.get(key), CHANGES.get((key[0], kind))
             if by is not None and change is not None and by.ready_at <= now:
-                change(found, by.properties)
-        return found
+                change(result, by.properties)
+        return result
 
     def _of(self, kind: str, properties: Mapping[str, Any]) -> Iterator[Key]:
-        """Yield what changes a thing, each once."""
-        names = {str(each) for each in (properties["id"], properties.get("name")) if each}
+        """Yield the objects with an effect on an object, each once."""
+        names = {str(name) for name in (properties["id"], properties.get("name")) if name}
         named = {Named(kind, name) for name in names}
-        named |= {Named(kind, name, each) for each in _held(kind) for name in held_things(kind, each, [properties])}
-        there = sorted((each for each in named if each in self._by), key=str)
-        yield from dict.fromkeys(key for each in there for key in self._by[each])
+        named |= {Named(kind, name, field) for field in _held(kind) for name in held_things(kind, field, [properties])}
+        known = sorted((reference for reference in named if reference in self._by), key=str)
+        yield from dict.fromkeys(key for reference in known for key in self._by[reference])
 
 
 @cache
 def _held(kind: str) -> frozenset[str]:
-    """Return through what it holds a thing of a kind is changed."""
-    return frozenset(effect.through for each in EFFECTS.values() for effect in each if effect.kind == kind) - {""}
+    """Return the fields through which objects of a kind are affected, without ""."""
+    all_effects = (effect for effects in EFFECTS.values() for effect in effects)
+    return frozenset(effect.through for effect in all_effects if effect.kind == kind) - {""}
 
 
 def _uses_volume(volume: Fields, by: Fields) -> None:
@@ -90,7 +89,7 @@ def _leads_to(floating: Fields, association: Fields) -> None:
 
 
 def _has_floating(server: Fields, by: Fields) -> None:
-    """Add a floating address beside the first address of the server's port that it leads to."""
+    """Add the floating address next to the first address of its port."""
     address = by.get("floating_ip_address") or by.get("floatingip_id")
     groups = {name: list(group) for name, group in (server.get("addresses") or {}).items()}
     for group in groups.values():
@@ -102,7 +101,7 @@ def _has_floating(server: Fields, by: Fields) -> None:
 
 
 def _listed(field: str, entry: Callable[[Fields], Any] = lambda by: by["id"]) -> Callable[[Fields, Fields], None]:
-    """Return what adds an entry of another thing to a list."""
+    """Return a function that adds an entry for an object to a list of another object."""
 
     def change(thing: Fields, by: Fields) -> None:
         thing[field] = [*(thing.get(field) or ()), entry(by)]
@@ -155,4 +154,4 @@ CHANGES: Mapping[tuple[str, str], Callable[[Fields, Fields], None]] = {
     ("l7_rule", "l7_policy"): _listed("rules", _id),
     ("dns_record_set", "dns_zone"): _serial,
 }
-"""(kind, kind of the other thing) -> changes the other thing, in its fields."""
+"""(kind, kind of the affected object) -> changes the fields of the affected object."""

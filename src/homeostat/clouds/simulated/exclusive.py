@@ -1,4 +1,4 @@
-"""What one simulated thing at a time can hold: it is refused to a second one, as real services do."""
+"""Exclusive use of simulated objects: a second user is refused, as by real services."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,31 +10,31 @@ Key = tuple[str, str]
 
 
 class Exclusive:
-    """What the things of one project hold."""
+    """The exclusively used objects of a project."""
 
     def __init__(self, things: Mapping[Key, Any], names: Mapping[Key, str], exists: Callable[[Key], bool]) -> None:
-        """Take what there is.
+        """Take the state of the cloud.
 
         Args:
-            things: All things of the project.
+            things: All objects of the project.
             names: Handles of networks and ports by their names.
-            exists: Whether a thing is there.
+            exists: Whether an object exists.
         """
         self._things = things
         self._names = names
         self._exists = exists
 
     def on_networks(self, server: Fields) -> list[Fields]:
-        """Return the entries of a server's networks with what is known of their ports and networks."""
-        found = []
-        for each in server.get("networks") or ():
-            port = self._named("port", each.get("port"))
-            network = (port or {}).get("network_id") or each.get("network")
-            found.append(on_network(each, port, self._named("network", network)))
-        return found
+        """Return the entries of a server's networks, completed from their ports and networks."""
+        entries = []
+        for entry in server.get("networks") or ():
+            port = self._named("port", entry.get("port"))
+            network = (port or {}).get("network_id") or entry.get("network")
+            entries.append(on_network(entry, port, self._named("network", network)))
+        return entries
 
     def change(self, kind: str, properties: Fields, wanted: Fields) -> HomeostatError | None:
-        """Change a thing; return why it is not as wanted then. A server gets those interfaces that no other one has."""
+        """Change an object; return the reason for an incomplete change. A server gets only interfaces that are free."""
         handle, before = str(properties["id"]), properties.get("networks")
         refused = self.refusal(kind, wanted, handle)
         if kind != "server":
@@ -42,7 +42,8 @@ class Exclusive:
             return refused
         properties.update(wanted)
         if properties.get("networks") != before:
-            free = [each for each in properties.get("networks") or () if not any(self._interfaces([each], handle))]
+            entries = properties.get("networks") or ()
+            free = [entry for entry in entries if not any(self._interfaces([entry], handle))]
             properties["networks"] = free or [{"allocate_network": "none"}]
             placed = {**properties, "networks": self.on_networks(properties)}
             fields = FIELDS["server"](placed, int(handle.rpartition("-")[2]))
@@ -50,24 +51,24 @@ class Exclusive:
         return refused
 
     def _named(self, kind: str, name: Any) -> Fields | None:
-        """Return the properties of a network or port by its id or its name; None where it is not there."""
+        """Return the properties of a network or port by its id or name; None if absent."""
         thing = self._things.get((kind, str(name))) or self._things.get((kind, self._names.get((kind, str(name)), "")))
         return thing.properties if thing is not None else None
 
     def refusal(self, kind: str, spec: Fields, handle: str = "") -> HomeostatError | None:
-        """Return why a thing cannot be as it is wanted, since another one holds what it needs; None where it can.
+        """Return the reason to refuse an object, if its resources are in use by another object; None if they are free.
 
         Args:
-            kind: Its kind.
-            spec: What is wanted.
-            handle: Its handle; "" for one that is to be made.
+            spec: The desired object.
+            handle: Handle of the object; "" for a new one.
         """
         if kind == "server":
             return next(self._interfaces(spec.get("networks") or (), handle), None) or self._volumes(spec, handle)
         if kind == "port":
             network = spec.get("network_id") or spec.get("network")
-            found = (self._address(network, each.get("ip_address"), handle) for each in spec.get("fixed_ips") or ())
-            return next((each for each in found if each is not None), None)
+            fixed_ips = spec.get("fixed_ips") or ()
+            refusals = (self._address(network, fixed.get("ip_address"), handle) for fixed in fixed_ips)
+            return next((refused for refused in refusals if refused is not None), None)
         if kind == "volume_attachment":
             return self._volume(spec.get("volume_id"), handle)
         if kind == "router_interface" and self._has("router_interface", "subnet_id", spec.get("subnet_id"), handle):
@@ -80,11 +81,11 @@ class Exclusive:
                 yield key[1], thing.properties
 
     def _has(self, kind: str, field: str, value: Any, handle: str) -> bool:
-        return bool(value) and any(each.get(field) == value for _, each in self._others(kind, handle))
+        return bool(value) and any(other.get(field) == value for _, other in self._others(kind, handle))
 
     def _id(self, kind: str, name: Any) -> Any:
-        found = self._named(kind, name)
-        return found["id"] if found is not None else name
+        properties = self._named(kind, name)
+        return properties["id"] if properties is not None else name
 
     def _interfaces(self, entries: Sequence[Fields], handle: str) -> Iterator[HomeostatError]:
         for entry in entries:
@@ -99,25 +100,26 @@ class Exclusive:
     def _ports(self, handle: str) -> Iterator[list[Any]]:
         """Yield the ports of each other server."""
         for _, server in self._others("server", handle):
-            yield [self._id("port", each["port"]) for each in server.get("networks") or () if each.get("port")]
+            entries = server.get("networks") or ()
+            yield [self._id("port", entry["port"]) for entry in entries if entry.get("port")]
 
     def _address(self, network: Any, address: Any, handle: str) -> HomeostatError | None:
         network = self._id("network", network)
         if not address or not network:
             return None
         places = [
-            (port.get("network_id"), each.get("ip_address"))
+            (port.get("network_id"), fixed.get("ip_address"))
             for _, port in self._others("port", handle)
-            for each in port.get("fixed_ips") or ()
+            for fixed in port.get("fixed_ips") or ()
         ]
         places += [
-            (each.get("network"), each.get("fixed_ip"))
+            (entry.get("network"), entry.get("fixed_ip"))
             for _, server in self._others("server", handle)
-            for each in server.get("networks") or ()
-            if not each.get("port")
+            for entry in server.get("networks") or ()
+            if not entry.get("port")
         ]
         places += [place for _, server in self._others("server", handle) for place in _given(server)]
-        if any(each == address and self._id("network", of) == network for of, each in places):
+        if any(used == address and self._id("network", of) == network for of, used in places):
             return Terminal(f"Fixed IP address {address} is already in use")
         return None
 
@@ -147,8 +149,8 @@ class Exclusive:
 
 
 def _given(server: Fields) -> Iterator[tuple[Any, Any]]:
-    """Yield network and address of the ports that a server has by itself; those of named ports are theirs."""
-    entries = [each for each in server.get("networks") or () if not each.get("port")]
-    for name in {each.get("network_name") or each.get("network") for each in entries}:
-        for each in (server.get("addresses") or {}).get(str(name)) or ():
-            yield name, each["addr"]
+    """Yield network and address of the ports created for a server; named ports are listed as ports."""
+    entries = [entry for entry in server.get("networks") or () if not entry.get("port")]
+    for name in {entry.get("network_name") or entry.get("network") for entry in entries}:
+        for address in (server.get("addresses") or {}).get(str(name)) or ():
+            yield name, address["addr"]

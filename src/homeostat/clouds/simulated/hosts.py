@@ -1,4 +1,4 @@
-"""The hosts of simulated servers, which tests put down."""
+"""The hosts of simulated servers, which tests let fail."""
 
 from homeostat.clouds.simulated.objects import HOSTS, Fields
 from homeostat.model import hosts
@@ -7,18 +7,18 @@ from homeostat.model.observed import Observation, Presence
 
 KIND = "hypervisor"
 BEAT_S = 10.0
-"""Seconds between two beats of a host that works."""
+"""Seconds between the reports of a working host."""
 
 
 class Hosts:
     """The hosts, which all projects share.
 
     Attributes:
-        down: Names of those that have failed.
-        unheard: Names of those that work, and that the control plane does not hear of.
-        forced: Names of those that were declared down.
-        disabled: Names of those that take no new servers.
-        hidden: Whether policy keeps them from the caller.
+        down: Names of failed hosts.
+        unheard: Names of working hosts whose reports do not reach the control plane.
+        forced: Names of hosts that were declared down.
+        disabled: Names of hosts that accept no new servers.
+        hidden: Whether policy hides the hosts from the caller.
         no_room: Whether no host has room for another server.
     """
 
@@ -31,12 +31,12 @@ class Hosts:
         self._last_beats: dict[str, float] = {}
 
     def silence(self, name: str, now: float) -> None:
-        """Note that a host is not heard of from now on, though its servers run."""
+        """Lose the reports of a host from now on, though its servers run."""
         self._stand_still(name, now)
         self.unheard.add(name)
 
     def pause(self, now: float) -> None:
-        """Note that no host is heard of from now on: the control plane pauses."""
+        """Lose the reports of all hosts from now on: the control plane pauses."""
         for name in HOSTS:
             self.silence(name, now)
 
@@ -45,16 +45,16 @@ class Hosts:
         self.down.add(name)
 
     def hear(self, name: str) -> None:
-        """Note that a host that works is heard of again."""
+        """Let the reports of a working host arrive again."""
         self.unheard.discard(name)
 
     def repair(self, name: str, _now: float) -> None:
-        """Note that a host works again, and is not declared down any more."""
+        """Let a host work again, no longer declared down."""
         self.down.discard(name)
         self.forced.discard(name)
 
     def declare_down(self, name: str, now: float) -> None:
-        """Declare a host down, which changes its record, as a beat does."""
+        """Declare a host down, which updates its record like a report."""
         if name not in self.forced:
             self._last_beats[name] = now
         self.forced.add(name)
@@ -71,11 +71,11 @@ class Hosts:
         return name in self.down or name in self.forced
 
     def doubt(self, name: str, now: float) -> str:
-        """Return why nothing is cut off of the servers of a host that is called down; "" where it may be."""
-        shown = {each: self._shown(each, now) for each in HOSTS}
-        others = hosts.others_that_take(shown[name], shown.values())
+        """Return the reason not to cut off the servers of a host that is called down; "" if there is none."""
+        known = {host: self._shown(host, now) for host in HOSTS}
+        others = hosts.others_that_take(known[name], known.values())
         full = "" if others and not self.no_room else "no other host has room for another one"
-        return hosts.doubt(shown[name], shown.values()) or full
+        return hosts.doubt(known[name], known.values()) or full
 
     def is_called_down(self, name: str) -> bool:
         return self._is_silent(name) or name in self.forced
@@ -87,30 +87,30 @@ class Hosts:
         return hosts.Host(name, state, status, beat_at, name in self.forced)
 
     def object_of(self, name: str, now: float) -> Fields | None:
-        """Return a host as an object of its kind; None if there is no such host."""
+        """Return a host as an object of its kind; None if absent."""
         if name not in HOSTS:
             return None
-        shown = self._shown(name, now)
+        host = self._shown(name, now)
         return {
             "id": name,
             "name": name,
-            "state": shown.state,
-            "status": shown.status,
-            "forced_down": shown.forced_down,
-            "updated_at": shown.beat_at,
-            "blind": hosts.blindness([self._shown(each, now) for each in HOSTS]),
+            "state": host.state,
+            "status": host.status,
+            "forced_down": host.forced_down,
+            "updated_at": host.beat_at,
+            "blind": hosts.blindness([self._shown(other, now) for other in HOSTS]),
         }
 
     def look(self, name: str, now: float) -> Observation:
-        found = self.object_of(name, now)
+        host = self.object_of(name, now)
         if self.hidden:
             return Observation(Presence.UNKNOWN, name, seen_at=now, reason="policy does not allow to look at hosts")
-        if found is None:
+        if host is None:
             return Observation(Presence.ABSENT, name, seen_at=now, reason=f"there is no such {KIND}")
-        return Observation(Presence.PRESENT, name, found, now)
+        return Observation(Presence.PRESENT, name, host, now)
 
     def place(self, usual: str) -> str:
-        """Return the host of a new server: the usual one, or another that takes servers where that does not."""
+        """Return the host of a new server: the usual host if it accepts servers, else another."""
         takes = self._taking()
         return takes[0] if takes and usual not in takes else usual
 
@@ -121,11 +121,11 @@ class Hosts:
         """Return the host to which a server can be evacuated.
 
         Args:
-            away_from: The host that it is on.
+            away_from: The server's present host.
             wanted: The host that the caller names, if any.
 
         Raises:
-            Terminal: The server's host is up, or none can take it.
+            Terminal: The server's host is up, or no host can take the server.
         """
         if not self.is_called_down(away_from):
             raise Terminal(f"Compute service of {away_from} is still in use.")

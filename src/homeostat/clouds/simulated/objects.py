@@ -1,4 +1,4 @@
-"""Objects of simulated things by kind: the fields that a cloud adds to the requested ones."""
+"""Objects of simulated kinds: the fields that a cloud adds to the requested ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ READY_STATUS: Mapping[str, str] = {
     "l7_policy": "active",
     "l7_rule": "active",
 }
-"""Kind -> status of a ready thing; kinds not listed have no status."""
+"""Kind -> status of a ready object; kinds not listed have no status."""
 
 BUILDING_STATUS: Mapping[str, str] = {
     "server": "building",
@@ -39,7 +39,7 @@ BUILDING_STATUS: Mapping[str, str] = {
     "remote_stack": "in_progress",
     **services.BUILDING_STATUS,
 }
-"""Kind -> status of a thing that is building; things of other kinds are ready at once."""
+"""Kind -> status of an object that is building; objects of other kinds are ready at once."""
 _STATUS_AFTER: Mapping[str, str] = {
     "stop": "stopped",
     "pause": "paused",
@@ -47,9 +47,9 @@ _STATUS_AFTER: Mapping[str, str] = {
     "rescue": "rescue",
     **dict.fromkeys(("start", "unpause", "resume", "reboot", "rebuild", "unrescue", "restore"), ""),
 }
-"""Operation -> status of the thing after it; "" for that of a ready thing."""
+"""Operation -> status of the object after the operation; "" for the status of a ready object."""
 ID_FIELDS: Mapping[str, str] = {name: kind.id_field for name, kind in CLOUD_KINDS.items() if kind.id_field}
-"""Kind -> field of the request that becomes the id, where it is set."""
+"""Kind -> field of the request that becomes the id, if set."""
 REPORTS_ACTION = frozenset(name for name, kind in CLOUD_KINDS.items() if "action" in kind.reported)
 """Kinds whose field `action` reports the last operation."""
 SNAPSHOTS = {snapshots_of(name): name for name, kind in CLOUD_KINDS.items() if kind.snapshot_field}
@@ -63,7 +63,7 @@ PART_OF: Mapping[str, Mapping[str, str]] = {
     "l7_policy": {"listener": "listener"},
     "l7_rule": {"l7policy": "l7_policy"},
 }
-"""Kind of parts -> field that names what a part belongs to -> the kind of that."""
+"""Kind of parts -> field that refers to the parent -> kind of the parent."""
 
 HOSTS = ("host-1", "host-2", "host-3")
 """Names of the hosts of servers."""
@@ -72,7 +72,7 @@ Fields = dict[str, Any]
 
 
 def is_supported(kind: str, operation: str) -> bool:
-    """Return whether things of a kind have an operation."""
+    """Return whether objects of a kind have an operation."""
     if operation == "snapshot":
         return kind in SNAPSHOTS.values()
     if operation == "run":
@@ -87,7 +87,7 @@ def is_supported(kind: str, operation: str) -> bool:
 
 
 def fields_after(kind: str, operation: str) -> Mapping[str, Any]:
-    """Return the fields of a thing that an operation changes."""
+    """Return the fields that an operation changes."""
     if operation == "adopt":
         return {}
     if operation in ("lock", "unlock"):
@@ -98,44 +98,44 @@ def fields_after(kind: str, operation: str) -> Mapping[str, Any]:
 
 
 def _server(spec: Fields, number: int) -> Fields:
-    """Return the addresses of a server: in each of its networks it has a port, the named one or one made for it.
+    """Return the addresses of a server: on each of its networks, by the named port or a port of its own.
 
-    What is known of ports and networks is in the entries already, see `on_network`.
+    The entries are already completed from ports and networks, see `on_network`.
     """
     addresses: dict[str, list[Fields]] = {}
-    for place, each in enumerate(spec.get("networks") or [{}]):
-        if each.get("allocate_network") == "none":
+    for place, entry in enumerate(spec.get("networks") or [{}]):
+        if entry.get("allocate_network") == "none":
             continue
-        name = str(each.get("network_name") or each.get("network") or each.get("port") or "private")
+        name = str(entry.get("network_name") or entry.get("network") or entry.get("port") or "private")
         own = number + place * _PLACES
         port = {
-            "addr": each.get("fixed_ip") or _address(own),
+            "addr": entry.get("fixed_ip") or _address(own),
             "version": 4,
-            "port": each.get("port") or f"port-{number}" + (f"-{place}" if place else ""),
-            "mac": each.get("mac") or f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
-            **({"network": each["network_id"]} if each.get("network_id") else {}),
+            "port": entry.get("port") or f"port-{number}" + (f"-{place}" if place else ""),
+            "mac": entry.get("mac") or f"fa:16:3e:{number % 65536 // 256:02x}:{number % 256:02x}:{place % 256:02x}",
+            **({"network": entry["network_id"]} if entry.get("network_id") else {}),
         }
         addresses.setdefault(name, []).append(port)
-    first = next((each["addr"] for group in addresses.values() for each in group), None)
+    first = next((entry["addr"] for group in addresses.values() for entry in group), None)
     devices = spec.get("block_device_mapping") or ()
     volumes = [
-        {"id": each["volume_id"], "delete_on_termination": bool(each.get("delete_on_termination"))}
-        for each in devices
-        if each.get("volume_id")
+        {"id": device["volume_id"], "delete_on_termination": bool(device.get("delete_on_termination"))}
+        for device in devices
+        if device.get("volume_id")
     ]
-    shown = {"address": first, "addresses": addresses, "ports": ports_of(addresses)}
-    return {**shown, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
+    fields = {"address": first, "addresses": addresses, "ports": ports_of(addresses)}
+    return {**fields, "volumes": volumes, "host": HOSTS[number % len(HOSTS)]}
 
 
 def ports_of(addresses: Mapping[str, Sequence[Fields]]) -> list[Fields]:
     """Return the ports of a server by its addresses."""
-    return [{"id": each["port"], "name": each["port"]} for group in addresses.values() for each in group]
+    return [{"id": entry["port"], "name": entry["port"]} for group in addresses.values() for entry in group]
 
 
 def on_network(entry: Fields, port: Fields | None, network: Fields | None) -> Fields:
-    """Return an entry of a server's networks with what its port and its network have; None for one that is not there.
+    """Complete an entry of a server's networks from its port and its network, if they exist.
 
-    Servers on a port have its address, and their addresses are under the name of its network.
+    A server has the addresses of its ports, listed under the name of the network.
     """
     known: Fields = {}
     if port is not None:
@@ -150,10 +150,10 @@ def on_network(entry: Fields, port: Fields | None, network: Fields | None) -> Fi
 def _port(spec: Fields, number: int) -> Fields:
     fixed = [
         {
-            "subnet_id": each.get("subnet") or each.get("subnet_id"),
-            "ip_address": each.get("ip_address") or _address(number),
+            "subnet_id": entry.get("subnet") or entry.get("subnet_id"),
+            "ip_address": entry.get("ip_address") or _address(number),
         }
-        for each in spec.get("fixed_ips") or [{}]
+        for entry in spec.get("fixed_ips") or [{}]
     ]
     mac = f"fa:16:3e:00:{number % 65536 // 256:02x}:{number % 256:02x}"
     return {
@@ -201,7 +201,7 @@ def _connection(spec: Fields, number: int) -> Fields:
 
 
 _PLACES = 1_000_000
-"""Distance of the addresses of one server in its networks, so large that they are no addresses of other servers."""
+"""Distance of a server's addresses on different networks, too large to collide with addresses of further servers."""
 
 
 def _address(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Operations on simulated servers that have arguments, or look at more than the server."""
+"""Operations on simulated servers that have arguments, or involve further objects."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
@@ -10,21 +10,21 @@ from homeostat.model.errors import Terminal
 
 READY = READY_STATUS["server"]
 VERBS = frozenset({"restore", "evacuate", "unrescue", "change_password", "rebuild", "fence", "unfence"})
-"""Operations that are carried out here."""
+"""Operations carried out here."""
 UNSEEN = "it is not seen yet"
-"""Why something is not confirmed that was cut off."""
+"""Reason for a cut-off resource that is not confirmed."""
 OFF = ("stopped", "soft_deleted")
-"""Statuses of servers of which nothing runs: no host is declared down for them."""
+"""Statuses of servers without running processes: no host is declared down for them."""
 
 
 class Thing(Protocol):
-    """What is read and changed of a simulated thing."""
+    """The part of a simulated object that is used here."""
 
     properties: Fields
 
 
 class Servers:
-    """The servers of one project, and what belongs to them."""
+    """The servers of a project, with their ports and attachments."""
 
     def __init__(
         self,
@@ -34,14 +34,12 @@ class Servers:
         fails: Callable[[], bool],
         now: float,
     ) -> None:
-        """Take what they act on.
+        """Take the state of the cloud.
 
         Args:
-            things: All things of the project.
-            remove: Removes one of them.
-            hosts: The hosts.
-            fails: Whether something that is to be cut off is not seen to be so this time.
-            now: The time.
+            things: All objects of the project.
+            remove: Removes an object.
+            fails: Whether this time a cut-off resource is not yet seen as cut off.
         """
         self._things = things
         self._remove = remove
@@ -50,10 +48,10 @@ class Servers:
         self._now = now
 
     def operate(self, server: Fields, verb: str, arguments: Mapping[str, Any]) -> Fields:
-        """Carry out an operation; return the fields that the answer alone has.
+        """Carry out an operation; return fields that only its answer has.
 
         Raises:
-            Terminal: It is impossible.
+            Terminal: The operation is impossible.
         """
         if verb == "fence":
             withheld = self._withheld(server, host_down=bool(arguments.get("host_down")))
@@ -82,17 +80,17 @@ class Servers:
     def _fence(self, server: Fields, what: Collection[str]) -> Fields:
         cut = {"COMPUTE": self._stop, "NETWORK": self._take_down, "STORAGE": self._detach}
         fenced = []
-        for each in what:
-            cut[each](server)
+        for resource in what:
+            cut[resource](server)
             if not self._fails():
-                fenced.append(each)
-        rest = [each for each in what if each not in fenced]
+                fenced.append(resource)
+        rest = [resource for resource in what if resource not in fenced]
         host = server["host"] if "COMPUTE" in fenced and server["status"] not in OFF else ""
         declared = host if host in self._hosts.forced else ""
         return {"fenced": fenced, "not_fenced": dict.fromkeys(rest, UNSEEN), "declared_down": declared}
 
     def _withheld(self, server: Fields, *, host_down: bool) -> str:
-        """Return why nothing of a server is cut off yet; "" where it may be."""
+        """Return the reason to cut off nothing of a server yet; "" if there is none."""
         if server["status"] in OFF:
             return ""
         if not self._hosts.is_called_down(server["host"]):
@@ -108,8 +106,8 @@ class Servers:
             server["status"] = "stopped"
 
     def _ports(self, server: Fields) -> list[Fields]:
-        named = [each["port"] for group in server["addresses"].values() for each in group]
-        return [self._things["port", each].properties for each in named if ("port", each) in self._things]
+        ids = [entry["port"] for group in server["addresses"].values() for entry in group]
+        return [self._things["port", id].properties for id in ids if ("port", id) in self._things]
 
     def _take_down(self, server: Fields) -> None:
         for port in self._ports(server):

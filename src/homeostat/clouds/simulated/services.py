@@ -1,4 +1,4 @@
-"""Objects of simulated things of other services: images, users, secrets, alarms, DNS, workflows and more."""
+"""Objects of further simulated services: images, users, secrets, alarms, DNS, workflows and more."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -40,7 +40,7 @@ SOME_DAY = "2030-01-01T00:00:00Z"
 
 
 def refusal(properties: Fields) -> str:
-    """Return why a thing may not be deleted; "" if it may."""
+    """Return the reason to refuse the deletion of an object; "" if there is none."""
     if properties.get("object_count") and not properties.get("purge"):
         return f"Deleting non-empty container ({properties['id']}) when PurgeOnDelete is False is not supported"
     return f"Image {properties['id']} is protected and cannot be deleted" if properties.get("protected") else ""
@@ -65,10 +65,10 @@ def _order(spec: Fields, number: int) -> Fields:
     order = {"order_ref": _url("keys", "orders", number)}
     if spec["type"] == "key":
         return {**order, "secret_ref": _url("keys", "secrets", number)}
-    found = {**order, "container_ref": _url("keys", "containers", number), "private_key": f"private {number}"}
+    order = {**order, "container_ref": _url("keys", "containers", number), "private_key": f"private {number}"}
     if spec["type"] == "asymmetric":
-        return {**found, "public_key": f"public {number}"}
-    return {**found, "certificate": f"certificate {number}", "intermediates": f"intermediates {number}"}
+        return {**order, "public_key": f"public {number}"}
+    return {**order, "certificate": f"certificate {number}", "intermediates": f"intermediates {number}"}
 
 
 def _share(spec: Fields, number: int) -> Fields:
@@ -99,7 +99,7 @@ def _container_cluster(spec: Fields, number: int) -> Fields:
 
 def _database_cluster(spec: Fields, number: int) -> Fields:
     wanted = spec.get("instances") or []
-    instances = [{**each, "id": f"instance-{number}-{i}", "status": "active"} for i, each in enumerate(wanted)]
+    instances = [{**entry, "id": f"instance-{number}-{i}", "status": "active"} for i, entry in enumerate(wanted)]
     return {"instances": instances, "ip": _addresses(len(instances), number)}
 
 
@@ -115,8 +115,8 @@ def _signed_queue_url(spec: Fields, number: int) -> Fields:
 
 def _app_container(spec: Fields, number: int) -> Fields:
     (address,) = _addresses(1, number)
-    networks = [each.get("network") or each.get("port") for each in spec.get("networks") or ()] or ["default"]
-    return {"addresses": {str(each): [{"addr": address, "version": 4, "port": f"port-{number}"}] for each in networks}}
+    networks = [entry.get("network") or entry.get("port") for entry in spec.get("networks") or ()] or ["default"]
+    return {"addresses": {str(name): [{"addr": address, "version": 4, "port": f"port-{number}"}] for name in networks}}
 
 
 def _host(spec: Fields, number: int) -> Fields:
@@ -137,7 +137,7 @@ def _host(spec: Fields, number: int) -> Fields:
 
 
 def _lease(spec: Fields, number: int) -> Fields:
-    reservations = [{**each, "id": f"{number}-{i}"} for i, each in enumerate(spec["reservations"])]
+    reservations = [{**entry, "id": f"{number}-{i}"} for i, entry in enumerate(spec["reservations"])]
     return {
         "reservations": reservations,
         "created_at": SOME_DAY,
@@ -197,31 +197,29 @@ FIELDS: Mapping[str, Callable[[Fields, int], Fields]] = {
 }
 
 
-def post(queues: dict[str, list[Mapping[str, Any]]], operation: Operation, *, there: bool) -> bool:
-    """Post messages to a queue; return whether there is one.
+def post(queues: dict[str, list[Mapping[str, Any]]], operation: Operation, *, created: bool) -> bool:
+    """Post messages to a queue; return whether the queue exists.
 
     Args:
-        queues: Name of a queue -> its messages. A queue that a message has made has nothing else: a creation takes it.
-        operation: The operation.
-        there: Whether it was created.
+        queues: Name of a queue -> its messages. A queue that only a message has made can be taken over by a creation.
+        created: Whether the queue was created.
     """
     name, arguments = operation.handle, operation.arguments
-    if there or arguments.get("make") or name in queues:
+    if created or arguments.get("make") or name in queues:
         queues.setdefault(name, []).extend(arguments["messages"])
     return name in queues
 
 
 def run(workflow: Fields, arguments: Mapping[str, Any]) -> HomeostatError | None:
-    """Run a workflow once for a token; return why it has not succeeded, or not yet.
+    """Run a workflow once per token; return the reason why it has not succeeded yet.
 
     Args:
-        workflow: The workflow. Its field `ends` is the state that its executions are in; they succeed without it.
-        arguments: Of the operation.
+        workflow: The workflow. Its field `ends` is the state of its executions, SUCCESS by default.
     """
     token, name = arguments["token"], workflow["name"]
-    known = {each["id"]: each for each in workflow["executions"]}
-    made = {"id": token, "workflow_name": name, "input": arguments.get("input"), "state": "RUNNING"}
-    execution = known.get(token) or made
+    known = {execution["id"]: execution for execution in workflow["executions"]}
+    started = {"id": token, "workflow_name": name, "input": arguments.get("input"), "state": "RUNNING"}
+    execution = known.get(token) or started
     if execution["state"] == "RUNNING":
         execution = {**execution, "state": workflow.get("ends", "SUCCESS")}
     if execution["state"] == "RUNNING" and arguments.get("cancel"):

@@ -1,4 +1,4 @@
-"""What was noted about things, for some seconds."""
+"""Set of ids that forgets each id after some seconds."""
 
 import threading
 import time
@@ -8,10 +8,10 @@ from cachetools import TTLCache
 
 
 class RecentIds:
-    """Ids of which something was noted lately. Safe to share between threads."""
+    """Ids noted lately. Safe to share between threads."""
 
     def __init__(self, most: int, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Choose how many ids are known at most, and for how long each, and the clock of this process."""
+        """Choose how many ids are kept at most, and for how many seconds, and the clock of this process."""
         self._lock = threading.Lock()
         self._noted: TTLCache[str, bool] = TTLCache(most, seconds, monotonic)
 
@@ -21,10 +21,10 @@ class RecentIds:
 
     def forget(self, ids: Iterable[str]) -> None:
         with self._lock:
-            for each in ids:
-                self._noted.pop(each, None)
+            for id in ids:
+                self._noted.pop(id, None)
 
-    def among(self, ids: Iterable[str]) -> set[str]:
-        """Return those of these ids that were noted lately."""
+    def recent(self, ids: Iterable[str]) -> set[str]:
+        """Return the ids that were noted lately."""
         with self._lock:
-            return {each for each in ids if each in self._noted}
+            return {id for id in ids if id in self._noted}

@@ -6,31 +6,31 @@ from collections.abc import Iterator
 
 import pytest
 
-from homeostat.clouds.openstack.lately import RecentIds
+from homeostat.clouds.openstack.recent_ids import RecentIds
 
 
 def test_what_was_noted_is_known_for_a_while() -> None:
     now = [0.0]
-    lately = RecentIds(10, 5.0, lambda: now[0])
-    lately.note(["one", "two"])
+    recent_ids = RecentIds(10, 5.0, lambda: now[0])
+    recent_ids.note(["one", "two"])
     now[0] = 4.9
-    lately.note(["three"])
-    assert lately.among(["one", "three", "four"]) == {"one", "three"}
+    recent_ids.note(["three"])
+    assert recent_ids.recent(["one", "three", "four"]) == {"one", "three"}
     now[0] = 5.1
-    assert lately.among(["one", "three", "four"]) == {"three"}
+    assert recent_ids.recent(["one", "three", "four"]) == {"three"}
 
 
 def test_what_is_forgotten_is_not_known() -> None:
-    lately = RecentIds(10, 5.0)
-    lately.note(["one", "two"])
-    lately.forget(["one", "three"])
-    assert lately.among(["one", "two", "three"]) == {"two"}
+    recent_ids = RecentIds(10, 5.0)
+    recent_ids.note(["one", "two"])
+    recent_ids.forget(["one", "three"])
+    assert recent_ids.recent(["one", "two", "three"]) == {"two"}
 
 
 def test_the_oldest_gives_way() -> None:
-    lately = RecentIds(2, 5.0)
-    lately.note(["one", "two", "three"])
-    assert lately.among(["one", "two", "three"]) == {"two", "three"}
+    recent_ids = RecentIds(2, 5.0)
+    recent_ids.note(["one", "two", "three"])
+    assert recent_ids.recent(["one", "two", "three"]) == {"two", "three"}
 
 
 @pytest.fixture
@@ -44,15 +44,15 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restless")
 def test_threads_may_note_and_ask_at_once() -> None:
-    lately = RecentIds(50, 0.001)
+    recent_ids = RecentIds(50, 0.001)
     errors: list[BaseException] = []
 
     def use(number: int) -> None:
         try:
             for step in range(500):
                 ids = [f"{number}-{step}-{each}" for each in range(5)]
-                lately.note(ids)
-                assert lately.among(ids) <= {*ids}
+                recent_ids.note(ids)
+                assert recent_ids.recent(ids) <= {*ids}
         except BaseException as error:  # noqa: BLE001 - a thread's error is the test's
             errors.append(error)
 

@@ -1,4 +1,4 @@
-"""One change at a time: some things take none while they carry out another."""
+"""Mutual exclusion of changes to the same object: some services refuse a change during another."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,18 +11,18 @@ from homeostat.model.errors import Transient
 RETRY_S = 1.0
 """Seconds after which a change that had to wait is tried again."""
 BUSY_S = 0.7
-"""Seconds for which a thing counts as busy after a change, or after it was seen busy, without being looked at."""
+"""Seconds for which an object counts as busy after a change, or after it was seen busy, without a new read."""
 BUSY_MAX = 10_000
 
 
 class ThingLocks:
-    """Who may change what now. Safe to share between threads.
+    """Locks of objects by id. Safe to share between threads.
 
-    A request that cannot succeed is not sent: of several changes one takes the turn, and the others come back later.
+    Of several concurrent changes one holds the lock; the rest raise `Transient` without a request that could only fail.
     """
 
     def __init__(self, what: str) -> None:
-        """Choose the words for the things in errors."""
+        """Choose the noun for the objects in error messages."""
         self._what = what
         self._lock = threading.Lock()
         self._taken: set[str] = set()
@@ -30,14 +30,13 @@ class ThingLocks:
 
     @contextmanager
     def turn(self, id: str, busy: Callable[[], bool]) -> Iterator[None]:
-        """Let the body change a thing, alone.
+        """Run the body while no other change of the object runs.
 
         Args:
-            id: Id of the thing.
-            busy: Asks the service whether the thing is busy.
+            busy: Asks the service whether the object is busy.
 
         Raises:
-            Transient: The thing is being changed.
+            Transient: The object is being changed.
         """
         with self._lock:
             if id in self._taken or id in self._busy:
