@@ -1,4 +1,4 @@
-"""How long servers that leave a group are drained, read only where a shard may have any (ADR 0069)."""
+"""The drain time of servers that leave a group, read only for shards that may have such servers (ADR 0069)."""
 
 from sqlalchemy import Connection
 
@@ -12,12 +12,12 @@ from homeostat.store.shards import brakes
 
 
 def drain_s(tx: Connection, world: World) -> float:
-    """Return the `drain_time` of the innermost group that the servers of a shard are in.
+    """Return the `drain_time` of the innermost group around the servers of a shard.
 
-    It is 0 where the group itself is deleted: then no one is left to take over.
+    It is 0 if the group itself is deleted: then no server is left to take over.
     """
     key = world.stack.parent_key
-    # Which of them leave may follow in the middle of the pass, when their successors are there.
+    # Every shard with servers counts: a server may begin to leave in the middle of the pass, once its successor exists.
     if key is None or not any(kind_of(row.type) == SERVER for row in world.rows.values()):
         return 0.0
     while key is not None and (owner := brakes.owner_of(tx, key)) is not None:

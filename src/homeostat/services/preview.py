@@ -277,7 +277,7 @@ class Previewer:
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
         try:
             launched: Launched = partial(launched_in, world)
-            asks = self._overtaken.asks_of(self._tx, world, note.row, next_one=True)
+            asks = self._overtaken.requests_of(self._tx, world, note.row, next_one=True)
             after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s, asks)
         except (Rejected, Terminal) as error:
             note.fate, note.why = Fate.UPDATED if note.row is not None else Fate.ADDED, f"{FAILS}{error}"

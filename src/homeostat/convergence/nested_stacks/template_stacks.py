@@ -1,4 +1,4 @@
-"""Stacks nested in a resource that has a template: what they are to be, by the revision of their parent."""
+"""The revisions of stacks nested in template resources, derived from the revision of the parent."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ def from_template(row: Resource, parent: revisions.Desired, environment: dict[st
 
     Args:
         row: The resource.
-        parent: Revision of the stack that it is in.
+        parent: Revision of the parent stack.
         environment: See `environment_inside`.
 
     Raises:
-        Rejected: It cannot be made from these files and properties.
+        Rejected: The files and properties give no valid stack.
     """
     kind = type_of(row.type)
     assert isinstance(kind, FromTemplate)
@@ -29,7 +29,7 @@ def from_template(row: Resource, parent: revisions.Desired, environment: dict[st
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
     desired = revisions.Desired("template", template, parameters, environment, parent.files)
-    # Compiled only to be checked: what is wrong fails this resource before the nested stack exists.
+    # Compiled only as a check: an error fails this resource before the nested stack exists.
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 

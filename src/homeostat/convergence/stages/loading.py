@@ -1,4 +1,4 @@
-"""Loading the world of one shard, for a pass of its owner and for an explanation, which owns nothing."""
+"""Loading the world of one shard, for a pass of its owner or, without ownership, for an explanation."""
 
 import logging
 import math
@@ -37,7 +37,7 @@ class Loaded:
     """A world and the row of its shard.
 
     Attributes:
-        world: All that deciding about the shard needs.
+        world: All facts for decisions about the shard.
         shard: Row of table `shard`.
         looks: Observations of nested stacks that differ from the stored ones; the shard's owner stores them.
     """
@@ -64,8 +64,8 @@ def load_world(
         stack_id: Stack of the shard.
         number: Number of the shard.
         now: Time of the observations of nested stacks.
-        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
-        timeout_s: How long an action may take, where the stack has no setting of its own.
+        share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
+        timeout_s: Time limit of an action, unless the stack has a setting of its own.
 
     Raises:
         Superseded: The shard does not exist (any more): its stack was purged.
@@ -87,10 +87,10 @@ def load_world(
 
 
 def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
-    """Return whether a stack will be deleted with one around it, and that has not come to it yet."""
+    """Return whether a stack will be deleted with an enclosing stack whose deletion has not reached it yet."""
     if stack.parent_key is None or stack.action == Action.DELETE:
         return False
-    # By new policies it may be kept: the stacks around it read them as their own deletion begins.
+    # Newer policies may retain the stack: the enclosing stacks read them when their own deletion begins.
     to_be_deleted = deleted_around.is_to_be_deleted(deletion.around(tx, stack.parent_key))
     return to_be_deleted and deletion.newest_policies(tx, stack.root_id, stack.id) is None
 
@@ -107,11 +107,11 @@ def world_of(
 
     Args:
         tx: A consistent read.
-        facts: Facts of the stack: as they are, or as they would be.
-        graph: Definitions of the shard: those of its newest revision, or as they would be.
+        facts: Facts of the stack, actual or hypothetical.
+        graph: Definitions of the shard: those of its newest revision, or hypothetical ones.
         shard: Row of the shard.
         now: Time of the observations of nested stacks.
-        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+        share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
     """
     number = int(shard.number)
     rows, seen = shard_state.load_rows(tx, facts.id, number)
@@ -128,27 +128,27 @@ def world_of(
     world.brake = brake_of(tx, world, share)
     world.drain_s = drain_s(tx, world)
     world.health = shard_health(tx, world, shard, now)
-    # Of few types there are many rows.
-    if any(isinstance(type_of(each), Membership) for each in {row.type for row in rows.values()}):
+    # A shard has many rows, but of few types.
+    if any(isinstance(type_of(type_name), Membership) for type_name in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     world.neglected = _neglected(tx, world)
     return Loaded(world, shard, looks)
 
 
 def _neglected(tx: Connection, world: World) -> frozenset[str]:
-    """Return the keys of the rows of nested stacks in which something waits that the newest revision mends.
+    """Return the keys of nested stacks' rows that contain a problem which the newest revision repairs.
 
-    It is left alone, or marked unhealthy, or being replaced for a mark.
+    Inside such a stack, a resource is left alone, marked unhealthy, or being replaced because of a mark.
     """
     stack = world.stack
     nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
     if not nested or not unsettled(world) or stack.held or stack.action not in CREATING:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
-    # Where the newest revision has been acted on, that is seen to by the nested stack itself.
+    # Once the newest revision has reached the nested stacks, they repair marked resources themselves.
     if any(world.rows[key].revision != stack.revision for key in nested.values()):
         ids |= nested_status.marked(tx, stack.root_id or stack.id, stack.id)
-    return frozenset(nested[each] for each in ids if each in nested)
+    return frozenset(nested[stack_id] for stack_id in ids if stack_id in nested)
 
 
 def _graph_of(
@@ -159,18 +159,23 @@ def _graph_of(
 
 
 def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:
-    """Return the graphs by which what there is was last brought about; one that was purged is left out."""
+    """Return the earlier graphs that the rows still follow, by revision; purged revisions are left out."""
     complete = world.stack.complete_revision or 0
     reached = {max(row.revision, complete) for row in world.rows.values()} | {complete}
-    found = {}
+    graphs = {}
     for revision in sorted(reached - {0, world.stack.revision}):
         try:
-            found[revision] = _graph_of(tx, definitions, world.stack, world.shard, revision)
+            graphs[revision] = _graph_of(tx, definitions, world.stack, world.shard, revision)
         except LookupError:
             LOG.info("revision %d of stack %s is not kept any more", revision, world.stack.id)
-    return found
+    return graphs
 
 
 def _read_by_others(world: World) -> set[str]:
-    """Return the names of resources whose reference or attributes others of the shard read."""
-    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}
+    """Return the names of resources whose reference or attributes are read by siblings in the shard."""
+    return {
+        name
+        for definition in world.definitions.values()
+        if not definition.static
+        for name in requires(definition.properties)
+    }
