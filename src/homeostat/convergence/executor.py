@@ -139,8 +139,8 @@ class StepExecutor:
     ) -> Sequence[Answer]:
         """Execute the halves of a batch that failed; return an answer for each step.
 
-        A find by token comes first, since the failed call may have created some of the things, and not every cloud
-        refuses a second creation with the same token.
+        The failed call may have created some of the things. They are looked for by token first, since not every cloud
+        recognizes a repeated token.
         """
         answers: dict[str, Answer] = {}
         if verb is Verb.CREATE:

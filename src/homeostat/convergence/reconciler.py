@@ -99,10 +99,10 @@ class Reconciler:
         except (Superseded, Transient):
             raise
         except Exception as error:
-            hidden = redacted_without_world(self.db, self.redactions, lease, error)
-            if hidden is error:
+            redacted_error = redacted_without_world(self.db, self.redactions, lease, error)
+            if redacted_error is error:
                 raise
-            raise hidden from None
+            raise redacted_error from None
 
     def load(self, lease: Lease) -> Pass:
         """Load the world of a claimed shard: the first stage.
@@ -151,10 +151,10 @@ class Reconciler:
         except Exception as error:
             # The error is written to logs, events and the shard's row. It must not quote a hidden parameter, not even
             # in a chained traceback: hence `from None`.
-            hidden = redacted(error, current.redactor.text)
-            if hidden is error:
+            redacted_error = redacted(error, current.redactor.text)
+            if redacted_error is error:
                 raise
-            raise hidden from None
+            raise redacted_error from None
 
     def _run_stages(self, current: Pass) -> None:
         """Take steps until none is left, the stack fails, the shard is woken, or the time slice is used up."""

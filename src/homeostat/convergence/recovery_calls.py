@@ -148,7 +148,7 @@ class RecoveryCalls:
             return Transient(f"webhook {action.name} is being called")
         failure = _judged(action, *pending.answer)
         if failure is not None:
-            # A success stays: if the observation after it fails, the same call is judged again.
+            # A success stays in memory: if the observation after it fails, the call is judged again, not repeated.
             with self._lock:
                 self._pending.pop(token, None)
         return failure

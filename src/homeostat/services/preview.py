@@ -10,10 +10,10 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from homeostat.convergence.hypothetical_worlds import hypothetical_world
 from homeostat.convergence.limits import DEPTH_MAX
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
-from homeostat.convergence.supposed_worlds import supposed_world
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
@@ -249,7 +249,7 @@ class Previewer:
         if stack is None:
             return World(facts, number, graph)
         self._weigh(shard_state.stored_bytes(self._tx, stack.id, number))
-        world = supposed_world(self._tx, facts, graph, number, self._now)
+        world = hypothetical_world(self._tx, facts, graph, number, self._now)
         if facts.look_from is not None:
             world.looked_at = facts.look_from
         policies = self._policies.get(stack.id)

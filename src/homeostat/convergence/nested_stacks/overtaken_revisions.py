@@ -138,7 +138,7 @@ class OvertakenRevisions:
         return [revision for revision in inside if revision is not None]
 
     def _inside(self, overtaken: _Overtaken, world: World, row: Resource, nested_id: str) -> _Overtaken | None:
-        """Return a revision of a resource's nested stack by a revision of its parent; None without a template."""
+        """Return the revision of a nested stack that follows from a parent's revision; None without a template."""
         definition = self._entries(overtaken, world.stack).get(row.name)
         if not isinstance(definition, Definition) or not isinstance(type_of(definition.type), FromTemplate):
             return None

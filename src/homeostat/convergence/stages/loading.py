@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.draining import drain_s
-from homeostat.convergence.healing_brake import brake_of
+from homeostat.convergence.healing_brake import batches_of, brake_of
 from homeostat.convergence.health_facts import shard_health
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
@@ -21,11 +20,13 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, StackFacts, World
 from homeostat.planner.actions.check import unsettled
 from homeostat.planner.lifecycle import deleted_around
+from homeostat.planner.policies.draining import SERVER
 from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.group_limits import DRAIN_TIME
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.schema.rows import ShardRow
-from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards import brakes, shard_state, shards
 from homeostat.store.stacks import deletion, nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
 
@@ -126,13 +127,31 @@ def world_of(
     looks = observation.refresh(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
-    world.drain_s = drain_s(tx, world)
+    world.drain_s = _drain_s(tx, world)
     world.health = shard_health(tx, world, shard, now)
     # A shard has many rows, but of few types.
     if any(isinstance(type_of(type_name), Membership) for type_name in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     world.neglected = _neglected(tx, world)
     return Loaded(world, shard, looks)
+
+
+def _drain_s(tx: Connection, world: World) -> float:
+    """Return the `drain_time` of the innermost group around the servers of a shard (ADR 0069).
+
+    It is 0 if the group itself is deleted: then no server is left to take over.
+    """
+    key = world.stack.parent_key
+    # Every shard with servers counts: a server may begin to leave in the middle of the pass, once its successor exists.
+    if key is None or not any(kind_of(row.type) == SERVER for row in world.rows.values()):
+        return 0.0
+    while key is not None and (owner := brakes.owner_of(tx, key)) is not None:
+        batches = batches_of(owner)
+        if batches is not None:
+            deleted = Action.DELETE in (owner.action, owner.stack_action)
+            return 0.0 if deleted else float(batches.get(DRAIN_TIME) or 0)
+        key = owner.parent_key
+    return 0.0
 
 
 def _neglected(tx: Connection, world: World) -> frozenset[str]:

@@ -161,7 +161,8 @@ def _fail(current: Pass, tx: Connection, now: float) -> None:
 def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
     """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
     stack, number = current.world.stack, current.ownership.lease.number
-    # While the stack is held, its last revision was never compared with the rows: the shard is not at rest with it.
+    # While a stack is held, its rows are not compared with a revision that was never complete: the shard has not come
+    # to rest at that revision.
     passed_over = stack.held and stack.status != Status.IN_PROGRESS and stack.complete_revision != stack.revision
     if current.world.settled_revision < stack.revision and not passed_over:
         shards.settle(tx, stack.id, number, stack.revision)

@@ -10,7 +10,7 @@ from homeostat.model.world import StackFacts, World
 from homeostat.store.shards import shards
 
 
-def supposed_world(
+def hypothetical_world(
     tx: Connection, facts: StackFacts, definitions: Mapping[str, Definition], number: int, now: float
 ) -> World:
     """Return the world of a shard as a worker would load it under these facts.
