@@ -98,12 +98,8 @@ def build_engine(
     """Put the parts of the engine together.
 
     Args:
-        db: The database.
-        clouds: The cloud as each project sees it.
         clock: Clock of decisions and deadlines.
         entropy: Randomness for row keys, ids and generated values.
-        limits: Time limits and sizes.
-        threads: Its threads.
         nudge: Called when the observer may have woken shards.
         urls: Access to URLs named by users.
     """

@@ -47,7 +47,6 @@ class StepExecutor:
         """Keep the means of execution.
 
         Args:
-            clouds: The cloud as each project sees it.
             nested_stacks: Executes steps on nested stacks.
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.

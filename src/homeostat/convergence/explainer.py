@@ -129,7 +129,6 @@ class Explainer:
         Args:
             tx: A consistent read.
             definitions: Cache of compiled graphs.
-            now: The time.
             share: As in `loading.load_world`.
             timeout_s: As in `loading.load_world`.
         """
@@ -149,8 +148,6 @@ class Explainer:
         come nested stacks that contain waiting resources, such as healing ones, while their own resource is at rest.
 
         Args:
-            stack: Row of the stack.
-            limit: Number of explanations.
             after: End of the previous page; None for the first page.
             depth: Levels of nested stacks.
         """
@@ -177,7 +174,6 @@ class Explainer:
         """Return the progress and the remaining time of a stack.
 
         Args:
-            stack: Row of the stack.
             wanted: Number of resources of the newest revision.
             depth: Levels of nested stacks to count.
         """

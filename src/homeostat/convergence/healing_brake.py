@@ -40,7 +40,6 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
 
     Args:
         tx: A consistent read.
-        world: World of the shard.
         share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
     """
     stack = world.stack

@@ -20,7 +20,6 @@ def hypothetical_world(
         facts: Hypothetical facts of the stack.
         definitions: Hypothetical definitions of the shard.
         number: Number of the shard, which may not exist yet.
-        now: The time.
     """
     shard = shards.get(tx, facts.id, number)
     return World(facts, number, definitions) if shard is None else world_of(tx, facts, definitions, shard, now).world

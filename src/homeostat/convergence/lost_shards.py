@@ -28,7 +28,6 @@ class LostShards:
         """Give back the shards still held by `owner`, and reset the crash counts of those with a new owner by now.
 
         Args:
-            db: The database.
             owner: Name of this worker.
             running: Leases of the passes that run. Their shards were claimed again, and are not lost.
 

@@ -72,8 +72,6 @@ class Observer:
         """Prepare an observer.
 
         Args:
-            db: The database.
-            clouds: The cloud as each project sees it.
             clock: Clock that measures how long calls take.
             steady_s: Seconds between looks at a shard at rest, unless its stack has its own interval.
             busy_s: Seconds between looks at a shard with something in progress.
@@ -176,9 +174,6 @@ class Observer:
         The tokens are watched until nothing has been found under them for `orphans.PATIENCE_S`.
 
         Args:
-            project: Project of the tokens.
-            kind: Kind of the things.
-            tokens: Tokens of orphans.
             taken_at: When the tokens were read; this look begins later.
         """
         cloud = self._clouds(project)
@@ -249,7 +244,6 @@ class Observer:
         """Look at things, with one call for each project and kind; store changes, and wake the shards.
 
         Args:
-            watched: The things.
             hurries: Whether the health of changed things is checked at once, if a policy covers them.
 
         Returns:

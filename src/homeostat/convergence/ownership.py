@@ -24,9 +24,7 @@ class ShardOwnership:
         """Take over a claimed shard.
 
         Args:
-            db: The database.
             clock: This worker's own clock.
-            lease: The lease.
             lease_s: Seconds for which the lease is renewed.
             on_progress: Called after each renewal.
         """

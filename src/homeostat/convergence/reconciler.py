@@ -47,11 +47,9 @@ class Reconciler:
         """Prepare the runner.
 
         Args:
-            clouds: The cloud as each project sees it.
             executor: Executes steps.
             clock: Clock of decisions and deadlines.
             keys: Supply of fresh row keys.
-            limits: Time limits and sizes.
             look: Observes things of other shards, and wakes these shards if something has changed.
         """
         self.db = db

@@ -70,7 +70,6 @@ def _quotable(stack: StackFacts, acted_on: Iterable[int]) -> set[int | None]:
     """Return the revisions besides the newest whose values an error may quote.
 
     Args:
-        stack: The stack.
         acted_on: Revisions at which the rows were last acted on: the rows still carry their values.
     """
     return {stack.revision - 1, stack.complete_revision, stack.rollback_to, *acted_on}

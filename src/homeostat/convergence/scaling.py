@@ -95,7 +95,6 @@ class Scaling:
         """Prepare the receiver.
 
         Args:
-            db: The database.
             clock: Clock that ages counts of trees.
             resources_max: Resources of a root stack, including its nested stacks.
             timeout_s: Default time limit of a stack's action.

@@ -89,14 +89,11 @@ class Worker:
         """Put the parts of a worker together.
 
         Args:
-            db: The database.
             cloud: Cloud whose change notices are followed. It serves every project unless `clouds` is given.
             clock: Clock of decisions and deadlines.
             entropy: Randomness for row keys, ids and generated values.
-            limits: Time limits and sizes.
             passes_max: Maximum of concurrent passes.
             redis_url: URL of the job board; "" for the board that is a view of the database.
-            clouds: The cloud as each project sees it.
             sinks: Kinds of event sinks; None for the built-in ones.
             tidying: Functions called about once a second, each in its own thread.
             urls: Access to URLs named by users.

@@ -73,8 +73,6 @@ def group_weight(group: GroupDefinition, shard: int, most: int, *, written: bool
     """Return the weight of the properties of one shard's members, without building the members.
 
     Args:
-        group: The group.
-        shard: Number of the shard.
         most: Counting stops beyond this weight.
         written: Count shared texts for each member, as in written output; otherwise count only each member's own
             texts.
@@ -160,7 +158,6 @@ def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, n
     """Return the revision of the stack of a group of deployments.
 
     Args:
-        kind: Type of the group.
         values: Properties of the group, with defaults.
         new: Whether the stack does not exist yet.
     """

@@ -46,9 +46,7 @@ class Redaction:
         """Return the redaction of one revision of a stack; an empty one if the stack has no secrets.
 
         Args:
-            stack: Row of the stack.
-            desired: The revision.
-            compiled: Its template, compiled; None for groups and chains.
+            compiled: The revision's template, compiled; None for groups and chains.
         """
         if stack.secret is False:
             return cls()
@@ -75,8 +73,6 @@ class Redaction:
         """Return the hidden values of a nested stack that is made from the properties of a resource.
 
         Args:
-            resource: Name of the resource.
-            properties: Its properties.
             by_name: Whether each property becomes a parameter of the nested stack. Then derived values are hidden as a
                 whole there, too.
         """

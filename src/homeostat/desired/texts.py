@@ -36,8 +36,7 @@ def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
     """Return the user's template of a revision, or for a group or chain a template that lists all its members.
 
     Args:
-        desired: The revision.
-        definitions: Its definitions, of all shards.
+        definitions: The revision's definitions, of all shards.
     """
     group = desired.group
     if group is not None:

@@ -67,8 +67,6 @@ class HealthRounds:
         """Prepare the rounds.
 
         Args:
-            db: The database.
-            clouds: The cloud as each project sees it.
             clock: Clock that measures how long rounds take.
             observer: Observes the things of shards.
             get: Calls URLs; None if this process calls none.

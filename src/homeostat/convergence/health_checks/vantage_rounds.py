@@ -29,7 +29,6 @@ class VantageRounds:
         """Prepare the rounds.
 
         Args:
-            db: The database.
             name: Name of the vantage point.
             get: Calls URLs; None if this process calls none.
             pool: Threads for the calls; None for the caller's thread.

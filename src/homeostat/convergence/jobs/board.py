@@ -72,7 +72,6 @@ def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -
     """Wake the shard of a posted job; return the shard's row.
 
     Args:
-        db: The database.
         details: `{"stack_id", "shard"}`.
         priority: Priority of the job, in TaskFlow's terms.
 
@@ -126,7 +125,6 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         """Open the board.
 
         Args:
-            name: Name of the board.
             conf: `{"database": Database, "lease_s": seconds, "lost": LostShards}`. Without `lost`, claims with a lost
                 answer are not remembered.
             persistence: Not used: there is no log book.

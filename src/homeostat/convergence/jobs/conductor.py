@@ -131,7 +131,6 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
     The deadline is checked here because no pass runs that would check it: otherwise the stack would stay IN_PROGRESS.
 
     Args:
-        db: The database.
         lease: Lease of the shard.
         reason: Why, as `explain` shows it.
         late: Reason with which the stack fails.

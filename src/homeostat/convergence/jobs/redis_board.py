@@ -77,7 +77,6 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         """Open the board.
 
         Args:
-            name: Name of the board.
             conf: As of `ShardBoard`, and `{"url": …}`: a Redis database that no other service uses.
             persistence: Not used: there is no log book.
         """

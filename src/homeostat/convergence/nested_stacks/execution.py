@@ -103,7 +103,6 @@ class NestedStacks:
         """Prepare the executor.
 
         Args:
-            db: The database.
             clock: Clock of events and deadlines.
             entropy: Source of the ids of new stacks and of row keys.
             timeout_s: Time limit of the rollback of a root stack that grew too large. Nested stacks have as

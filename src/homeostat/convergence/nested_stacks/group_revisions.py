@@ -53,11 +53,10 @@ def group_revision(
         tx: A consistent read.
         world: World of the parent's shard.
         row: Row of the group.
-        nested: Row of its stack; None if it does not exist yet.
-        nested_id: Id of its stack.
-        before: Newest revision of its stack.
-        now: The agreed time.
-        requests: Earlier removal requests, besides its properties.
+        nested: Row of the group's stack; None if it does not exist yet.
+        nested_id: Id of the group's stack.
+        before: Newest revision of the group's stack.
+        requests: Earlier removal requests, besides the group's properties.
         model: Settings that a new group copies from the server that is the model of its members.
         adopts: Whether its members are adopted, and so do not have to report.
 
@@ -155,16 +154,15 @@ def wanted_group(
 
     Args:
         tx: A consistent read.
-        kind: Type of the group.
         values: Properties of the group, with defaults.
-        nested: Row of its stack; None if it does not exist yet.
-        before: Newest revision of its stack.
+        nested: Row of the group's stack; None if it does not exist yet.
+        before: Newest revision of the group's stack.
         launched: Returns the properties of members by the reference of their launch configuration, or of their model
             server; None if absent.
-        nested_id: Id of its stack.
+        nested_id: Id of the group's stack.
         failed: Names of its FAILED members.
         first: Names of the members that leave first, see `first_to_leave`.
-        requests: Earlier removal requests, besides its properties.
+        requests: Earlier removal requests, besides the group's properties.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -196,7 +194,6 @@ def _scaled(
     """Return a scaling group in its wanted size, which is the present size unless the template gives one.
 
     Args:
-        kind: Type of the group.
         values: Properties of the group, with defaults.
         member: Definition of each member; None if its launch configuration is missing.
         before: The group in its newest revision; None if it does not exist yet.
@@ -228,10 +225,9 @@ def listed_group(
     Args:
         tx: A consistent read.
         row: Row of the group.
-        nested: Row of its stack.
-        before: Newest revision of its stack.
+        nested: Row of the group's stack.
+        before: Newest revision of the group's stack.
         listed: All its members, see `listed_members`.
-        now: The agreed time.
 
     Raises:
         Rejected: The group cannot have these members.
@@ -289,10 +285,9 @@ def check_policy(
     """Check that a group can reach its wanted revision in the batches of its update policy.
 
     Args:
-        kind: Type of the group.
         values: Properties of the group, with defaults.
-        nested: Row of its stack; None if it does not exist yet.
-        before: Newest revision of its stack.
+        nested: Row of the group's stack; None if it does not exist yet.
+        before: Newest revision of the group's stack.
         wanted: The group after all batches.
         away: Its absent members.
         time_left_s: Seconds that an action of its stack may take.

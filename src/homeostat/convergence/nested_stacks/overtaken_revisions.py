@@ -96,7 +96,6 @@ class OvertakenRevisions:
 
         Args:
             tx: A consistent read.
-            stack: The stack.
             newest: The current revision of the stack.
             more: Number of revisions of the enclosing stacks that are yet to be stored.
         """

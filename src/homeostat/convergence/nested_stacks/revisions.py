@@ -53,7 +53,6 @@ class NestedRevisions:
             nested_id: Id of the nested stack, existing or new.
             before: Newest revision of the nested stack; `revisions.EMPTY` if there is none.
             time_left_s: Seconds that an action of the nested stack may take.
-            now: The agreed time.
 
         Raises:
             Rejected, Terminal: The nested stack cannot be as its resource describes it.

@@ -15,7 +15,6 @@ def from_template(row: Resource, parent: revisions.Desired, environment: dict[st
     """Return the revision of the stack of a template resource.
 
     Args:
-        row: The resource.
         parent: Revision of the parent stack.
         environment: See `environment_inside`.
 
@@ -39,7 +38,6 @@ def environment_inside(parent: revisions.Desired, name: str, called: str) -> dic
 
     Args:
         parent: Revision of the parent stack.
-        name: Name of the resource.
-        called: Its type as the template calls it.
+        called: The resource's type as the template calls it.
     """
     return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)

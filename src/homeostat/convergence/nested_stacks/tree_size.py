@@ -67,7 +67,6 @@ class TreeSizes:
         for the advisory lock must precede row locks, since the transaction that holds it may need those rows.
 
         Args:
-            db: The database.
             tx: The transaction that creates or changes a nested stack.
             parent: Parent of the nested stack.
             least: Minimum of its resources.
@@ -93,7 +92,6 @@ class TreeSizes:
         Args:
             tx: The transaction that stores the revision.
             parent: Parent of the nested stack.
-            desired: The revision.
             least: Minimum of the nested stack's resources, see `least_size`.
             before: Number of resources before the revision.
 
@@ -208,10 +206,7 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
     below would queue behind all the stacks that the tree may still create (ADR 0039).
 
     Args:
-        db: The database.
         world: World of the shard in which the tree was found to be too large.
-        reason: Reason of the failure.
-        now: The time.
         timeout_s: Time limit for rolling the outermost stack back, if the user wants so.
     """
     with db.write() as tx:

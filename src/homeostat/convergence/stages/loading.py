@@ -63,7 +63,6 @@ def load_world(
         tx: A consistent read: everything is of one moment.
         definitions: Cache of compiled graphs.
         stack_id: Stack of the shard.
-        number: Number of the shard.
         now: Time of the observations of nested stacks.
         share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
         timeout_s: Time limit of an action, unless the stack has a setting of its own.
@@ -110,7 +109,6 @@ def world_of(
         tx: A consistent read.
         facts: Facts of the stack, actual or hypothetical.
         graph: Definitions of the shard: those of its newest revision, or hypothetical ones.
-        shard: Row of the shard.
         now: Time of the observations of nested stacks.
         share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
     """

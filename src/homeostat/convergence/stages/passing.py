@@ -103,8 +103,7 @@ class Pass:
         """Note the side effects of a row's act on other things, once the act has ended.
 
         Args:
-            row: The row.
-            events: Its new events.
+            events: The row's new events.
             before: The thing's observed properties before the act.
             removed: Whether the row is deleted.
         """

@@ -86,9 +86,7 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     """Write the encoded changes, within a transaction.
 
     Args:
-        current: The pass.
         tx: The transaction. If more is healed than before, it holds the stack's row.
-        encoded: The changes.
         changes: Whether the transaction stores anything, see `ShardOwnership.fence`.
 
     Raises:
