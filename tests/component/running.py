@@ -306,7 +306,7 @@ class Service:
             found = list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by(table.c.seq)))
         return [f"{each.name} {joined(each.action, each.status)}" for each in found if name in (None, each.name)]
 
-    def is_lawful(self, stack_id: str, name: str) -> bool:
+    def has_valid_history(self, stack_id: str, name: str) -> bool:
         """Return whether the events of a resource are changes of state that a resource may make."""
         states = [(event.action, event.status) for event in self.events(stack_id, name)]
         return all(resource_may(*each) for each in pairwise([("INIT", "COMPLETE"), *states]))

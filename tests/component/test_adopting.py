@@ -304,7 +304,7 @@ def test_what_is_being_taken_over_is_so_before_it_may_not_become_another_owners(
 
     assert service.state(stack_id) == "UPDATE_COMPLETE"
     assert list(service.cloud.things("volume")) == [service.row(stack_id, "disk").handle] == [disk]
-    assert service.is_lawful(stack_id, "disk")
+    assert service.has_valid_history(stack_id, "disk")
 
 
 @pytest.mark.parametrize("why", ["not there", "wrong values"])
@@ -328,7 +328,7 @@ def test_what_could_not_be_taken_over_may_stand_for_something_else(why: str, the
     service.rest()
 
     assert service.state(stack_id) == ("UPDATE_FAILED" if taken == other else "UPDATE_COMPLETE")
-    assert service.is_lawful(stack_id, "disk")
+    assert service.has_valid_history(stack_id, "disk")
     service.delete(stack_id)
     service.rest()
     assert list(service.cloud.things("volume")) == [disk, other]
@@ -353,7 +353,7 @@ def test_what_is_still_to_be_taken_over_is_so_when_an_id_of_others_turned_out_to
     service.rest()
 
     assert (service.state(stack_id), service.row(stack_id, "disk").handle) == ("UPDATE_COMPLETE", disk)
-    assert service.is_lawful(stack_id, "disk")
+    assert service.has_valid_history(stack_id, "disk")
 
 
 def test_a_key_pair_keeps_its_private_key() -> None:

@@ -270,7 +270,7 @@ def test_a_node_whose_recovery_failed_is_well_once_it_is_seen_healthy() -> None:
         service.cloud.change(before, status="active")
         service.live(25.0)
     assert service.states(service.group)["0"] == "CHECK_COMPLETE"
-    assert service.is_lawful(service.group, "0")
+    assert service.has_valid_history(service.group, "0")
 
 
 def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept() -> None:

@@ -17,7 +17,7 @@ def test_a_member_that_an_operation_has_recovered_has_its_check_complete() -> No
     service.live(30.0)
     row = service.row(service.group, "0")
     assert (joined(row.action, row.status), row.marks) == ("CHECK_COMPLETE", None)
-    assert service.is_lawful(service.group, "0")
+    assert service.has_valid_history(service.group, "0")
 
 
 @pytest.mark.shows("HS4")

@@ -282,7 +282,7 @@ def test_what_is_marked_and_was_never_there_is_made_by_the_next_update() -> None
     service.rest()
     story = service.story(stack_id, "srv")
     assert story[-3:] == ["srv CHECK_FAILED", "srv CREATE_IN_PROGRESS", "srv CREATE_COMPLETE"]
-    assert service.is_lawful(stack_id, "srv")
+    assert service.has_valid_history(stack_id, "srv")
 
 
 def test_what_had_failed_when_it_was_marked_still_has_when_the_mark_is_over() -> None:

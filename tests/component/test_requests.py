@@ -36,7 +36,7 @@ def test_an_operation_is_carried_out_once_with_its_arguments() -> None:
     assert len(service.counting.operated) == 1
     assert state(service) == "UPDATE_COMPLETE"
     assert service.member(0).marks is None
-    assert service.is_lawful(service.child().id, "0")
+    assert service.has_valid_history(service.child().id, "0")
     begun, done = service.texts(0)[-2:]
     assert (begun, done) == (
         f"UPDATE_IN_PROGRESS Operation 'reboot' in progress (request {asked})",
@@ -118,7 +118,7 @@ def test_an_operation_that_fails_changes_nothing(converge: bool) -> None:
     assert (service.status(0), state(service)) == ("active", "UPDATE_COMPLETE")
     assert (service.member(0).handle, service.member(0).revision) == (before.handle, before.revision)
     assert service.state(service.id) == "CREATE_COMPLETE"
-    assert service.is_lawful(service.child().id, "0")
+    assert service.has_valid_history(service.child().id, "0")
 
 
 def test_an_operation_that_fails_during_an_update_does_not_fail_the_update() -> None:
@@ -142,7 +142,7 @@ def test_an_operation_that_its_type_does_not_have_fails() -> None:
         "FAILED",
         "Operation 'explode' failed: a OS::Nova::Server has no operation explode",
     )
-    assert service.is_lawful(service.child().id, "0")
+    assert service.has_valid_history(service.child().id, "0")
     assert state(service) == "CHECK_COMPLETE"
 
 
@@ -255,7 +255,7 @@ def test_a_check_looks_and_says_what_it_sees() -> None:
     assert (status, reason.startswith("Check: Node is not ACTIVE.")) == ("FAILED", True)
     service.live(100.0)
     assert len(service.servers()) == 1, "a check heals nothing"
-    assert service.is_lawful(service.child().id, "0")
+    assert service.has_valid_history(service.child().id, "0")
 
 
 # -- recoveries --------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def with_files(db: Database, name: str, files: dict[str, str]) -> str:
     return name
 
 
-def happen(db: Database, stack_id: str, count: int) -> None:
+def add_events(db: Database, stack_id: str, count: int) -> None:
     with db.write() as tx:
         events.append(tx, stack_id, [event(f"r{number}") for number in range(count)], NOW)
 
@@ -57,7 +57,7 @@ def contents(db: Database) -> set[str]:
 
 def test_stacks_deleted_long_ago_go_with_all_their_rows(database: Database) -> None:
     old = add_stack(database, "old", shard_count=3)
-    happen(database, old, 7)
+    add_events(database, old, 7)
     delete(database, old, NOW - 31 * DAY_S)
     recent, live = add_stack(database, "recent"), add_stack(database, "live")
     delete(database, recent, NOW - 29 * DAY_S)
@@ -78,7 +78,7 @@ def test_many_stacks_and_events_take_several_batches(database: Database, monkeyp
     monkeypatch.setattr(purge, "ROWS_MAX", 3)
     for number in range(5):
         stack_id = add_stack(database, f"old{number}")
-        happen(database, stack_id, 4)
+        add_events(database, stack_id, 4)
         delete(database, stack_id, NOW - 31 * DAY_S)
     assert purge.purge(database, RULES) == PurgeCounts(stacks=5, shards=5, revisions=5, events=25)
 
@@ -105,8 +105,8 @@ def test_live_stacks_keep_their_newest_events(
 ) -> None:
     monkeypatch.setattr(purge, "ROWS_MAX", rows_max)
     busy, quiet = add_stack(database, "busy"), add_stack(database, "quiet")
-    happen(database, busy, 6)
-    happen(database, quiet, 2)
+    add_events(database, busy, 6)
+    add_events(database, quiet, 2)
     assert purge.purge(database, Rules(0.0, events_max=3)) == PurgeCounts(events=4)
     assert names(database, busy) == ["r3", "r4", "r5"]
     assert names(database, quiet) == ["quiet", "r0", "r1"]
@@ -125,7 +125,7 @@ def test_files_go_with_the_last_revision_that_names_them(database: Database) -> 
 def test_a_dry_run_lists_what_would_go_and_removes_nothing(database: Database) -> None:
     old = with_files(database, "old", {"a": "alone"})
     delete(database, old, NOW - 31 * DAY_S)
-    happen(database, add_stack(database, "busy"), 9)
+    add_events(database, add_stack(database, "busy"), 9)
     rules = Rules(RULES.deleted_before, events_max=4)
     before = counts(database)
     with database.read() as tx:

@@ -34,7 +34,7 @@ def add(db: Database, *wanted: dict[str, Any], name: str = "web") -> str:
     return name
 
 
-def happen(db: Database, stack_id: str, name: str, at: float = NOW) -> None:
+def add_event(db: Database, stack_id: str, name: str, at: float = NOW) -> None:
     with db.write() as tx:
         events.append(tx, stack_id, [Event(name, "CREATE", "COMPLETE", "done", "OS::Heat::None")], at)
 
@@ -67,12 +67,12 @@ def sink_rows(db: Database) -> list[Any]:
 def test_a_sink_gets_a_new_stack_from_its_first_event_on(database: Database) -> None:
     add(database, ONE)
     add(database, name="other")
-    happen(database, "web", "a")
+    add_event(database, "web", "a")
     (sink,) = take(database)
     assert (sink.stack_id, sink.settings, sink.project) == ("web", ONE, "p")
     assert deliver(database, sink) == ["web", "a"]
     assert take(database) == []
-    happen(database, "other", "b")
+    add_event(database, "other", "b")
     assert take(database) == [], "others' events are nobody's business"
     add(database, TWO, name="third")
     assert [each.stack_id for each in take(database)] == ["third"], "nor are those of others who tell"
@@ -142,8 +142,8 @@ def test_nested_stacks_are_delivered_with_their_root(database: Database) -> None
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
         action_begin.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
     revise(database, "in", desired(TWO))
-    happen(database, "in", "a")
-    happen(database, "web", "b")
+    add_event(database, "in", "a")
+    add_event(database, "web", "b")
     assert [each.stack_id for each in sink_rows(database)] == ["web"]
     (sink,) = take(database)
     assert deliver(database, sink) == ["web", "web-in", "web-in", "a", "b"]
@@ -172,8 +172,8 @@ def test_a_purge_of_the_stack_takes_its_sinks(database: Database) -> None:
 
 def test_what_is_too_old_is_counted(database: Database) -> None:
     add(database, ONE)
-    happen(database, "web", "a", NOW + 10)
-    happen(database, "web", "b", NOW + 20)
+    add_event(database, "web", "a", NOW + 10)
+    add_event(database, "web", "b", NOW + 20)
     (sink,) = take(database)
     rows = untold(database, sink)
     with database.read() as tx:

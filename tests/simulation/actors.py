@@ -129,7 +129,7 @@ class Interruptible:
         self._clock = clock
         self._strikes = strikes
         self._agreed: tuple[float, float] | None = None
-        self._kept = KeptTime(clock.monotonic, rate=0.0)  # laws compare with the time of the world
+        self._kept = KeptTime(clock.monotonic, rate=0.0)  # invariants compare with the time of the world
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)

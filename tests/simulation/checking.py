@@ -82,7 +82,7 @@ class CheckedWorld(HealthFaultWorld):
 
     # -- happening ---------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         for _ in range(self.rng.choice((2, 2, 3))):
             self._create()
         for _ in range(MADE_WITHIN):
@@ -113,11 +113,11 @@ class CheckedWorld(HealthFaultWorld):
 
     def _kill(self) -> None:
         super()._kill()
-        self.laws.note("killed in the middle")
+        self.invariants.note("killed in the middle")
 
     def _freeze(self) -> None:
         super()._freeze()
-        self.laws.note("frozen in the middle")
+        self.invariants.note("frozen in the middle")
 
     # -- stacks ------------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class CheckedWorld(HealthFaultWorld):
     def _watched(self) -> WatchedGroup | None:
         """Mostly one of which members are unhealthy."""
         there = [each for each in self.watched_groups if each.stack_id]
-        sick = {each.stack_id for each in self.laws.sick()}
+        sick = {each.stack_id for each in self.invariants.sick()}
         ailing = [each for each in there if self.group(each) in sick]
         chosen = ailing if ailing and self.rng.random() < 0.7 else there
         return self.rng.choice(chosen) if chosen else None
@@ -194,7 +194,7 @@ class CheckedWorld(HealthFaultWorld):
                 self.watched_groups.append(group)  # its deletion has been revoked by that
 
         self._request(update, f"update s{group.number}: {changes}")
-        self.laws.note(story)
+        self.invariants.note(story)
 
     def _scale(self) -> None:
         group = self._watched()
@@ -216,7 +216,7 @@ class CheckedWorld(HealthFaultWorld):
         stack_service.delete(group.stack_id)
         if group in self.watched_groups:
             self.watched_groups.remove(group)
-        self.laws.note("deleted in the middle")
+        self.invariants.note("deleted in the middle")
 
     def _check(self) -> None:
         self._begin(Action.CHECK)
@@ -234,7 +234,7 @@ class CheckedWorld(HealthFaultWorld):
                 lambda actions: actions.begin(group.stack_id, action),
                 f"{action.lower()} s{group.number}",
             )
-            self.laws.note(f"{action.lower()} in the middle")
+            self.invariants.note(f"{action.lower()} in the middle")
 
     def _lock(self) -> None:
         group, ends = self._watched(), self.rng.choice((None, self.clock.time + 30.0))
@@ -244,7 +244,7 @@ class CheckedWorld(HealthFaultWorld):
                 lambda actions: actions.lock(group.stack_id, values, lambda _: True),
                 f"lock s{group.number}",
             )
-            self.laws.note("locked in the middle")
+            self.invariants.note("locked in the middle")
 
     def _unlock(self) -> None:
         group = self._watched()
@@ -269,7 +269,7 @@ class CheckedWorld(HealthFaultWorld):
 
     def _member(self) -> tuple[str, str] | None:
         """Stack and name of a member, mostly of one that is unhealthy."""
-        sick = sorted((each.stack_id, each.name) for each in self.laws.sick())
+        sick = sorted((each.stack_id, each.name) for each in self.invariants.sick())
         groups = {self.group(each) for each in self.watched_groups if each.stack_id}
         rows = sorted((each.stack_id, each.name) for each in self.rows() if each.stack_id in groups)
         chosen = sick if sick and self.rng.random() < 0.8 else rows
@@ -281,7 +281,7 @@ class CheckedWorld(HealthFaultWorld):
         if place is not None:
             name = place[1] if self.rng.random() < 0.8 else None
             self._act_on(lambda actions: actions.converge(place[0], name), f"converge {name} of {place[0][:6]}")
-            self.laws.note("converged in the middle")
+            self.invariants.note("converged in the middle")
 
     def _mark(self) -> None:
         """A user says that a member is unhealthy, for a while or not; or that it is well."""
@@ -291,7 +291,7 @@ class CheckedWorld(HealthFaultWorld):
             request = MarkRequest(self.rng.random() < 0.7, "by hand", lasts_s=self.rng.choice((None, 5.0, 30.0)))
             story = f"mark {name} of {stack_id[:6]} {request}"
             self._request(lambda _: api.marks.mark(stack_id, request, {"": name}), story)
-            self.laws.note("marked by a user in the middle")
+            self.invariants.note("marked by a user in the middle")
 
     # -- policies ----------------------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class CheckedWorld(HealthFaultWorld):
         group = self._watched()
         if group is not None:
             self._put(group, self._prescribed())
-            self.laws.note("another policy in the middle")
+            self.invariants.note("another policy in the middle")
 
     def _prescribed(self) -> Spec:
         """Any policy that makes sense in this world."""
@@ -314,7 +314,7 @@ class CheckedWorld(HealthFaultWorld):
         group = self._watched()
         if group is not None and group.spec is not None and asks_urls(group.spec):
             self._put(group, with_places(group.spec, self._more, self.places))
-            self.laws.note("other places in the middle")
+            self.invariants.note("other places in the middle")
 
     def _put(self, group: WatchedGroup, spec: Spec) -> None:
         """In one transaction or two, as clients do."""
@@ -356,7 +356,7 @@ class CheckedWorld(HealthFaultWorld):
                 group.spec = None
 
         self._request(detach, f"detach from s{group.number}")
-        self.laws.note("detached in the middle")
+        self.invariants.note("detached in the middle")
 
     def _toggle(self) -> None:
         """A policy is switched off, or on again."""
@@ -372,7 +372,7 @@ class CheckedWorld(HealthFaultWorld):
             group.enabled = not group.enabled
 
         self._request(toggle, f"switch the policy of s{group.number}")
-        self.laws.note("switched in the middle")
+        self.invariants.note("switched in the middle")
 
     # -- rest --------------------------------------------------------------------------------------------------------
 
@@ -424,10 +424,10 @@ class CheckedWorld(HealthFaultWorld):
             policy = None if spec is None else stored_health_policy(spec)
             if policy is None or not sees(policy, server, host_down=False):
                 self.cloud.change(handle, status="active")
-                self.laws.evidence.brought_back.add(handle)
+                self.invariants.evidence.brought_back.add(handle)
 
     def _moving(self) -> bool:
-        return super()._moving() or bool(self.laws.unsettled())
+        return super()._moving() or bool(self.invariants.unsettled())
 
     def _jump(self, rested_at: float | None) -> None:
         """Users unlock and resume what they may, take back what they have marked, and say that what is gone is gone."""
@@ -494,4 +494,4 @@ class CheckedWorld(HealthFaultWorld):
         # What an action has failed with may have been recovered by a policy.
         self.mended.update(self.group(each) for each in self.watched_groups if each.stack_id)
         super().settle(within_s)
-        self.laws.check_rest(self.cloud)
+        self.invariants.check_rest(self.cloud)

@@ -1,6 +1,6 @@
 """Healing that is held back: a share of a stack at a time, and only with consent where that is wanted.
 
-`Governor` is what users do about it, `HealingLaws` is what must hold of every commit (ADR 0046).
+`Governor` is what users do about it, `HealingInvariants` is what must hold of every commit (ADR 0046).
 """
 
 import json
@@ -120,7 +120,7 @@ class Healed(NamedTuple):
     released: int
 
 
-class HealingLaws:
+class HealingInvariants:
     """Of what is being healed.
 
     demand — hears what must hold, and what is wrong otherwise; graph — of a stack's shard as it should be;

@@ -1,4 +1,4 @@
-"""Which members of groups are away, as the rows of a world have it: for the laws of one budget (ADR 0067)."""
+"""Which members of groups are away, as the rows of a world have it: for the invariants of one budget (ADR 0067)."""
 
 from collections import defaultdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""What clouds and URLs have truly said of servers: the evidence by which the laws judge what a health policy found.
+"""The true answers of clouds and URLs about servers: evidence by which the invariants judge a health policy's findings.
 
 It is taken where the answer is given, so that it does not depend on what the service makes of it.
 """

@@ -18,7 +18,7 @@ from homeostat.model.errors import Transient
 from tests.simulation.actors import Actor, Worker, pause
 from tests.simulation.disturbances import DisturbedWorld
 from tests.simulation.health_evidence import CheckedCloud
-from tests.simulation.health_laws import HealthLaws
+from tests.simulation.health_invariants import HealthInvariants
 from tests.simulation.health_policies import CANARY
 from tests.simulation.health_rows import Member
 from tests.simulation.places import DUE, places_of
@@ -34,7 +34,7 @@ WELL, SILENT = Answer(200, "ok"), Answer(0, "no route to host")
 
 
 class CheckingWorker(Worker):
-    """One whose rounds and passes the laws know of; place — from which it asks URLs."""
+    """One whose rounds and passes the invariants know of; place — from which it asks URLs."""
 
     world: "HealthFaultWorld"
     place: str
@@ -44,9 +44,9 @@ class CheckingWorker(Worker):
         run = self.reconciler.run
 
         def judged(lease: Any) -> None:
-            self.world.laws.pass_begins()
+            self.world.invariants.pass_begins()
             run(lease)
-            self.world.laws.pass_ends()
+            self.world.invariants.pass_ends()
 
         self.reconciler.run = judged  # type: ignore[method-assign]
 
@@ -83,8 +83,8 @@ def weather_of(rng: random.Random) -> CloudBehaviour:
 
 
 class HealthFaultWorld(DisturbedWorld):
-    """laws — of health policies; cloud — the only one; places — that have workers; cut_off — those from which no URL is
-    reached."""
+    """invariants — of health policies; cloud — the only one; places — that have workers; cut_off — those from which no
+    URL is reached."""
 
     cloud_type = CheckedCloud
 
@@ -107,7 +107,7 @@ class HealthFaultWorld(DisturbedWorld):
         self._leapt = 0.0
         self._lies: dict[tuple[str, str], Answer] = {}
         self._seen_from: dict[greenlet.greenlet, tuple[str, bool]] = {}
-        self.laws = HealthLaws(self.db, cloud, self.clock.now, self._lived, self.changes, self.wants)
+        self.invariants = HealthInvariants(self.db, cloud, self.clock.now, self._lived, self.changes, self.wants)
         self.db.on_commit = self._committed
 
     def _worker(self) -> Worker:
@@ -146,11 +146,11 @@ class HealthFaultWorld(DisturbedWorld):
 
     def _committed(self) -> None:
         self.watcher.committed()
-        self.laws.committed()
+        self.invariants.committed()
 
     def check(self) -> None:
         super().check()
-        assert not self.laws.wrong, "; ".join(self.laws.wrong)
+        assert not self.invariants.wrong, "; ".join(self.invariants.wrong)
 
     def _lived(self) -> float:
         return self.clock.time - self._leapt
@@ -167,7 +167,7 @@ class HealthFaultWorld(DisturbedWorld):
 
     def begin_round(self, place: str) -> None:
         """In one round an observer reaches all URLs or none."""
-        self.laws.evidence.begin_round()
+        self.invariants.evidence.begin_round()
         self._seen_from[greenlet.getcurrent()] = (place, place in self.cut_off)
 
     def _get(self, url: str, _verify: bool, _patience_s: float) -> Answer:
@@ -177,13 +177,13 @@ class HealthFaultWorld(DisturbedWorld):
             return SILENT if cut_off else WELL
         handle = url.split("/")[2]
         answer = SILENT if cut_off else self._answer(handle, place)
-        self.laws.evidence.said(handle, answer, cut_off=cut_off, askable=self.laws.askable(), place=place)
+        self.invariants.evidence.said(handle, answer, cut_off=cut_off, askable=self.invariants.askable(), place=place)
         pause()
         return answer
 
     def _answer(self, handle: str, place: str) -> Answer:
         server = self.cloud.things("server").get(handle)
-        if server is None or server["status"] != "active" or "NETWORK" in self.laws.evidence.cut[handle]:
+        if server is None or server["status"] != "active" or "NETWORK" in self.invariants.evidence.cut[handle]:
             return SILENT
         return self._lies.get(("", handle)) or self._lies.get((place, handle), WELL)
 
@@ -191,10 +191,10 @@ class HealthFaultWorld(DisturbedWorld):
         """A tool of the operators is called: mostly it starts a server again, and says so."""
         pause()
         handle = request.url.split("/")[3]
-        self.laws.called(request.headers["Idempotency-Key"], handle)
+        self.invariants.called(request.headers["Idempotency-Key"], handle)
         answer = self.rng.choice(CALLED)
         server = self.cloud.things("server").get(handle)
-        mends = answer[0] in (0, 200) and "COMPUTE" not in self.laws.evidence.cut[handle]
+        mends = answer[0] in (0, 200) and "COMPUTE" not in self.invariants.evidence.cut[handle]
         if mends and server is not None and server["status"] in ("stopped", "error"):
             self.cloud.change(handle, status="active")  # where the answer is lost, too
         pause()
@@ -207,7 +207,7 @@ class HealthFaultWorld(DisturbedWorld):
     def _disagree(self) -> None:
         """From one place the URL of a server answers as if it were ill, or not at all, for a while."""
         self._lie_to(self.rng.choice(self.places))
-        self.laws.happened["places disagree"] += 1
+        self.invariants.happened["places disagree"] += 1
 
     def _lie_to(self, place: str) -> None:
         handle = self.one()
@@ -216,27 +216,27 @@ class HealthFaultWorld(DisturbedWorld):
             self._lies[to] = answer
             story = f"{handle} says {answer} to {place or 'all'}"
             self.until((10.0, 40.0, 90.0), lambda: self._lies.pop(to, None), story)
-            self.laws.note("a URL lies")
+            self.invariants.note("a URL lies")
 
     def _cut_observers_off(self) -> None:
         """Observers reach no URL for a while."""
         self.cut_off.update(self.places)
         self.until((20.0, 60.0, 200.0), self.cut_off.clear, "no URL can be reached")
-        self.laws.happened["no URL can be reached"] += 1
+        self.invariants.happened["no URL can be reached"] += 1
 
     def _cut_place_off(self) -> None:
         """From one place no URL can be reached for a while; the others see."""
         place = self.rng.choice(self.places)
         self.cut_off.add(place)
         self.until((20.0, 60.0, 200.0, 700.0), partial(self.cut_off.discard, place), f"{place} can reach no URL")
-        self.laws.happened["a place is cut off"] += 1
+        self.invariants.happened["a place is cut off"] += 1
 
     def _desert(self) -> None:
         """The workers of one place ask no URLs for a while: they are late, or there are none."""
         place = self.rng.choice(self.places)
         self._deserted.add(place)
         self.until((20.0, 60.0, 200.0), partial(self._deserted.discard, place), f"nobody asks from {place}")
-        self.laws.happened["a place is deserted"] += 1
+        self.invariants.happened["a place is deserted"] += 1
 
     # -- servers and hosts -------------------------------------------------------------------------------------------
 
@@ -261,7 +261,7 @@ class HealthFaultWorld(DisturbedWorld):
 
     def _set(self, handle: str, status: str) -> None:
         """Unless its power is cut off: then it is off, whatever else befalls it."""
-        if "COMPUTE" in self.laws.evidence.cut[handle]:
+        if "COMPUTE" in self.invariants.evidence.cut[handle]:
             return
         self.cloud.change(handle, status=status, fault="by hand")
         self.note(f"{handle} is {status}")
@@ -269,7 +269,7 @@ class HealthFaultWorld(DisturbedWorld):
     def _come_back(self, handle: str, status: str) -> None:
         """Unless something else has become of it; what is cut off is left so."""
         if (
-            "COMPUTE" not in self.laws.evidence.cut[handle]
+            "COMPUTE" not in self.invariants.evidence.cut[handle]
             and self.cloud.things("server").get(handle, {}).get("status") == status
         ):
             self._set(handle, "active")
@@ -301,7 +301,7 @@ class HealthFaultWorld(DisturbedWorld):
         for handle in self.rng.sample(handles, len(handles) // 2):
             self.cloud.vanish(handle)
             self.sight(handle)
-        self.laws.note("half is lost")
+        self.invariants.note("half is lost")
 
     def _fail_host(self) -> None:
         up = sorted(set(HOSTS) - self.cloud.hosts.down)
@@ -317,7 +317,7 @@ class HealthFaultWorld(DisturbedWorld):
     def _bring_back(self, host: str) -> None:
         """People do so: what was cut off with the host runs again, whatever was made in its place."""
         there = self.cloud.things("server")
-        self.laws.evidence.brought_back |= {each for each, server in there.items() if server["host"] == host}
+        self.invariants.evidence.brought_back |= {each for each, server in there.items() if server["host"] == host}
         self.cloud.fail_host(host, back=True)
 
     def _pause_control_plane(self) -> None:
@@ -325,7 +325,7 @@ class HealthFaultWorld(DisturbedWorld):
         if self.cloud.hosts.unheard:
             return
         self.cloud.hosts.pause(self.clock.time)
-        self.laws.note("the control plane pauses")
+        self.invariants.note("the control plane pauses")
         until = self.clock.time + self.rng.choice((10.0, 60.0, 90.0))
         for host in HOSTS:
             at = until + self.rng.choice((0.0, 0.0, 5.0, 15.0))

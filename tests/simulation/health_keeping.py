@@ -54,7 +54,7 @@ class Noted(Protocol):
     def __getitem__(self, story: str, /) -> int: ...
 
 
-class KeepingLaws:
+class KeepingInvariants:
     """Takes: reader, cloud — what is watched; lived — the time of the world; demand — notes what is wrong; happened —
     how often each story happened.
 

@@ -1,4 +1,4 @@
-"""What the laws of health policies read of the database after each commit, without its layers."""
+"""What the invariants of health policies read of the database after each commit, without its layers."""
 
 import json
 import math

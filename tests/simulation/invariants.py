@@ -43,11 +43,11 @@ EXCUSES = (Why.BLIND, Why.BRAKE, Why.NEEDS_CONSENT, Why.UNHEALTHY, Why.LOCKED, W
 
 
 class Restable(Protocol):
-    """A world that these laws can be checked on. retained — handles that a deletion policy or an abandoned stack let
-    go of; let_go — keys of rows whose stacks were abandoned; mended — stacks of which single resources were converged
-    on demand: they stay FAILED when those are well again; went — ids and reasons of stacks in which something that
-    could not be deleted has gone later, or what failed its check in the middle of an action does not any more: an
-    action that failed for it stays FAILED."""
+    """A world that these invariants can be checked on. retained — handles that a deletion policy or an abandoned
+    stack let go of; let_go — keys of rows whose stacks were abandoned; mended — stacks of which single resources
+    were converged on demand: they stay FAILED when those are well again; went — ids and reasons of stacks in which
+    something that could not be deleted has gone later, or what failed its check in the middle of an action does not
+    any more: an action that failed for it stays FAILED."""
 
     @property
     def db(self) -> Database: ...

@@ -82,12 +82,12 @@ def rings() -> list[str]:
 
 
 def player(ring: str) -> Callable[[int], object]:
-    """What plays one seed of a ring, and fails where a law is broken."""
+    """What plays one seed of a ring, and fails where an invariant is broken."""
     if ring == MAIN:
         return play
     tests = vars(import_module(f"tests.simulation.test_{ring}")).values()
-    (law,) = [test for test in tests if any(mark.args[0] == "seed" for mark in _parametrized(test))]
-    return cast(Callable[[int], object], law)
+    (invariant,) = [test for test in tests if any(mark.args[0] == "seed" for mark in _parametrized(test))]
+    return cast(Callable[[int], object], invariant)
 
 
 def _parametrized(test: object) -> list[Any]:

@@ -19,7 +19,7 @@ from homeostat.services.stacks import StackService
 from homeostat.store.stacks import revisions
 from tests.simulation.actors import Killed, Worker
 from tests.simulation.rolling_templates import CONDITION, FLEET, FLEETS, Roller
-from tests.simulation.rollout_laws import Rolling, RolloutLaws
+from tests.simulation.rollout_invariants import Rolling, RolloutInvariants
 from tests.simulation.templates import DesiredStack
 from tests.simulation.trouble import TroubledWorld
 
@@ -58,14 +58,14 @@ class RollingWorker(Worker):
 
 
 class RollingWorld(TroubledWorld):
-    """laws — of rollouts; reported — signals that were answered."""
+    """invariants — of rollouts; reported — signals that were answered."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.steps = self.rng.choice((30, 60, 250))
         self._mutator = self._roller = Roller(self.rng, nested=True)
         self._acts += [(25.0, self._report_anything), (4.0, self._steer)]
-        self.laws = RolloutLaws(self.db, lambda: self.clock.time)
+        self.invariants = RolloutInvariants(self.db, lambda: self.clock.time)
         self.db.on_commit = self._committed
         self.reported = 0
         self.doubters.amid_updates = True
@@ -74,19 +74,19 @@ class RollingWorld(TroubledWorld):
 
     def _committed(self) -> None:
         self.watcher.committed()
-        self.laws.committed()
+        self.invariants.committed()
 
     def _worker(self) -> Worker:
         self._born += 1
         name = f"w{self._born}"
         worker = RollingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, self.plugin_types)
-        worker.died = lambda: self.laws.note("killed while a rollout goes on")
+        worker.died = lambda: self.invariants.note("killed while a rollout goes on")
         worker.ask = self._ask
         return worker
 
     def _ask(self, url: str) -> str:
         (answer,) = self.rng.choices(("200", "503", "404"), (40, 3, 1))
-        self.laws.asked(greenlet.getcurrent(), answer)
+        self.invariants.asked(greenlet.getcurrent(), answer)
         return answer
 
     def next_due(self) -> float | None:
@@ -96,7 +96,7 @@ class RollingWorld(TroubledWorld):
 
     def check(self) -> None:
         super().check()
-        assert not self.laws.wrong, "; ".join(self.laws.wrong)
+        assert not self.invariants.wrong, "; ".join(self.invariants.wrong)
 
     def check_rollouts(self) -> None:
         """What is complete has the metadata of its template, unless its stack was suspended or failed in the middle."""
@@ -116,14 +116,14 @@ class RollingWorld(TroubledWorld):
 
     # -- fleets ------------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         """After the trouble of all rings, fleets that get one metadata after the other, and trouble in the middle."""
-        super().happen()
+        super().disturb()
         self._clear_up()
         for _ in range(2):
             self._create_fleet()
         for _ in range(FLEET_STEPS):
-            if self.laws.happened["begun"] >= ROLLOUTS and not self.laws.going_on():
+            if self.invariants.happened["begun"] >= ROLLOUTS and not self.invariants.going_on():
                 break
             self._go_on()
 
@@ -159,7 +159,7 @@ class RollingWorld(TroubledWorld):
             self.replace_dead()
         if rng.random() < 0.03:
             self._free()
-        under_way = self.laws.under_way()
+        under_way = self.invariants.under_way()
         if under_way and rng.random() < 0.03:
             self._befall(under_way)
         elif under_way and rng.random() < 0.1:
@@ -214,7 +214,7 @@ class RollingWorld(TroubledWorld):
         }
         (story,) = self.rng.choices(list(befalls), [weight for weight, _ in befalls.values()])
         befalls[story][1]()
-        self.laws.note(story)
+        self.invariants.note(story)
 
     def _revise(self, stack_id: str) -> None:
         """Another size with the same metadata."""
@@ -296,7 +296,7 @@ class RollingWorld(TroubledWorld):
         """A member that is waited for reports; False where none will, for now."""
         waiting = [
             (rolling, member)
-            for rolling in self.laws.under_way()
+            for rolling in self.invariants.under_way()
             for member, each in sorted(rolling.members.items())
             if not each.status and self._speaks(rolling, member, each.step)
         ]
@@ -309,7 +309,7 @@ class RollingWorld(TroubledWorld):
             for handle, bit, project in self._handles(rolling.key):
                 if bit >= 0:
                     self._signal(project, handle, HANDLE_KIND, {"status": status, "data": member, "reason": "said so"})
-        self.laws.note(f"a member is {temper}")
+        self.invariants.note(f"a member is {temper}")
         return True
 
     def _speaks(self, rolling: Rolling, member: str, step: int) -> bool:
@@ -317,7 +317,7 @@ class RollingWorld(TroubledWorld):
             return False
         temper = self._temper(rolling, member)
         if temper == "mute":
-            self.laws.note("a member is mute")
+            self.invariants.note("a member is mute")
         return temper != "mute" and (temper != "late" or step < rolling.step)
 
     def _handles(self, key: str) -> list[tuple[str, int, str]]:
@@ -350,7 +350,7 @@ class RollingWorld(TroubledWorld):
 
     def _waited_for(self) -> list[str]:
         return sorted(
-            name for each in self.laws.under_way() for name, member in each.members.items() if not member.status
+            name for each in self.invariants.under_way() for name, member in each.members.items() if not member.status
         )
 
     def _signal(self, project: str, handle: str, kind: str, body: Body | None) -> None:
@@ -384,7 +384,7 @@ class RollingWorld(TroubledWorld):
 
     def _undecided(self) -> list[tuple[str, str, str]]:
         """Key, state and stack of rollouts that wait for a user."""
-        found = self.laws.going_on()
+        found = self.invariants.going_on()
         return [(each.key, each.state, each.stack_id) for each in found if _waits_for_user(each)]
 
     def _steer(self) -> None:
@@ -404,7 +404,7 @@ class RollingWorld(TroubledWorld):
     def _jump(self, rested_at: float | None) -> None:
         """After the calm every member reports, and users let everything go on."""
         self._all_report()
-        for each in [each for each in self.laws.going_on() if _waits_for_user(each)]:
+        for each in [each for each in self.invariants.going_on() if _waits_for_user(each)]:
             verb = {"paused": "resume", "held": "resume", "running": "approve"}[each.state]
             try:
                 getattr(RolloutEngine(self.apis[0].db), verb)(each.key)
@@ -415,7 +415,7 @@ class RollingWorld(TroubledWorld):
     def _all_report(self) -> None:
         """Members that are waited for, and the first signal for what waits for one."""
         receiver = self.apis[0].receiver()
-        for rolling in self.laws.under_way():
+        for rolling in self.invariants.under_way():
             silent = [name for name, each in sorted(rolling.members.items()) if not each.status]
             for handle, bit, project in self._handles(rolling.key):
                 for member in silent if bit >= 0 else ():

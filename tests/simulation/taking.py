@@ -37,12 +37,12 @@ class Takers:
 
     def _take_address(self) -> None:
         """A user has a port with an address that was free, and is to be kept."""
-        wanted = self._world.laws.keeping.wanted()
+        wanted = self._world.invariants.keeping.wanted()
         if wanted:
             network, address = self._rng.choice(wanted)
             port = self._give("port", {"network": network, "fixed_ips": [{"ip_address": address}]})
             self._for_a_while(port, f"{port} takes {address}")
-            self._world.laws.happened["an address is taken"] += 1
+            self._world.invariants.happened["an address is taken"] += 1
 
     def _take_volume(self) -> None:
         """A user attaches a volume that is to be kept to something else, where nothing has it."""
@@ -53,12 +53,12 @@ class Takers:
             for device in server.get("block_device_mapping") or ()
         }
         held |= {each["volume_id"] for each in cloud.things("volume_attachment").values()}
-        wanted = [each for each in self._world.laws.keeping.wanted_volumes() if each not in held]
+        wanted = [each for each in self._world.invariants.keeping.wanted_volumes() if each not in held]
         if wanted:
             volume = self._rng.choice(wanted)
             taken = self._give("volume_attachment", {"volume_id": volume, "instance_uuid": "another"})
             self._for_a_while(taken, f"{taken} takes {volume}")
-            self._world.laws.happened["a volume is taken"] += 1
+            self._world.invariants.happened["a volume is taken"] += 1
 
     def _give(self, kind: str, spec: dict[str, Any]) -> str:
         cloud = self._world.cloud

@@ -109,9 +109,9 @@ class BalancingWorld(ScalingWorld):
         self._neighbours = random.Random(seed)
         self.checked = 0
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         """In the end others have added listeners to some load balancers, and users delete half of the stacks."""
-        super().happen()
+        super().disturb()
         for cloud in self.clouds.values():
             for balancer in sorted(cloud.things("load_balancer")):
                 if self._neighbours.random() < 0.5:

@@ -95,7 +95,7 @@ class Budgeter(Scaler):
 
 
 class _Standing(NamedTuple):
-    """A group as the law last saw it."""
+    """A group as the invariant last saw it."""
 
     revision: int
     updated_at: float | None
@@ -107,7 +107,7 @@ class BudgetWorld(ScalingWorld):
     that used all of the limit; spared — those that were smaller than they might be, since members were away."""
 
     steps = 3000
-    haste = 0.04
+    act_rate = 0.04
     revival = 0.1
 
     def __init__(self, seed: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from homeostat.model.rollout import CANARY, IMMEDIATE
 from homeostat.model.status import Status
-from tests.simulation.definition_laws import DefinitionLaws
+from tests.simulation.definition_invariants import DefinitionInvariants
 from tests.simulation.playing import play_until, replay, with_story
 from tests.simulation.rolling import RollingWorld
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
@@ -37,7 +37,7 @@ STORIES = (
         "corrected",
     ),
 )
-"""What has to happen, each in one world at least; for the words see `definition_laws` and `rolling`."""
+"""What has to happen, each in one world at least; for the words see `definition_invariants` and `rolling`."""
 
 
 APPLIES_TO = ("definition", "both")
@@ -112,12 +112,12 @@ def _fit(resources: Resources) -> None:
 
 
 class DefiningWorld(RollingWorld):
-    """definitions — the laws of rollouts of definitions, which are the laws of this world."""
+    """definitions — the invariants of rollouts of definitions, which are the invariants of this world."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._mutator = self._roller = Definer(self.rng, nested=True)
-        self.laws = self.definitions = DefinitionLaws(self.db, lambda: self.clock.time)
+        self.invariants = self.definitions = DefinitionInvariants(self.db, lambda: self.clock.time)
 
     def check_rollouts(self) -> None:
         super().check_rollouts()
@@ -142,14 +142,14 @@ def play(seed: int) -> Defined:
     with with_story(DefiningWorld(seed), seed, replay(seed, "definition_rollouts")) as world:
         world.run()
         world.check_rollouts()
-    return Defined(world.story.lines, world.laws.happened)
+    return Defined(world.story.lines, world.invariants.happened)
 
 
 played = cache(play)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
-def test_groups_whose_definition_changes_converge_and_no_law_is_broken(seed: int) -> None:
+def test_groups_whose_definition_changes_converge_and_no_invariant_is_broken(seed: int) -> None:
     played(seed)
 
 

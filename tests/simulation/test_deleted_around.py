@@ -73,7 +73,7 @@ class DeletedAroundWorld(SimulatedWorld):
         """How many servers there are in the end."""
         return self._count + 1 if self.kept or self.overtaken else 0
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         service = self.apis[0].stack_service
         stack_id = service.create("p", None, "web", self._request())
         self.settle()

@@ -119,9 +119,9 @@ class DrainingWorld(BudgetWorld):
 
     # -- users -------------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         """After the trouble of all rings users change the groups of stacks which are not held back by anything."""
-        super().happen()
+        super().disturb()
         for _ in range(ROUNDS):
             self.replace_dead()
             self._create()
@@ -155,7 +155,7 @@ class DrainingWorld(BudgetWorld):
 
         self._request(update, f"vary {stack_id[:6]} {desired}")
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def _judge_drains(self) -> None:
         now = {row[0]: Server(*row) for row in self.db.raw.execute(SERVERS).fetchall()}

@@ -149,7 +149,7 @@ def test_these_worlds_really_make_trouble() -> None:
     assert sum(world.judged for world in worlds) > 20
 
 
-def test_the_law_sees_what_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_invariant_sees_what_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the looks again such worlds are wrong; the cloud goes by the table as before."""
     monkeypatch.setattr("homeostat.planner.effects.EFFECTS", {})
     worlds = [play(seed) for seed in range(6)]

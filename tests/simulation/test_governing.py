@@ -1,4 +1,4 @@
-"""The laws of healing that is held back, where a world would have to be played for long to reach them."""
+"""The invariants of healing that is held back, where a world would have to be played for long to reach them."""
 
 import random
 from contextlib import closing
@@ -10,7 +10,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.store.shards import shard_state
-from tests.simulation.governing import Governor, HealingLaws
+from tests.simulation.governing import Governor, HealingInvariants
 from tests.simulation.rows import Committed, Row, Shard, Stack
 from tests.simulation.templates import DesiredStack
 from tests.simulation.trouble import TroubledWorld
@@ -29,20 +29,20 @@ def stack(status: Status) -> Stack:
 
 
 def wrong_when(*, marked_before: bool, claimed_after: bool) -> list[str]:
-    """What the law says of a replacement that is stored after the update has failed in another shard: of what carried
-    its mark before that or not, by a pass that began before that or after."""
+    """What the invariant says of a replacement that is stored after the update has failed in another shard: of what
+    carried its mark before that or not, by a pass that began before that or after."""
     wrong: list[str] = []
-    laws = HealingLaws(lambda holds, text: None if holds else wrong.append(text), lambda stack, shard: {})
+    invariants = HealingInvariants(lambda holds, text: None if holds else wrong.append(text), lambda stack, shard: {})
     old = row("1", Action.CREATE, Status.COMPLETE, None)
     marked = row("1", Action.CHECK, Status.FAILED, MARKED)
     busy, failed = stack(Status.IN_PROGRESS), stack(Status.FAILED)
     now = Committed({"1": marked if marked_before else old}, {"s": failed}, {"s/0": Shard("s", 0, 1, 1, 0, "")})
-    laws.ended(busy, failed, now)
+    invariants.ended(busy, failed, now)
     now.rows["1"] = marked
     if claimed_after:
         now.shards["s/0"] = Shard("s", 0, 2, 1, 0, "")
     new = now.rows["2"] = row("2", Action.CREATE, Status.IN_PROGRESS, HEALING, "1")
-    laws.judge([(None, new)], now)
+    invariants.judge([(None, new)], now)
     return wrong
 
 
@@ -58,17 +58,17 @@ def test_an_update_that_has_failed_before_is_no_consent(marked_before: bool, cla
 
 
 def wrong_again(status: Status, carrier: str, replaces: str | None = "1") -> list[str]:
-    """What the law says where row 2, whose creation has failed, is used once more, while the update of its stack has
-    this status. carrier — key of the row that carries the mark; replaces — key of the one that row 2 replaces."""
+    """What the invariant says where row 2, whose creation has failed, is used once more, while the update of its stack
+    has this status. carrier — key of the row that carries the mark; replaces — key of the one that row 2 replaces."""
     wrong: list[str] = []
-    laws = HealingLaws(lambda holds, text: None if holds else wrong.append(text), lambda stack, shard: {})
+    invariants = HealingInvariants(lambda holds, text: None if holds else wrong.append(text), lambda stack, shard: {})
     old, failed = (
         row(key, Action.CHECK, Status.FAILED, MARKED if key == carrier else None, replaced)
         for key, replaced in (("1", None), ("2", replaces))
     )
     again = row("2", Action.CREATE, Status.IN_PROGRESS, HEALING, replaces)
     rows = {"1": old, "2": again}
-    laws.judge([(failed, again)], Committed(rows, {"s": stack(status)}, {"s/0": Shard("s", 0, 1, 2, 0, "")}))
+    invariants.judge([(failed, again)], Committed(rows, {"s": stack(status)}, {"s/0": Shard("s", 0, 1, 2, 0, "")}))
     return wrong
 
 

@@ -1,6 +1,6 @@
 """The ring with a plug-in in it: its handlers fail, are frozen, and die between what they make and what they store.
 
-Its disks are things of the simulated cloud, made by its handlers: so they are under the same laws as all others.
+Its disks are things of the simulated cloud, made by its handlers: so they are under the same invariants as all others.
 `HOMEOSTAT_SEEDS=1000` plays more.
 """
 

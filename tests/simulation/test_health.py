@@ -29,12 +29,12 @@ class Checked(NamedTuple):
 def play(seed: int) -> Checked:
     with with_story(CheckedWorld(seed), seed, replay(seed, "health")) as world:
         world.run()
-    return Checked(world.story.lines, world.laws.happened)
+    return Checked(world.story.lines, world.invariants.happened)
 
 
 played = cache(play)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
-def test_groups_with_health_policies_come_to_rest_and_no_law_is_broken(seed: int) -> None:
+def test_groups_with_health_policies_come_to_rest_and_no_invariant_is_broken(seed: int) -> None:
     played(seed)

@@ -76,7 +76,7 @@ class LeavingWorld(SimulatedWorld):
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         service = self.apis[0].stack_service
         stack_id = service.create("p", None, "web", self._request())
         self.settle()

@@ -159,7 +159,7 @@ class Stacks(RuleBasedStateMachine):
             if not self.world.step():
                 self.world.clock.time += 0.5
 
-    # -- the law -----------------------------------------------------------------------------------------------------
+    # -- the invariant -------------------------------------------------------------------------------------------------
 
     @rule()
     def settle(self) -> None:

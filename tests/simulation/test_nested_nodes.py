@@ -62,7 +62,7 @@ class NodesWorld(DisturbedWorld):
 
     # -- happening ---------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         self.stack_id = self._create()
         weighed = [(4, self._hurt), (1, self._kill), (1, self._die_inside), (1, self._freeze), (1, self._black_out)]
         weighed += [(1, self._cut_off), (1, self._limit_rate), (1, self._set_clock), (1, self._wake_twice)]
@@ -118,7 +118,7 @@ class NodesWorld(DisturbedWorld):
         self.note(f"{handle} is lost or broken")
         self.sight(handle)
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """A server goes only if it, or another one of its node, was hurt."""

@@ -314,7 +314,7 @@ def test_what_all_see_of_quiet_changes_is_so(workers: Workers, seed: int) -> Non
     play(workers, seed)
 
 
-def test_the_law_sees_notes_that_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_invariant_sees_notes_that_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = Workers(monkeypatch, shared=False)
     workers.settle()
     workers.act(0, "a volume", "s0")

@@ -26,7 +26,7 @@ def test_everything_converges_and_nothing_leaks_or_is_made_twice(start: int) -> 
 
 
 def test_the_clock_of_the_database_may_be_set_in_the_middle_of_everything() -> None:
-    """By up to an hour, forwards and backwards, again and again: the laws about times hold as in other worlds."""
+    """By up to an hour, forwards and backwards, again and again: the invariants about times hold as in other worlds."""
     play_until(partial(played, stepped=True), range(20, 32), {"clock_steps": 11})
 
 

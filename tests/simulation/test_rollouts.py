@@ -35,7 +35,7 @@ STORIES = (
         "killed while a rollout goes on",
     ),
 )
-"""What has to happen, each in one world at least; for the words see `rollout_laws` and `rolling`."""
+"""What has to happen, each in one world at least; for the words see `rollout_invariants` and `rolling`."""
 
 
 class Rolled(NamedTuple):
@@ -50,14 +50,14 @@ def play(seed: int) -> Rolled:
     with with_story(RollingWorld(seed), seed, replay(seed, "rollouts")) as world:
         world.run()
         world.check_rollouts()
-    return Rolled(world.story.lines, world.reported, world.laws.happened)
+    return Rolled(world.story.lines, world.reported, world.invariants.happened)
 
 
 played = cache(play)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
-def test_groups_whose_metadata_changes_converge_and_no_law_is_broken(seed: int) -> None:
+def test_groups_whose_metadata_changes_converge_and_no_invariant_is_broken(seed: int) -> None:
     played(seed)
 
 

@@ -118,7 +118,7 @@ class SignalledWorld(TroubledWorld):
         self._known: dict[str, Waiting] = {}
         self._judged_at = -1
 
-    # -- laws --------------------------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         super().check()
@@ -215,9 +215,9 @@ class SignalledWorld(TroubledWorld):
 
     # -- users -------------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         """After the trouble of all rings users change the images of stacks which are not held back by anything."""
-        super().happen()
+        super().disturb()
         self.replace_dead()
         for _ in range(2):
             self._create()
@@ -333,7 +333,7 @@ played = cache(play)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
-def test_groups_that_wait_for_signals_converge_and_no_law_is_broken(seed: int) -> None:
+def test_groups_that_wait_for_signals_converge_and_no_invariant_is_broken(seed: int) -> None:
     played(seed)
 
 

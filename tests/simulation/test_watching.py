@@ -1,4 +1,4 @@
-"""The laws of the watcher, at moments that a world would have to be played for long to reach."""
+"""The invariants of the watcher, at moments that a world would have to be played for long to reach."""
 
 from contextlib import closing
 from unittest.mock import patch

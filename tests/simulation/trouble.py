@@ -57,12 +57,12 @@ def _goes_on(stack: Any) -> bool:
 class TroubledWorld(MovingWorld):
     """A world whose seed also decides what sort of trouble there is: rarely everything at once.
 
-    steps — how many steps it has before the calm; haste — chance at each step that something happens beside it;
+    steps — how many steps it has before the calm; act_rate — chance at each step that something happens beside it;
     revival — see `FOLLOWED`.
     """
 
     steps = STEPS
-    haste = 0.12
+    act_rate = 0.12
     revival = FOLLOWED
 
     def __init__(
@@ -182,13 +182,13 @@ class TroubledWorld(MovingWorld):
         self.watcher.retained.update([*found, "volume-999999"])
         return found
 
-    # -- happening ---------------------------------------------------------------------------------------------------
+    # -- disturbing ---------------------------------------------------------------------------------------------------
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         self._create()
         weights = [weight for weight, _ in self._acts]
         for _ in range(self.steps):
-            if self.rng.random() < self.haste:
+            if self.rng.random() < self.act_rate:
                 (act,) = self.rng.choices([act for _, act in self._acts], weights)
                 act()
             self._end_outages()

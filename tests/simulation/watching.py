@@ -27,7 +27,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
 from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.store.stacks import revisions, stacks, views
-from tests.simulation.governing import HealingLaws, needs_consent
+from tests.simulation.governing import HealingInvariants, needs_consent
 from tests.simulation.rows import Committed, Event, Row, Shard, Stack
 from tests.simulation.templates import WITH_DATA
 from tests.simulation.watched import WATCHED, WatchedCloud, WatchedDatabase
@@ -86,7 +86,7 @@ class Watcher:
         self._refused: set[tuple[str, int]] = set()
         self._now = Committed({}, {}, {})
         self._graphs: dict[tuple[str, int, int], Definitions] = {}
-        self.healing = HealingLaws(self._demand, self._graph)
+        self.healing = HealingInvariants(self._demand, self._graph)
         db.on_commit = self.committed
         for cloud in clouds:
             cloud.on_delete = self.deleting

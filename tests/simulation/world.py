@@ -1,4 +1,4 @@
-"""One simulated world, made from a seed: users, processes, clouds with faults, crashes, and its laws."""
+"""One simulated world, made from a seed: users, processes, clouds with faults, crashes, and its invariants."""
 
 import random
 from collections.abc import Mapping
@@ -251,7 +251,7 @@ class SimulatedWorld:
             patch.object(brakes, "FEW", self.few),
             patch.object(group_commit, "Turn", Turn),
         ):
-            self.happen()
+            self.disturb()
             self.calm()
             self.settle()
 
@@ -261,7 +261,7 @@ class SimulatedWorld:
             process.kill()
         self.db.close()
 
-    def happen(self) -> None:
+    def disturb(self) -> None:
         """What goes on before the calm: nothing, in a world without trouble."""
 
     # -- looking -----------------------------------------------------------------------------------------------------

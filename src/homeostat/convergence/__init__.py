@@ -10,8 +10,8 @@
 - `rolling_update`: updates of groups in batches
 - `rollouts`: rollouts to the members of groups
 - `scaling`: resizes of groups by signals; `model_servers`: lookup of model servers for groups
-- `healing_brake`, `absences`, `draining`: facts for limits: healing elsewhere, absent members, drain times
-- `supposed_worlds`: hypothetical shards for previews
+- `healing_brake`, `absences`: facts for limits: healing in sibling shards, absent members
+- `hypothetical_worlds`: hypothetical shards for previews
 - `engine`: assembly of these parts; `limits`: time limits and sizes
 - `jobs`: distribution of shards to workers; `lost_shards`: shards with an uncertain lease
 - `periodic`: threads for periodic tasks; `snapshot_end`, `snapshot_gc`: completion and deletion of snapshots

@@ -1,4 +1,4 @@
-"""Which members of a group are away, read only where something shows that any may be (ADR 0067)."""
+"""The absent members of a group, read only if something shows that any may be away (ADR 0067)."""
 
 from collections.abc import Mapping
 
@@ -22,10 +22,10 @@ def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[
     Args:
         tx: A consistent read.
         stack: The stack of the group.
-        group: Its newest revision.
+        group: Newest revision of the group.
     """
-    found = beside({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
-    return dict.fromkeys(_late(tx, stack, group), Absence.AWAITED) | found
+    members = beside({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
+    return dict.fromkeys(_late(tx, stack, group), Absence.AWAITED) | members
 
 
 def beside(
@@ -36,61 +36,61 @@ def beside(
     unrest: Unrest,
     group: GroupDefinition,
 ) -> dict[str, Absence]:
-    """Return the members of a group that are away, where those in one of its shards are known.
+    """Return the members of a group that are away, including the known absences in one of its shards.
 
-    Those of the batch under way that merely have to report are not among them: it waits for them itself.
+    Members of the current batch that merely owe a report are left out, since the batch waits for them itself.
 
     Args:
-        own_absences: The members of that shard that are away.
+        own_absences: The absent members of the known shard.
         tx: A consistent read.
         stack: The stack of the group.
-        number: The number of that shard.
-        unrest: How much is not at rest, that shard left out.
+        number: The number of the known shard.
+        unrest: Counts of resources not at rest in the rest of the stack.
         group: The newest revision of the group.
     """
-    found = dict(own_absences)
-    # What nobody brings back shows nowhere else: a shard in which a lost thing is left alone is at rest.
+    members = dict(own_absences)
+    # A lost thing that is left alone shows nowhere else: its shard is at rest.
     left_alone = not stack.converge or bool(stack.exceptions) or leaves_alone(group)
     if unrest.own or (left_alone and (number == NO_SHARD or stack.shards > 1)):
         unwell = away.possibly_away(tx, stack.id, number)
-        states = ((member_of_name(each.row.name), absence_of(each.row, each.seen)) for each in unwell)
-        found |= {name: why for name, why in states if why is not None}
+        states = ((member_of_name(member.row.name), absence_of(member.row, member.seen)) for member in unwell)
+        members |= {name: why for name, why in states if why is not None}
     if unrest.inside:
-        found = dict.fromkeys(away.restless_inside(tx, stack.id), Absence.HEALED) | found
-    return dict.fromkeys(_unheard(tx, stack, group), Absence.AWAITED) | found
+        members = dict.fromkeys(away.restless_inside(tx, stack.id), Absence.HEALED) | members
+    return dict.fromkeys(_unheard(tx, stack, group), Absence.AWAITED) | members
 
 
 def awaited(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
-    """Return the members that an update has changed or made, and that have yet to report success.
+    """Return the members that an update has changed or created, and that have yet to report success.
 
-    Once an update is over it waits for no one. Where it was refused, those that did not report success stay away.
+    A finished update waits for no member. After a refused update, members without a report of success stay away.
     """
     return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _awaited_reports(stack, group) else []
 
 
 def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence]) -> set[str]:
-    """Return the members of a group that are marked unhealthy, or in whose place others are being made for a mark.
+    """Return the members of a group that are marked unhealthy, or being replaced because of a mark.
 
     Args:
         tx: A consistent read.
         stack: The stack of the group.
-        away_members: Its members that are away.
+        away_members: The absent members.
     """
-    found = {name for name, why in away_members.items() if why is Absence.MARKED}
+    names = {name for name, why in away_members.items() if why is Absence.MARKED}
     if away.unrest_of(tx, stack.id).own:
-        found.update(map(member_of_name, away.replaced_for_marks(tx, stack.id)))
-    return found
+        names.update(map(member_of_name, away.replaced_for_marks(tx, stack.id)))
+    return names
 
 
 def _awaited_reports(stack: StackFacts, group: GroupDefinition) -> Reports | None:
-    """Return the reports that an update waits for; None if it waits for none, or is over."""
+    """Return the reports that an update waits for; None if it waits for none, or is finished."""
     asked = reports_of(group)
     waits = asked is not None and asked.count is None and stack.complete_revision != stack.revision
     return asked if waits else None
 
 
 def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
-    """Return the members of the batch under way that have yet to report success."""
+    """Return the members of the current batch that have yet to report success."""
     asked = _awaited_reports(stack, group)
     if asked is None:
         return []
@@ -99,11 +99,11 @@ def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str
 
 
 def _unheard(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
-    """Return the members that had not reported when the update began, have not done so since, and come first in it."""
-    found: list[str] = []
+    """Return the members that owed a report when the update began, still owe the report, and are updated first."""
+    names: list[str] = []
     left = rolling_update.unheard(group)
-    for since in sorted({each[2] for each in left}):
+    for since in sorted({item[2] for item in left}):
         ranges = [(low, high) for low, high, at in left if at == since]
         shards = {shard for low, high in ranges for shard in shards_between(low, high)}
-        found += member_reports.unreported(tx, stack, ranges, since, shards)
-    return found
+        names += member_reports.unreported(tx, stack, ranges, since, shards)
+    return names

@@ -1,4 +1,4 @@
-"""Operations whose arguments hold secrets: opened for the call of the cloud alone, and kept out of its answers."""
+"""Operations with secret arguments, which are decrypted for the call of the cloud only, and kept out of its answers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,30 +17,30 @@ Keys = Callable[[], Keyring]
 
 
 def no_keys() -> Keyring:
-    """Return the keys of a database without any."""
+    """Return the keyring of a database without keys."""
     return NO_KEYS
 
 
 def operate(cloud: Cloud, kind: str, steps: Sequence[Step], keys: Keyring) -> Sequence[Answer]:
     """Carry out operations, and return an answer for each step."""
-    found = [_operation(step, keys) for step in steps]
-    operations = [each for each, _ in found if isinstance(each, Operation)]
-    every = [text for _, secrets in found for text in secrets]
+    requests = [_operation(step, keys) for step in steps]
+    operations = [operation for operation, _ in requests if isinstance(operation, Operation)]
+    all_secrets = [text for _, secrets in requests for text in secrets]
     try:
         answers = iter(one_each(cloud, Verb.OPERATE, kind, len(operations), cloud.operate(kind, operations)))
     except Exception as error:
-        shown = redacted(error, partial(_without, hidden=every))
-        if shown is error:
+        hidden_error = redacted(error, partial(_without, hidden=all_secrets))
+        if hidden_error is error:
             raise
-        raise shown from None
+        raise hidden_error from None
     return [
         _answer(next(answers), secrets) if isinstance(operation, Operation) else operation
-        for operation, secrets in found
+        for operation, secrets in requests
     ]
 
 
 def _operation(step: Step, keys: Keyring) -> tuple[Operation | Terminal, list[str]]:
-    """Return the operation of a step, with its secrets; an error where they cannot be read."""
+    """Return the operation of a step, with its secrets; an error if they cannot be decrypted."""
     try:
         arguments = opened(keys, step.arguments)
     except Unreadable as error:
@@ -51,12 +51,12 @@ def _operation(step: Step, keys: Keyring) -> tuple[Operation | Terminal, list[st
 def _answer(answer: Answer, secrets: Sequence[str]) -> Answer:
     if not secrets or not isinstance(answer, HomeostatError):
         return answer
-    shown = redacted(answer, partial(_without, hidden=secrets))
-    assert isinstance(shown, Observation | HomeostatError)
-    return shown
+    hidden_answer = redacted(answer, partial(_without, hidden=secrets))
+    assert isinstance(hidden_answer, Observation | HomeostatError)
+    return hidden_answer
 
 
 def _without(text: str, hidden: Sequence[str]) -> str:
-    for each in hidden:
-        text = text.replace(each, HIDDEN)
+    for secret in hidden:
+        text = text.replace(secret, HIDDEN)
     return text

@@ -1,4 +1,4 @@
-"""The parts of the engine, put together: every process that runs passes builds them here."""
+"""The assembly of the engine, for every process that runs passes."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -25,7 +25,7 @@ from homeostat.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What converges the stacks of one database. It has no threads of its own.
+    """The parts that converge the stacks of one database. The engine starts no threads.
 
     Attributes:
         reconciler: Runs passes over shards.
@@ -34,8 +34,9 @@ class Engine:
         observer: Observes the clouds, and sweeps orphans.
         snapshot_collector: Deletes snapshots.
         scaling: Applies signals that have waited for the end of an action.
-        rollouts: Makes rollouts of metadata go on.
-        health: Looks at members for which health policies hold.
+        rollouts: Advances rollouts of metadata.
+        health: Checks the health of members with health policies.
+        vantage: Checks URLs of members from this process's vantage point.
     """
 
     reconciler: Reconciler
@@ -51,13 +52,13 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Threads in which parts of the engine run side by side; None for that of the caller.
+    """Threads for concurrent parts of the engine; None for the caller's thread.
 
     Attributes:
         pool: Run the batches of a pass.
-        asking: Ask URLs by which rollouts are approved.
+        asking: Call URLs that approve rollouts.
         calling: Call webhooks that recover members.
-        probing: Ask URLs of members about their health.
+        probing: Check URLs of members.
     """
 
     pool: Executor | None = None
@@ -68,13 +69,13 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Urls:
-    """How URLs are reached that users name; None leaves that to other processes.
+    """Access to URLs named by users; None leaves the calls to separate processes.
 
     Attributes:
-        ask: Asks those by which rollouts are approved.
-        get: Asks those of members about their health.
+        ask: Calls URLs that approve rollouts.
+        get: Checks URLs of members.
         call: Calls webhooks that recover members.
-        vantage: Name of the place from which they are reached.
+        vantage: Name of this process's vantage point.
     """
 
     ask: Ask | None = None
@@ -97,14 +98,10 @@ def build_engine(
     """Put the parts of the engine together.
 
     Args:
-        db: The database.
-        clouds: The cloud as each project sees it.
         clock: Clock of decisions and deadlines.
         entropy: Randomness for row keys, ids and generated values.
-        limits: Time limits and sizes.
-        threads: Its threads.
         nudge: Called when the observer may have woken shards.
-        urls: How it reaches URLs that users name.
+        urls: Access to URLs named by users.
     """
     nested_stacks = NestedStacks(db, clock, entropy, limits.stack_timeout_s, limits.depth_max, limits.resources_max)
     calls = RecoveryCalls(clock, urls.call, threads.calling)

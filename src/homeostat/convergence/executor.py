@@ -1,4 +1,4 @@
-"""Turns steps into batched calls of a cloud, and returns an answer for each step. It decides nothing itself."""
+"""Turns steps into batched calls of a cloud, and returns an answer for each step. Decides nothing itself."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 
 class StepExecutor:
-    """Executor of steps, against clouds, nested stacks and what lives in the service alone."""
+    """Executor of steps, against clouds, nested stacks and resources that live in the service alone."""
 
     def __init__(
         self,
@@ -44,16 +44,15 @@ class StepExecutor:
         keys: Keys = no_keys,
         calls: RecoveryCalls | None = None,
     ) -> None:
-        """Remember what steps are executed with.
+        """Keep the means of execution.
 
         Args:
-            clouds: The cloud as each project sees it.
             nested_stacks: Executes steps on nested stacks.
             clock: Clock of the observations that are made here.
             entropy: Randomness for generated values.
-            pool: Runs the batches side by side; None runs them one after the other.
-            keys: Returns the keys that open what is encrypted in the arguments of operations.
-            calls: Calls the workflows and webhooks of health policies; None where no policy holds.
+            pool: Runs the batches concurrently; None runs one after the other.
+            keys: Returns the keys for encrypted arguments of operations.
+            calls: Calls the workflows and webhooks of health policies; None without policies.
         """
         self._clouds = clouds
         self._nested_stacks = nested_stacks
@@ -70,7 +69,7 @@ class StepExecutor:
 
         Args:
             world: World of the shard that the steps belong to.
-            steps: Steps whose intents are stored, where they need that.
+            steps: Steps, whose intents are stored if they need that.
             ownership: Ownership of the shard, checked right before each call that acts.
             redact: Redacts the text of an error.
 
@@ -86,7 +85,7 @@ class StepExecutor:
         for step in steps:
             batches[step.verb, type_of(step.row.type).kind].append(step)
 
-        # Threads of the pool start without the log fields and the trace of this one.
+        # Threads of the pool start without the log fields and the trace of the caller's thread.
         here, trace = fields(), tracing.here()
         healing = world.stack.status != Status.IN_PROGRESS
 
@@ -101,7 +100,7 @@ class StepExecutor:
 
         outside = self._pool is not None and len(batches) > 1
         results = self._pool.map(run, batches.items()) if outside and self._pool else map(run, batches.items())
-        return [each for batch in results for each in batch]
+        return [pair for batch in results for pair in batch]
 
     def _answers(
         self, world: World, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership, redact: Redact
@@ -110,11 +109,11 @@ class StepExecutor:
             if kind == "":
                 return [self._execute_builtin(world, verb, step, redact) for step in steps]
             if kind == STACK:
-                gone: Mapping[str, Answer] = {}
+                deleted: Mapping[str, Answer] = {}
                 if verb is Verb.DELETE and len(steps) > 1:
-                    gone = self._nested_stacks.delete_many(world, steps, ownership)
+                    deleted = self._nested_stacks.delete_many(world, steps, ownership)
                 return [
-                    gone.get(step.row.key) or self._execute_nested(world, step, ownership, redact) for step in steps
+                    deleted.get(step.row.key) or self._execute_nested(world, step, ownership, redact) for step in steps
                 ]
             with tracing.span("call", verb=verb, kind=kind, count=len(steps), project=world.stack.project):
                 return self._call_redacted(world, verb, kind, steps, ownership, redact)
@@ -125,13 +124,13 @@ class StepExecutor:
         except Exception as error:
             with about(resource=named(step.row.name for step in steps)):
                 LOG.exception("%s of %d %s: the adapter failed", verb, len(steps), kind)
-            # A value that the adapter cannot take fails its step for good. In a batch nothing says which value that
-            # was, so each half is executed by itself.
-            if _is_of_the_value(error) and len(steps) > 1:
+            # A value that the adapter refuses fails its step for good. A failed batch does not show which step has that
+            # value, so its halves are executed separately.
+            if _is_value_refused(error) and len(steps) > 1:
                 return self._halved(world, verb, kind, steps, ownership, redact)
-            if _is_of_the_value(error):
+            if _is_value_refused(error):
                 return [self._refused(world, kind, steps[0], Terminal(f"{verb} of {kind}: {error}"))]
-            # An adapter that broke may have sent its request all the same.
+            # A broken adapter may have sent its request all the same.
             return [Uncertain(f"{verb} of {kind}: {error!r}")] * len(steps)
 
     def _halved(
@@ -139,15 +138,16 @@ class StepExecutor:
     ) -> Sequence[Answer]:
         """Execute the halves of a batch that failed; return an answer for each step.
 
-        What the failed call may have created is looked for first: not every cloud knows tokens.
+        The failed call may have created some of the things. They are looked for by token first, since not every cloud
+        recognizes a repeated token.
         """
         answers: dict[str, Answer] = {}
         if verb is Verb.CREATE:
             lag_s = self._clouds(world.stack.project).listing_lag_s
             looks = self._answers(world, Verb.FIND, kind, steps, ownership, redact)
             for step, look in zip(steps, looks, strict=True):
-                made = _of_creation(look, f"{verb} of {kind} failed in a batch", lag_s)
-                answers |= {step.row.key: made} if made is not None else {}
+                answer = _of_creation(look, f"{verb} of {kind} failed in a batch", lag_s)
+                answers |= {step.row.key: answer} if answer is not None else {}
         left = [step for step in steps if step.row.key not in answers]
         middle = (len(left) + 1) // 2
         for half in filter(None, (left[:middle], left[middle:])):
@@ -156,10 +156,10 @@ class StepExecutor:
         return [answers[step.row.key] for step in steps]
 
     def _refused(self, world: World, kind: str, step: Step, refusal: Terminal) -> Answer:
-        """Return the answer to a step with a value that the adapter cannot take.
+        """Return the answer to a step with a value that the adapter refuses.
 
-        An adapter may notice that only after it has sent the creation. So the cloud is asked for the token first: a
-        FAILED row with a thing in the cloud that it does not know of would leak the thing.
+        An adapter may refuse only after it has sent the creation. So the cloud is asked for the token first: a FAILED
+        row without the handle of its created thing would leak the thing.
         """
         if step.verb is not Verb.CREATE or not kind or kind == STACK:
             return refusal
@@ -171,7 +171,7 @@ class StepExecutor:
         return _of_creation(look, str(refusal), cloud.listing_lag_s) or refusal
 
     def _execute_nested(self, world: World, step: Step, ownership: ShardOwnership, redact: Redact) -> Answer:
-        """Execute a step on one nested stack; its error is the answer, and does not spoil the rest of the batch."""
+        """Execute a step on one nested stack; its error is the answer, and does not affect the rest of the batch."""
         try:
             return self._nested_stacks.execute(world, self._with_model(world, step), ownership)
         except Superseded:
@@ -182,23 +182,23 @@ class StepExecutor:
     def _call_redacted(
         self, world: World, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership, redact: Redact
     ) -> Sequence[Answer]:
-        """Return the cloud's answers, redacted; an error that the call raises is redacted as well."""
+        """Return the cloud's answers, redacted; an exception of the call is redacted as well."""
         try:
             cloud = self._clouds(world.stack.project)
             answers = one_each(cloud, verb, kind, len(steps), self._call(world, cloud, verb, kind, steps, ownership))
         except Exception as error:
-            shown = redacted(error, redact)
-            if shown is error:
+            hidden_error = redacted(error, redact)
+            if hidden_error is error:
                 raise
-            raise shown from None
-        return [_redacted(each, redact) for each in answers]
+            raise hidden_error from None
+        return [_redacted(answer, redact) for answer in answers]
 
     def _with_model(self, world: World, step: Step) -> Step:
-        """Return a creation with what it takes over from the server that it names, any other step as it is."""
+        """Return a creation with the settings of its model server, any other step unchanged."""
         return with_model(self._clouds(world.stack.project), step) if names_model(step) else step
 
     def _with_parts_inside(self, world: World, step: Step) -> Step:
-        """Return a deletion that takes along what nested stacks are deleting of the thing, any other as it is."""
+        """Return a deletion with the thing's parts that nested stacks are deleting, any other step unchanged."""
         if not step.inside:
             return step
         parts = {kind: list(handles) for kind, handles in step.arguments["parts"].items()}
@@ -209,16 +209,16 @@ class StepExecutor:
     def _execute_builtin(self, world: World, verb: Verb, step: Step, redact: Redact) -> Answer:
         """Execute a step on a resource that lives in the service alone, such as a random string.
 
-        It is nothing but its row, so it exists once the answer is stored. An adopted one keeps the id and the data that
-        its document gives it.
+        Such a resource is only a row, so it exists once the answer is stored. An adopted resource keeps the id and the
+        data of its document.
         """
         now = self._clock.now()
         row, kind = step.row, type_of(step.row.type)
-        # A creation whose outcome was not stored has left nothing.
+        # A creation whose outcome was not stored has left nothing behind.
         if verb is Verb.FIND:
             return Observation(Presence.ABSENT, row.handle, seen_at=now)
         if verb is Verb.DELETE:
-            # Some take their time to go: their judgement depends on when the deletion began.
+            # Some deletions last a while, judged by the time of their begin.
             row.acted_at = now
             thing = thing_of(world, row, kind)
             lingers = kind.judge(thing, now).condition is Condition.PENDING
@@ -239,10 +239,10 @@ class StepExecutor:
         if verb is Verb.FIND:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
-            return _looked_at_both_ways(cloud, kind, [step.row for step in steps])
+            return _observe_by_handle_and_token(cloud, kind, [step.row for step in steps])
         if any(step.inside for step in steps):
             steps = [self._with_parts_inside(world, step) for step in steps]
-        # Everything above only looks, which does no harm even where another worker owns the shard by now.
+        # Everything above only reads, which is harmless even if another worker owns the shard by now.
         ownership.check()
         if verb is Verb.CREATE:
             return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])
@@ -253,27 +253,27 @@ class StepExecutor:
         return cloud.delete(kind, [step.row.handle for step in steps])
 
     def _operate(self, world: World, cloud: Cloud, kind: str, steps: Sequence[Step]) -> Sequence[Answer]:
-        """Have the cloud carry out operations, and call who is to be called."""
+        """Have the cloud carry out operations; call workflows and webhooks."""
         calls = self._calls.answers(world, cloud, kind, steps) if self._calls is not None else {}
         others = [step for step in steps if step.row.key not in calls]
         done = operate(cloud, kind, others, self._keys()) if others else []
-        found = {**calls, **{step.row.key: answer for step, answer in zip(others, done, strict=True)}}
-        return [found[step.row.key] for step in steps]
+        answers = {**calls, **{step.row.key: answer for step, answer in zip(others, done, strict=True)}}
+        return [answers[step.row.key] for step in steps]
 
 
-def _looked_at_both_ways(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> list[Answer]:
-    """Look for things by handle, and those not found once more by token.
+def _observe_by_handle_and_token(cloud: Cloud, kind: str, rows: Sequence[Resource]) -> list[Answer]:
+    """Look for things by handle, and again by token if not found.
 
-    One of the two may leave out what the other finds (ADR 0046), and an absent thing is about to be replaced. A thing
-    that was adopted, or that is managed elsewhere, carries no token.
+    Either listing may omit what the other shows (ADR 0046), and an absent thing is about to be replaced. Adopted and
+    external things carry no token.
     """
     looks = one_each(cloud, Verb.OBSERVE, kind, len(rows), cloud.observe(kind, [row.handle for row in rows]))
     missed = [place for place, look in enumerate(looks) if _is_absent(look) and rows[place].token]
     if not missed:
         return looks
-    found = cloud.find(kind, [rows[place].token for place in missed])
-    for place, look in zip(missed, one_each(cloud, Verb.FIND, kind, len(missed), found), strict=True):
-        # A token may also find another thing, made by a late request: that is not the thing of this row.
+    answers = cloud.find(kind, [rows[place].token for place in missed])
+    for place, look in zip(missed, one_each(cloud, Verb.FIND, kind, len(missed), answers), strict=True):
+        # The token may belong to another thing, created by a late request: that is not the row's thing.
         if isinstance(look, HomeostatError) or (look.handle == rows[place].handle and not _is_absent(look)):
             looks[place] = look
     return looks
@@ -284,9 +284,9 @@ def _is_absent(look: Answer) -> bool:
 
 
 def _of_creation(look: Answer, failure: str, lag_s: float) -> Answer | None:
-    """Return the answer to a creation that failed, from a look for its token; None if it has made nothing.
+    """Return the answer to a failed creation, from a look for its token; None if nothing was created.
 
-    Where the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
+    If the cloud lists late, ABSENT proves nothing yet: the step is tried again, and looks again.
     """
     if isinstance(look, HomeostatError):
         return Uncertain(f"{failure}; and whether it was made is not known: {look}")
@@ -295,15 +295,15 @@ def _of_creation(look: Answer, failure: str, lag_s: float) -> Answer | None:
     return look if look.present else Uncertain(failure)
 
 
-def _is_of_the_value(error: Exception) -> bool:
-    """Whether the adapter could not take what it was given.
+def _is_value_refused(error: Exception) -> bool:
+    """Return whether the adapter refused the value it was given.
 
-    Time does not mend that, unlike a malformed response, whose decoding errors are ValueErrors, too.
+    Such an error is permanent, unlike a malformed response, whose decoding errors are ValueErrors, too.
     """
     return isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
 def _redacted(answer: Answer, redact: Redact) -> Answer:
-    shown = redacted(answer, redact) if isinstance(answer, HomeostatError) else answer
-    assert isinstance(shown, Observation | HomeostatError)
-    return shown
+    result = redacted(answer, redact) if isinstance(answer, HomeostatError) else answer
+    assert isinstance(result, Observation | HomeostatError)
+    return result

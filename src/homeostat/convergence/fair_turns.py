@@ -1,6 +1,6 @@
-"""A few threads that all projects share, in which work may take long for reasons that a user controls (RU8).
+"""A few threads that all projects share, for work whose duration users control (RU8).
 
-Projects take turns, and each has at most a share of the places. So a project whose work is slow waits for itself alone.
+Projects take turns, and each has at most a share of the threads. So a project with slow work delays only itself.
 """
 
 import threading
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 Turn = Callable[[], bool]
-"""Does a part of some work, and returns whether there is more; raises nothing."""
+"""Does a part of some work, and returns whether more is left; raises nothing."""
 
 
 class FairTurns:
@@ -20,8 +20,8 @@ class FairTurns:
 
         Args:
             pool: The threads.
-            places: How many turns are taken at a time; the threads there are.
-            share: How many of them may be those of one project.
+            places: Maximum of concurrent turns: the number of threads.
+            share: Maximum of concurrent turns of one project.
         """
         self._pool, self._places, self._share = pool, places, share
         self._lock = threading.Lock()
@@ -30,13 +30,13 @@ class FairTurns:
         self._taken: Counter[str] = Counter()
 
     def add(self, project: str, turn: Turn) -> None:
-        """Have a turn taken once a place is free, and again after the others of its project while there is more."""
+        """Queue a turn; while more is left, it is queued again behind its project's other turns."""
         with self._lock:
             self._waiting.setdefault(project, deque()).append(turn)
         self._begin()
 
     def _begin(self) -> None:
-        """Begin as many turns as may be taken now."""
+        """Begin as many turns as places allow."""
         while (chosen := self._choose()) is not None:
             self._pool.submit(self._take, *chosen)
 
@@ -44,13 +44,13 @@ class FairTurns:
         with self._lock:
             if self._taken.total() >= self._places:
                 return None
-            project = next((each for each in self._waiting if self._taken[each] < self._share), None)
+            project = next((name for name in self._waiting if self._taken[name] < self._share), None)
             if project is None:
                 return None
             turns = self._waiting.pop(project)
             turn = turns.popleft()
             if turns:
-                self._waiting[project] = turns  # the last by now
+                self._waiting[project] = turns  # moves the project to the end
             self._taken[project] += 1
             return project, turn
 

@@ -1,4 +1,4 @@
-"""The facts that hold healing back (ADR 0046), read only where a shard has something that may need healing.
+"""The facts that limit healing (ADR 0046), read only for shards that may need healing.
 
 The planner decides with them (`planner.policies.healing`); here they are collected from the database.
 """
@@ -32,27 +32,26 @@ from homeostat.store.shards.away import unrest_of
 from homeostat.store.stacks import revisions
 
 COMPATIBLE = "AWS::EC2"
-"""Prefix of types that stand for things of several services, so it says nothing about which service that is."""
+"""Prefix of types for things of several services, which therefore does not identify a service."""
 
 
 def brake_of(tx: Connection, world: World, share: float) -> Brake:
-    """Return what holds healing back in a shard.
+    """Return the limits on healing in a shard.
 
     Args:
         tx: A consistent read.
-        world: World of the shard.
-        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+        share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
     """
     stack = world.stack
     share = float((stack.healing or {}).get("share") or share)
     calm = Brake(share, policy=(stack.healing or {}).get("policy"))
     if not any(_is_troubled(world, row) for row in world.rows.values()):
         return calm
-    # A creation under way is not healing: what breaks before it was ever complete is made again without a brake. Only
-    # the policy counts, for what vanished once it was there.
+    # Creation is not healing: a thing that fails before its stack was ever complete is created again without a brake.
+    # Only the policy counts, for things that vanish after their creation.
     if stack.complete_revision is None and stack.status == Status.IN_PROGRESS:
-        gone = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
-        return replace(calm, policy=_policy(tx, stack)) if gone else calm
+        vanished = any(_is_absent(world.seen.get(row.key)) for row in world.rows.values())
+        return replace(calm, policy=_policy(tx, stack)) if vanished else calm
     batches = _batches(tx, stack)
     limit, rolling = limit_of(batches), batches.get("rolling_update") or {}
     suspends = _is_pending(stack) and HEALING in rolling.get("suspended", ())
@@ -73,7 +72,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
 
 
 def _members(tx: Connection, stack: StackFacts, group: GroupDefinition) -> int:
-    """Return how many members a group of several shards has; those that it is about to get are none yet."""
+    """Return the number of members of a group of several shards, without members that are yet to be created."""
     size = groups.size_of(group)
     if stack.complete_revision in (None, stack.revision):
         return size
@@ -86,16 +85,16 @@ def _is_pending(stack: StackFacts) -> bool:
 
 
 def _moving(group: GroupDefinition) -> Sequence[Range] | None:
-    """Return the members that a rolling update is changing which has suspended the healing of the others, else None."""
+    """Return the members changed by a rolling update that suspends healing of the other members, else None."""
     if not leaves_alone(group):
         return None
     return batch_of(group)
 
 
 def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit: Limit) -> bool:
-    """Return whether a rolling update waits for members that no one brings back as long as it keeps them from healing.
+    """Return whether a rolling update waits for lost members whose healing it has suspended.
 
-    It would wait until its time is over: these are healed all the same.
+    The update would wait until its timeout, so these members are healed all the same.
     """
     if not limit.binds or rolling_update.is_over(group):
         return False
@@ -106,11 +105,11 @@ def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit:
 
 
 def _policy(tx: Connection, stack: StackFacts) -> str | None:
-    """Return what healing does in a stack about a thing that would have to be replaced; None for the default.
+    """Return the policy on healing by replacement in a stack; None for the default.
 
-    A switch that a user set by command is copied into the rows of all nested stacks. What a template says of a resource
-    that is a nested stack (ADR 0052) is only in the row of that resource. It goes before a switch of the stack above as
-    a whole, and after a switch for that resource, or for the nested stack itself.
+    A switch set by a user's command is copied into the rows of all nested stacks. A setting in the template for a
+    resource with a nested stack (ADR 0052) is only in the row of that resource. The setting overrides a switch for the
+    whole stack above, but not a switch for that resource or for the nested stack itself.
     """
     policy, key = (stack.healing or {}).get("policy"), stack.parent_key
     # From the innermost stack outwards: the nearest setting counts.
@@ -128,7 +127,7 @@ def _policy(tx: Connection, stack: StackFacts) -> str | None:
 
 
 def _is_troubled(world: World, row: Resource) -> bool:
-    """Whether a row may need healing: failed, marked, left alone, absent, or with a look that was not judged yet."""
+    """Return whether a row may need healing: failed, marked, left alone, absent, or with an unjudged observation."""
     seen = world.seen.get(row.key)
     known = row.failed or row.marks is not None or left_alone(row) != ""
     return known or (seen is not None and (seen.number != row.judged_observation or _is_absent(seen)))
@@ -139,7 +138,7 @@ def _is_absent(seen: Seen | None) -> bool:
 
 
 def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
-    """Return how the members of a group's stack are changed in batches, by its update policy; {} where it says nothing.
+    """Return the batches of a group's stack by its update policy; {} without a policy.
 
     See `planner.policies.rolling_update`.
     """
@@ -148,7 +147,7 @@ def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
 
 
 def batches_of(owner: Any) -> Mapping[str, Any] | None:
-    """Return the same for the parent resource of a nested stack (`brakes.owner_of`); None where that is no group."""
+    """Return the same for the parent resource of a nested stack (`brakes.owner_of`); None if that is not a group."""
     kind = type_of(owner.type)
     if not isinstance(kind, Membership) or not isinstance(owner.properties, Mapping):
         return None
@@ -156,7 +155,7 @@ def batches_of(owner: Any) -> Mapping[str, Any] | None:
 
 
 def _blind(tx: Connection, world: World) -> frozenset[str]:
-    """Return the kinds of which everything in the project seems to be absent, so that the observation is doubted."""
+    """Return the kinds that seem to be absent throughout the project, which casts doubt on the observation."""
     missed: dict[str, float] = defaultdict(float)
     for row in world.rows.values():
         seen = world.seen.get(row.key)
@@ -172,19 +171,19 @@ def _blind(tx: Connection, world: World) -> frozenset[str]:
 
 
 def _kinds(names: Iterable[str]) -> dict[str, brakes.Kind]:
-    """Return kinds by name, each with its types and the types of other kinds of its service.
+    """Return kinds by name, each with its types and the types of sibling kinds of its service.
 
-    Types are of one service when their names begin alike: `OS::Cinder::…`.
+    Types belong to one service if their names begin alike: `OS::Cinder::…`.
     """
     of_service: dict[str, list[str]] = defaultdict(list)
     for name in outside_types():
         of_service[_service(name)].append(name)
-    found = {}
+    kinds = {}
     for kind, missing_kinds in of_kind(names).items():
         services = {_service(name) for name in missing_kinds} - {COMPATIBLE}
-        beside = [name for each in sorted(services) for name in of_service[each] if name not in missing_kinds]
-        found[kind] = brakes.Kind(missing_kinds, beside)
-    return found
+        siblings = [name for service in sorted(services) for name in of_service[service] if name not in missing_kinds]
+        kinds[kind] = brakes.Kind(missing_kinds, siblings)
+    return kinds
 
 
 def _service(type_name: str) -> str:
@@ -192,6 +191,6 @@ def _service(type_name: str) -> str:
 
 
 def doubts(tx: Connection) -> list[brakes.Doubted]:
-    """Return what waits in all projects because everything of its kind seems to be absent."""
+    """Return the waiting resources of all projects whose whole kind seems to be absent."""
     kinds = {kind_of(name) for name in outside_types()} - BUILTIN_KINDS.keys()
     return brakes.doubted(tx, _kinds(kinds))

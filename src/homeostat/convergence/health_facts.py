@@ -1,4 +1,4 @@
-"""Health policies of shards as values, and the facts about a shard by which the planner decides."""
+"""Health policies of shards as values, and the health facts of a shard for the planner."""
 
 from collections.abc import Sequence
 
@@ -21,17 +21,17 @@ REMOVING = "members are being removed, and until that is done health checks of t
 
 def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:
     """Return the policies by the name of their resource, see `ShardHealth`."""
-    return {each.name: stored_health_policy(each.spec) for each in checks}
+    return {check.name: stored_health_policy(check.spec) for check in checks}
 
 
 def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> ShardHealth | None:
-    """Return what health policies say about the things of a shard; None where none holds for any."""
+    """Return the health facts of a shard's things; None without health policies."""
     if shard.health_at is None:
         return None
     stack = world.stack
     checks = health.checks_of(tx, [stack.id]).get(stack.id, [])
-    found = policies(checks)
-    if not found:
+    in_force = policies(checks)
+    if not in_force:
         return None
     unhealthy, recovered = health.counts(tx, stack.id, now)
     nodes = health.of_shard(tx, stack.id, world.shard)
@@ -41,12 +41,12 @@ def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> S
         size = groups.size_of(group) if group is not None else size
     looked_at = shard.health_looked_at or 0.0
     names = {}
-    if any(each.has_calls for each in found.values()):
+    if any(policy.has_calls for policy in in_force.values()):
         names = {row.key: node_names(row, checks) for row in health.members_of(tx, [(stack.id, world.shard)])}
     begun = health.begun(tx, stack.id, now) if unhealthy else ()
     off = _are_leaving(world) or bool(health.paused(tx, [stack.id]))
     paused = REMOVING if off else ""
-    return ShardHealth(found, nodes, looked_at, size, unhealthy, recovered, paused=paused, names=names, begun=begun)
+    return ShardHealth(in_force, nodes, looked_at, size, unhealthy, recovered, paused=paused, names=names, begun=begun)
 
 
 def _are_leaving(world: World) -> bool:
@@ -60,13 +60,13 @@ def _are_leaving(world: World) -> bool:
 
 
 def node_names(row: WatchedMember, checks: Sequence[health.Check]) -> NodeNames:
-    """Return what placeholders stand for.
+    """Return the names that placeholders are expanded to.
 
     Args:
         row: A member, see `store.shards.health.members_of`.
-        checks: The policies that hold for things of its stack.
+        checks: The policies for its stack.
     """
-    check = next((each for each in checks if each.name in (row.name, "")), None)
+    check = next((candidate for candidate in checks if candidate.name in (row.name, "")), None)
     seen = row.object or {}
     cluster = check.cluster if check is not None else ""
     name = row.node_name or str(seen.get("name") or row.name)

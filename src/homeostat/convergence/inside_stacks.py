@@ -1,4 +1,4 @@
-"""What is unwell inside nested stacks, by what was last seen of the things in them, however deep."""
+"""Problems inside nested stacks, however deep, by the last observations of the things in them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -17,20 +17,20 @@ from homeostat.store.shards.observations import WatchedThing
 from homeostat.store.stacks import below
 
 NAMED_MAX = 3
-"""Things inside a stack that are named; the others are counted."""
+"""Things inside a stack that are named; further things are counted."""
 
 
 def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThing], dict[Shard, str]]:
-    """Return the things in nested stacks, and in those below them; and the top stack of each of their shards.
+    """Return the things in nested stacks, however deep, and the top stack of each of their shards.
 
-    Suspended stacks are left out: that nothing runs in them is meant.
+    Suspended stacks are left out, since nothing is meant to run in them.
     """
     shards = below.shards(tx, tops)
     return (observations.in_shards(tx, sorted(shards), outside_types()), shards) if shards else ([], shards)
 
 
 def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:
-    """Return what is gone, broken or marked unhealthy in nested stacks, by the top stack; the others are well.
+    """Return the missing, broken and marked things in nested stacks by top stack, without stacks that are well.
 
     Args:
         tx: A consistent read.
@@ -40,25 +40,25 @@ def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:
     things, shards = things_below(tx, tops)
     if not things:
         return {}
-    # What is being made or changed is not judged, and neither is what goes.
+    # Things that are being created, changed or deleted are not judged.
     resting = {row.key: row for row in health.members_of(tx, sorted(shards)) if row.status != Status.IN_PROGRESS}
-    found: dict[str, list[str]] = defaultdict(list)
-    for each in things:
-        row = resting.get(each.key)
-        said = "" if row is None else _marked(row, now) or _trouble(each, row)
-        if said:
-            found[shards[each.stack_id, each.shard]].append(f"{each.name} inside: {said}")
-    return {top: _listed(said) for top, said in found.items()}
+    troubles: dict[str, list[str]] = defaultdict(list)
+    for thing in things:
+        row = resting.get(thing.key)
+        trouble = "" if row is None else _marked(row, now) or _trouble(thing, row)
+        if trouble:
+            troubles[shards[thing.stack_id, thing.shard]].append(f"{thing.name} inside: {trouble}")
+    return {top: _listed(texts) for top, texts in troubles.items()}
 
 
 def _marked(row: WatchedMember, now: float) -> str:
-    """Return what a person says of a thing; what a policy of its own has found is the business of that."""
+    """Return a user's report about a thing; findings of the thing's own health policy are left to that policy."""
     mark = reported.report_of(row.marks, now)
     return reported.report_text(mark) if mark is not None else ""
 
 
 def _trouble(thing: WatchedThing, row: WatchedMember) -> str:
-    """Return what is wrong with a thing; "" where nothing is, or nothing is known."""
+    """Return the problem of a thing; "" if there is none, or nothing is known."""
     if thing.presence is None:
         return ""
     kind, at = type_of(thing.type), thing.seen_at or 0.0
@@ -71,6 +71,6 @@ def _trouble(thing: WatchedThing, row: WatchedMember) -> str:
     return judged.reason if judged.condition is Condition.BROKEN else ""
 
 
-def _listed(said: Sequence[str]) -> str:
-    more = len(said) - NAMED_MAX
-    return "; ".join([*sorted(said)[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])])
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - NAMED_MAX
+    return "; ".join([*sorted(texts)[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])])

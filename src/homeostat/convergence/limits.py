@@ -12,21 +12,21 @@ class Limits:
     """Time limits and sizes that govern a worker; all times are in seconds.
 
     Attributes:
-        lease_s: How long an owner that is silent keeps a shard.
+        lease_s: How long a silent owner keeps a shard.
         slice_s: Time after which a pass ends and gives the shard back, so that other shards get their turn.
         batch: Steps taken at once.
-        nested_batch: The same of a shard with nested stacks. A step on one of these is several statements, and what has
-            been requested meanwhile, such as a deletion, waits until all are taken.
+        nested_batch: Steps taken at once in a shard with nested stacks. A step on a nested stack is several statements,
+            and a new request, such as a deletion, waits until the batch is done.
         hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
             answers. Its lease is no longer renewed, so another worker takes the shard over.
-        look_busy_s: Time between observations of things in progress; where looks cost something and there are many, it
-            is longer (`convergence.look_interval`).
+        look_busy_s: Time between observations of things in progress; longer if observations are costly and the things
+            are many (`convergence.look_interval`).
         look_steady_s: Time between observations of things at rest.
         second_look_s: How long after a thing was not found the owner looks for it once more.
         heal_share: Share of a stack's things that is healed at a time.
         stack_timeout_s: Default time limit of a stack's action.
         depth_max: Levels of nested stacks.
-        resources_max: Resources of a root stack, with everything nested in it.
+        resources_max: Resources of a root stack, including its nested stacks.
         forget_workers_s: How long a dead worker is still listed.
     """
 

@@ -1,28 +1,27 @@
-"""How long after a look things in progress are looked at again. Pure."""
+"""The time between two looks at things in progress. Pure."""
 
 from collections.abc import Collection
 
-EACH_S = 0.2
+PER_THING_S = 0.2
 """Seconds between two looks for each thing of a shard, at most: small shards are looked at often."""
 WAITED_PART = 0.5
-"""Part of the time waited so far for which is waited once more."""
+"""The next look comes after this part of the time waited so far."""
 BUSY_PART = 2.0
-"""Factor of the share that is in progress: when only a few are left, the end is near."""
+"""Factor of the share in progress: with only a few things left, the end is near."""
 
 
 def busy_interval(busy_s: float, longest_s: float, waited_s: Collection[float], things: int) -> float:
     """Return the seconds until the next look at a shard in which something is in progress.
 
-    Where looks cost something, how many there are is to follow from how long many things take, and not from how many
-    things there are.
+    If looks are costly, their number depends on how long the things take, not on how many things there are.
 
     Args:
         busy_s: Shortest interval.
-        longest_s: Longest interval; 0 where looks cost little.
+        longest_s: Longest interval; 0 if looks cost little.
         waited_s: Seconds since each thing in progress was acted on.
-        things: How many things the shard has.
+        things: Number of things of the shard.
     """
     if not waited_s:
         return busy_s
     part = min(WAITED_PART, BUSY_PART * len(waited_s) / max(things, 1))
-    return max(busy_s, min(longest_s, EACH_S * things, part * max(waited_s)))
+    return max(busy_s, min(longest_s, PER_THING_S * things, part * max(waited_s)))

@@ -1,4 +1,4 @@
-"""Shards about whose lease a worker is not sure, since the database did not answer."""
+"""Shards whose lease is uncertain to a worker, since the database did not answer."""
 
 import threading
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from homeostat.store.shards.leases import Lease
 
 
 class LostShards:
-    """Shards of one worker whose claim was never confirmed, or that it could not give back.
+    """Shards of one worker whose claim was never confirmed, or that could not be given back.
 
-    Another worker that takes such a shard over counts a crash of this one (`shards.CRASHES_MAX`). There was none, so
-    this worker takes the crash back as soon as the database answers: an outage sets no healthy shard aside.
+    Another worker that takes over such a shard counts a crash of this worker (`shards.CRASHES_MAX`). There was no
+    crash, so the count is reset as soon as the database answers: an outage sets no healthy shard aside.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,11 @@ class LostShards:
             self._shards.add((stack_id, number))
 
     def acquit(self, db: Database, owner: str, running: Iterable[Lease]) -> None:
-        """Give back the shards that `owner` still holds, and take back the crash where another worker has one by now.
+        """Give back the shards still held by `owner`, and reset the crash counts of those with a new owner by now.
 
         Args:
-            db: The database.
             owner: Name of this worker.
-            running: Leases of the passes that run: these shards were claimed again, and are not lost.
+            running: Leases of the passes that run. Their shards were claimed again, and are not lost.
 
         Raises:
             Transient: The database does not answer; nothing is forgotten, and the next call tries again.
@@ -39,10 +38,10 @@ class LostShards:
             lost = set(self._shards)
         if not lost:
             return
-        found = {(lease.stack_id, lease.number) for lease in running}
+        in_use = {(lease.stack_id, lease.number) for lease in running}
         with db.write() as tx:
             now = db.now_of(tx)
-            for stack_id, number in sorted(lost - found):
+            for stack_id, number in sorted(lost - in_use):
                 leases.end_lease(tx, stack_id, number, owner)
                 leases.clear_crashes(tx, stack_id, number, now)
         with self._lock:

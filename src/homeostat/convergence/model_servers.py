@@ -1,4 +1,4 @@
-"""Looks up the server that a new launch configuration or group is to be like: once, when that is made."""
+"""Lookup of the model server of a new launch configuration or group, once, at its creation."""
 
 from dataclasses import replace
 
@@ -11,20 +11,20 @@ from homeostat.resources.registry import type_of
 from homeostat.resources.rules import is_set
 
 SERVER = "server"
-"""Kind of the things that others are made like."""
+"""Kind of model servers."""
 
 
 def names_model(step: Step) -> bool:
-    """Return whether a step makes something that is to be like a server."""
+    """Return whether a step creates something by the model of a server."""
     kind = type_of(step.row.type)
     return step.verb is Verb.CREATE and isinstance(kind, LikeServer) and bool(kind.model(step.row.properties))
 
 
 def with_model(cloud: Cloud, step: Step) -> Step:
-    """Return a step of `names_model` with what it takes over as an argument of it.
+    """Return a step of `names_model` with the copied settings as an argument.
 
     Raises:
-        Terminal: There is no such server, or it lacks what is needed.
+        Terminal: There is no such server, or it lacks needed settings.
         HomeostatError: The cloud does not answer, or knows several servers of that name.
     """
     kind = type_of(step.row.type)

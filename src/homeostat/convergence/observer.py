@@ -1,7 +1,6 @@
-"""Observing the clouds: in bulk at intervals, and at once where a cloud sends a notice of a change (CV7).
+"""Observing the clouds: in bulk at intervals, and at once if a cloud sends a notice of a change (CV7).
 
-Observers decide nothing, and own nothing. An observation that differs from the one before is stored, and wakes the
-shard, whose owner judges it.
+Observers decide nothing and own nothing. A changed observation is stored, and wakes the shard, whose owner judges it.
 """
 
 import logging
@@ -27,33 +26,33 @@ from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
 SNAPSHOTS = frozenset(map(snapshots_of, KINDS))
-"""Kinds of which a thing is a snapshot of another one."""
+"""Kinds of snapshots of things."""
 Shard = tuple[str, int]
 """Id of a stack and number of one of its shards."""
 Unseen = tuple[WatchedThing, str]
-"""A thing that could not be looked at, and the reason."""
+"""A thing that could not be observed, and the reason."""
 SHARDS_MAX = 50
 """Shards observed in one round: at most about 50,000 things."""
 TOKENS_MAX = 500
 """Tokens of orphans looked for in one round."""
 ALIGNMENT = 6
-"""Looks are aligned to this fraction of their interval, so that many are made together."""
+"""Looks are aligned to this fraction of their interval, so that many of them coincide."""
 ALIGNMENT_S_MIN = 1.0
-"""Seconds; where the fraction would be shorter, looks are not aligned."""
+"""Shortest alignment in seconds: looks at short intervals are not aligned."""
 IDLE_S = 0.2
-"""Pause after a round that found nothing due, since another worker was faster."""
+"""Pause after a round with nothing due, since another worker was faster."""
 REOPEN_S = 1.0
 """Time until a broken stream of notices is opened again."""
 SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
 GATHER_S = 0.05
-"""Time after a notice in which others may come that are looked at together with it."""
+"""Time after a notice in which further notices are gathered for a common look."""
 REASONS_MAX = 5
-"""Reasons that are named why the things of a shard could not be looked at."""
+"""Reasons listed at most why things of a shard could not be observed."""
 NOTICES_MAX = 10_000
-"""Notices that wait to be looked at."""
+"""Waiting notices at most."""
 AGAIN_S = 1.0
-"""Pause before notices are looked at again that could not be, since the database did not answer."""
+"""Pause before notices are handled again after the database did not answer."""
 STOP_S = 5.0
 """Time that stopping waits for the thread; a call of a cloud may not return."""
 
@@ -73,11 +72,9 @@ class Observer:
         """Prepare an observer.
 
         Args:
-            db: The database.
-            clouds: The cloud as each project sees it.
             clock: Clock that measures how long calls take.
-            steady_s: Seconds until the next look at a shard at rest, where its stack has no interval of its own.
-            busy_s: Seconds until the next look at a shard in which something is in progress.
+            steady_s: Seconds between looks at a shard at rest, unless its stack has its own interval.
+            busy_s: Seconds between looks at a shard with something in progress.
             nudge: Called when shards may have been woken.
         """
         self._db = db
@@ -86,10 +83,10 @@ class Observer:
         self._steady_s = steady_s
         self._busy_s = busy_s
         self._nudge = nudge
-        self._types = sorted(name for name, each in all_types().items() if each.kind not in ("", "stack"))
+        self._types = sorted(name for name, kind in all_types().items() if kind.kind not in ("", "stack"))
 
     def round(self) -> int:
-        """Observe all shards that are due; return how many. What cannot be reached keeps its last observation."""
+        """Observe all shards that are due; return how many. Unreachable things keep their last observation."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             taken = look_schedule.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
@@ -105,8 +102,8 @@ class Observer:
         shards_of: dict[Shard, list[WatchedThing]] = defaultdict(list)
         for thing in watched:
             shards_of[thing.stack_id, thing.shard].append(thing)
-        busy = {shard: things for shard, things in shards_of.items() if any(each.busy for each in things)}
-        # What is at rest beside it was seen lately, and is looked at as often as anything at rest.
+        busy = {shard: things for shard, things in shards_of.items() if any(thing.busy for thing in things)}
+        # The rest of such a shard was seen a moment ago, and is looked at as often as things at rest.
         partly = {shard for shard in busy.keys() & lately if self._any_costly(busy[shard][:1])}
         whole = [thing for shard, things in shards_of.items() if shard not in partly for thing in things]
         unseen = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
@@ -116,24 +113,24 @@ class Observer:
         self._nudge()
 
     def _any_costly(self, things: Sequence[WatchedThing]) -> bool:
-        """Return whether looks at any of these things cost something."""
+        """Return whether observing any of these things is costly."""
         return any(look_max_s(self._clouds(project)) > 0 for project in {thing.project for thing in things})
 
     def _busy_interval(self, things: Sequence[WatchedThing], now: float) -> float:
-        """Return the seconds until the next look at the things of a shard, of which some are in progress."""
+        """Return the seconds until the next look at a shard's things, some of which are in progress."""
         waited_s = [now - (thing.acted_at or now) for thing in things if thing.busy]
         return busy_interval(self._busy_s, look_max_s(self._clouds(things[0].project)), waited_s, len(things))
 
     def _looked(
         self, taken: Mapping[Shard, float | None], seen: Set[Shard], blind: Mapping[Shard, str], taken_at: float
     ) -> None:
-        """Store which shards were seen whole, why others were not, and when each is looked at next.
+        """Store which shards were observed completely, why others were not, and the time of their next looks.
 
         Args:
             taken: Shards of the round, each with the seconds until its next look; None for never.
-            seen: Shards whose things were all seen.
-            blind: Shards with things that could not be looked at, and why.
-            taken_at: When the round began: everything was seen at this time or later.
+            seen: Shards whose things were all observed.
+            blind: Shards with unobserved things, and the reasons.
+            taken_at: Start of the round: all observations are from this time or later.
         """
         reasons: dict[str, list[Shard]] = defaultdict(list)
         for shard, reason in blind.items():
@@ -143,7 +140,7 @@ class Observer:
             intervals[interval].append(shard)
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            # All at once and in order, since the calls below lock shards of many stacks one after the other.
+            # All shards in order first, since the calls below lock shards of many stacks one after the other.
             lock_order.take(tx, sorted(taken))
             look_schedule.record_look(tx, seen, taken_at)
             for reason, unseen in reasons.items():
@@ -152,49 +149,46 @@ class Observer:
                 look_schedule.reschedule(tx, alike, taken_at, None if interval is None else _aligned(now, interval))
 
     def sweep(self) -> int:
-        """Remove what requests that were given up have made after all (CV18, ADR 0012); return how many things."""
+        """Remove things of abandoned requests that appeared after all (CV18, ADR 0012); return how many."""
         with self._db.read() as tx:
             if not orphans.any_due(tx, self._db.now_of(tx)):
                 return 0
         with self._db.write() as tx:
             taken_at = self._db.now_of(tx)
             due = orphans.take_due(tx, taken_at, TOKENS_MAX)
-            owned = orphans.owned(tx, [each.token for each in due])
-            # A row has these tokens after all. They are forgotten in the transaction that finds this out: a token that
-            # is given up once more after it has to be watched.
+            owned = orphans.owned(tx, [orphan.token for orphan in due])
+            # A row has these tokens after all. They are dropped in the same transaction, since a token that is
+            # abandoned again later has to be watched again.
             orphans.drop(tx, sorted(owned))
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for each in due:
-            if each.token not in owned:
-                groups[each.project, each.kind].append(each.token)
+        for orphan in due:
+            if orphan.token not in owned:
+                groups[orphan.project, orphan.kind].append(orphan.token)
         removed = sum(self._remove(project, kind, tokens, taken_at) for (project, kind), tokens in groups.items())
         metrics.swept(removed)
         return removed
 
     def _remove(self, project: str, kind: str, tokens: list[str], taken_at: float) -> int:
-        """Remove the things that carry these tokens; return how many.
+        """Remove the things with these tokens; return how many.
 
         The tokens are watched until nothing has been found under them for `orphans.PATIENCE_S`.
 
         Args:
-            project: Project of the tokens.
-            kind: Kind of the things.
-            tokens: Tokens of orphans.
             taken_at: When the tokens were read; this look begins later.
         """
         cloud = self._clouds(project)
         try:
             looks = cloud.find(kind, tokens)
-            there = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
-            # Asked right before the deletion: a stack may have adopted the thing since the tokens were read.
+            present = {token: look.handle for token, look in zip(tokens, looks, strict=True) if look.present}
+            # Checked right before the deletion: a stack may have adopted the thing since the tokens were read.
             with self._db.read() as tx:
-                removable = orphans.removable(tx, project, there) if there else set()
-            found = [handle for token, handle in there.items() if token in removable]
-            if found:
-                # The snapshots of a stack that was deleted go this way: they are no leak.
+                removable = orphans.removable(tx, project, present) if present else set()
+            leftovers = [handle for token, handle in present.items() if token in removable]
+            if leftovers:
+                # Snapshots of a deleted stack are removed in this way: they are no leak.
                 level = logging.INFO if kind in SNAPSHOTS else logging.WARNING
-                LOG.log(level, "removing %d %s that belong to no resource: %s", len(found), kind, found)
-                cloud.delete(kind, found)
+                LOG.log(level, "removing %d %s that belong to no resource: %s", len(leftovers), kind, leftovers)
+                cloud.delete(kind, leftovers)
         except HomeostatError as error:
             LOG.warning("cannot look for late %s of project %s: %s", kind, project, error)
             return self._watch_on(tokens)
@@ -202,14 +196,14 @@ class Observer:
             LOG.exception("cannot look for late %s of project %s: the adapter failed", kind, project)
             return self._watch_on(tokens)
         with self._db.write() as tx:
-            gone = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
+            missing = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
             unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
-            orphans.record_missing(tx, gone, taken_at)
+            orphans.record_missing(tx, missing, taken_at)
             orphans.extend(tx, sorted(removable | unsure), self._db.now_of(tx))
-        return len(found)
+        return len(leftovers)
 
     def _watch_on(self, tokens: list[str]) -> int:
-        """Keep watching these tokens for the full time: a cloud that does not answer proves nothing. Return 0."""
+        """Watch these tokens for another full period, since a cloud that does not answer proves nothing. Return 0."""
         with self._db.write() as tx:
             orphans.extend(tx, tokens, self._db.now_of(tx))
         return 0
@@ -221,18 +215,18 @@ class Observer:
             by_kind[notice.kind].add(notice.handle)
         if not by_kind:
             return
-        names = [name for each in of_kind(by_kind).values() for name in each]
+        names = [name for type_names in of_kind(by_kind).values() for name in type_names]
         with self._db.read() as tx:
             # One query for all kinds; different clouds may use one handle for different things.
-            found = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
-        noticed = [thing for thing in found if thing.handle in by_kind[type_of(thing.type).kind]]
+            things = observations.by_handle(tx, sorted(set().union(*by_kind.values())), names)
+        noticed = [thing for thing in things if thing.handle in by_kind[type_of(thing.type).kind]]
         self.look(noticed)
-        self._look_beside(noticed)
+        self._look_at_siblings(noticed)
 
-    def _look_beside(self, noticed: Sequence[WatchedThing]) -> None:
-        """Look at others of the kind where some turned out to be absent that nobody has deleted here.
+    def _look_at_siblings(self, noticed: Sequence[WatchedThing]) -> None:
+        """Look at things of the same kind and shard as things that turned out to be absent without our deletion.
 
-        Whether everything is gone, or the look is wrong, shows in these alone.
+        Only these show whether everything of the kind is gone, or the cloud's listing is wrong.
         """
         before = {thing.key for thing in noticed if not thing.busy and thing.presence == Presence.PRESENT}
         if not before:
@@ -243,18 +237,17 @@ class Observer:
             )
             missed = [thing for thing in now if thing.key in before and thing.presence == Presence.ABSENT]
             types = sorted({thing.type for thing in missed})
-            beside = observations.in_shards(tx, _shards(missed), types) if missed else []
-        self.look(beside)
+            siblings = observations.in_shards(tx, _shards(missed), types) if missed else []
+        self.look(siblings)
 
     def look(self, watched: Sequence[WatchedThing], *, hurries: bool = True) -> list[Unseen]:
-        """Look at things, with one call for each project and kind; store what has changed, and wake its shards.
+        """Look at things, with one call for each project and kind; store changes, and wake the shards.
 
         Args:
-            watched: The things.
-            hurries: Whether the health of what has changed is checked at once, where a policy holds for it.
+            hurries: Whether the health of changed things is checked at once, if a policy covers them.
 
         Returns:
-            The things that could not be looked at, each with the reason.
+            The things that could not be observed, each with the reason.
         """
         unseen: list[Unseen] = []
         groups: dict[tuple[str, str], list[WatchedThing]] = defaultdict(list)
@@ -270,13 +263,13 @@ class Observer:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "transient")
                 with _about(things):
                     LOG.warning("cannot look at %d %s of project %s: %s", len(things), kind, project, error)
-                unseen += [(each, str(error)) for each in things]
+                unseen += [(thing, str(error)) for thing in things]
                 continue
             except Exception as error:
                 metrics.looked(kind, len(things), self._clock.monotonic() - started, "bug")
                 with _about(things):
                     LOG.exception("cannot look at %d %s of project %s: the adapter failed", len(things), kind, project)
-                unseen += [(each, f"the adapter of {kind} failed: {error!r}") for each in things]
+                unseen += [(thing, f"the adapter of {kind} failed: {error!r}") for thing in things]
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
             looked = list(zip(things, looks, strict=True))
@@ -292,18 +285,18 @@ class Observer:
         if not changes:
             return
         by_stack: dict[str, list[tuple[WatchedThing, Observation]]] = defaultdict(list)
-        for each in changes:
-            by_stack[each[0].stack_id].append(each)
+        for change in changes:
+            by_stack[change[0].stack_id].append(change)
         seen_at = self._db.agreed_now()
         written = {
-            each: observations.encode_with_properties(self._db, each, looks, seen_at)
-            for each, looks in by_stack.items()
+            stack_id: observations.encode_with_properties(self._db, stack_id, looks, seen_at)
+            for stack_id, looks in by_stack.items()
         }
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             lock_order.take(tx, sorted(_shards([thing for thing, _ in changes])))
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
-                urgent = min(_urgency(*each) for each in looks)
+                urgent = min(_urgency(*change) for change in looks)
                 shards.wake(tx, stack_id, now, urgent, sorted({thing.shard for thing, _ in looks}))
                 observations.record(tx, written[stack_id])
             checked = _shards([thing for thing, _ in changes if thing.checked]) if hurries else set()
@@ -315,8 +308,8 @@ class Observer:
 def _aligned(now: float, interval_s: float) -> float:
     """Return when to look again after an interval.
 
-    Long intervals end a little early, at a time at which others end, too: one look at many things costs little more
-    than one at a single thing.
+    Long intervals end a little early, at times common to many shards: one look at many things costs little more than a
+    look at a single thing.
     """
     alignment_s = interval_s / ALIGNMENT
     at = now + interval_s
@@ -324,16 +317,16 @@ def _aligned(now: float, interval_s: float) -> float:
 
 
 def _of_kinds_in_progress(things: Sequence[WatchedThing]) -> list[WatchedThing]:
-    """Return the things of which others of their kind, or they themselves, are in progress: they are one list."""
+    """Return the things of the kinds with something in progress: a kind is listed as a whole anyway."""
     kinds = {type_of(thing.type).kind for thing in things if thing.busy}
     return [thing for thing in things if type_of(thing.type).kind in kinds]
 
 
 def _urgency(thing: WatchedThing, look: Observation) -> Priority:
-    """Return how urgent an observation is.
+    """Return the urgency of an observation.
 
-    A user waits for what is in progress. A thing that is missing or in another state needs healing. Otherwise a
-    property has drifted.
+    A user waits for things in progress. A thing that is missing or in another state needs healing. Otherwise a property
+    has drifted.
     """
     if thing.busy:
         return Priority.USER
@@ -342,11 +335,11 @@ def _urgency(thing: WatchedThing, look: Observation) -> Priority:
 
 
 def _blind(unseen: Iterable[Unseen]) -> dict[Shard, str]:
-    """Return the shards with things that could not be looked at, and why."""
+    """Return the shards with unobserved things, and the reasons."""
     reasons: dict[Shard, dict[str, None]] = defaultdict(dict)
     for thing, reason in unseen:
         reasons[thing.stack_id, thing.shard][reason] = None
-    return {shard: "; ".join(list(each)[:REASONS_MAX]) for shard, each in reasons.items()}
+    return {shard: "; ".join(list(texts)[:REASONS_MAX]) for shard, texts in reasons.items()}
 
 
 def _shards(things: Iterable[WatchedThing]) -> set[Shard]:
@@ -354,14 +347,14 @@ def _shards(things: Iterable[WatchedThing]) -> set[Shard]:
 
 
 def _about(things: Sequence[WatchedThing]) -> AbstractContextManager[None]:
-    """Give log lines inside the stacks and resources of these things as their subject."""
+    """Set these stacks and resources as the subject of log lines in the context."""
     return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
 
 
 def _is_change(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
-    """Whether an observation has to be stored and judged.
+    """Return whether an observation has to be stored and judged.
 
-    A cloud that lists late may not show yet what was just made: its absence says nothing.
+    A cloud that lists late may not show a new thing yet: then absence proves nothing.
     """
     early = thing.acted_at is not None and look.seen_at < thing.acted_at + cloud.listing_lag_s
     if look.presence is Presence.ABSENT and early:
@@ -372,9 +365,9 @@ def _is_change(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:
 class CloudNotices:
     """Threads that follow a cloud's stream of change notices, and have the observer look at the things at once.
 
-    Those that come within a moment are looked at together: a flood, of which most may be about things of others, costs
-    a few queries. Where too many wait, the oldest is dropped: its thing is seen at the next look. While the database is
-    away, or full, they wait.
+    Notices within a moment are handled together: a flood, mostly about foreign things perhaps, costs a few queries. If
+    too many wait, the oldest is dropped: its thing is observed at the next regular look. Notices wait while the
+    database is unavailable or full.
     """
 
     def __init__(self, observer: Observer, cloud: Cloud) -> None:

@@ -11,7 +11,7 @@ from homeostat.store.shards.leases import Lease
 
 
 class ShardOwnership:
-    """What one pass knows of its lease.
+    """The lease of one pass, as far as the pass knows.
 
     Attributes:
         lease: The lease as it was claimed.
@@ -24,11 +24,9 @@ class ShardOwnership:
         """Take over a claimed shard.
 
         Args:
-            db: The database.
             clock: This worker's own clock.
-            lease: The lease.
-            lease_s: Seconds for which it is renewed.
-            on_progress: Called whenever the lease was renewed.
+            lease_s: Seconds for which the lease is renewed.
+            on_progress: Called after each renewal.
         """
         self.lease = lease
         self.wakes = lease.wakes
@@ -46,7 +44,7 @@ class ShardOwnership:
     def check(self) -> None:
         """Make sure that this worker still owns the shard, right before a call that acts on a cloud.
 
-        A worker that was frozen after its last write must not act: another one may have taken over. While the lease
+        A worker that was frozen after its last write must not act: another worker may have taken over. While the lease
         lasts by this worker's own clock, no query is needed.
 
         Raises:
@@ -61,8 +59,8 @@ class ShardOwnership:
 
         Args:
             tx: A transaction of this pass. It holds the shard's row from now on.
-            stores: Whether the transaction stores anything. A pass that stored something has come further than the
-                one before, which matters when crashes of its owners are counted (`shards.CRASHES_MAX`).
+            stores: Whether the transaction stores anything. A pass that stored something has made progress, so crashes
+                of earlier owners do not count any more (`shards.CRASHES_MAX`).
 
         Returns:
             The shard's count of wake-ups.

@@ -1,4 +1,4 @@
-"""One pass over one shard: load, decide, store the intents, act, record, until nothing more can be done now; release.
+"""One pass over one shard: load, decide, store the intents, act and record until nothing is left to do now; release.
 
 Each stage is a module of `stages`. The outcomes of one batch and the intents of the next are stored in one transaction,
 and the world stays in memory in between. Every transaction checks the epoch of the lease, so a stale owner writes
@@ -47,13 +47,10 @@ class Reconciler:
         """Prepare the runner.
 
         Args:
-            db: The database.
-            clouds: The cloud as each project sees it.
             executor: Executes steps.
             clock: Clock of decisions and deadlines.
             keys: Supply of fresh row keys.
-            limits: Time limits and sizes.
-            look: Looks at things of other shards, and wakes these where something has changed.
+            look: Observes things of other shards, and wakes these shards if something has changed.
         """
         self.db = db
         self.clouds = clouds
@@ -69,7 +66,7 @@ class Reconciler:
 
     @property
     def leases(self) -> list[Lease]:
-        """Leases of the passes that run now and do not hang: those that the heartbeat renews."""
+        """Leases of the passes that run now and do not hang. The heartbeat renews them."""
         since = self.clock.monotonic() - self.limits.hang_s
         alive = [lease for lease, progress_at in self._running.copy().items() if progress_at >= since]
         return sorted(alive, key=lambda lease: (lease.stack_id, lease.number))
@@ -77,7 +74,7 @@ class Reconciler:
     def run(self, lease: Lease) -> None:
         """Run one pass over a claimed shard, and give the shard back at the end.
 
-        Where it raises, nothing is lost: the rows say how to go on.
+        An error loses nothing: the stored rows say how to continue.
 
         Raises:
             Superseded: A newer owner has the shard, or a row was changed meanwhile.
@@ -90,20 +87,20 @@ class Reconciler:
             del self._running[lease]
 
     def _note_progress(self, lease: Lease) -> None:
-        """Note that the pass under this lease has made progress, so that it does not count as hung."""
+        """Note progress of the pass under this lease, so that the pass does not count as hung."""
         self._running[lease] = self.clock.monotonic()
 
     def _load_redacted(self, lease: Lease) -> Pass:
-        """Load the world of a claimed shard; an error is redacted, as in `converge`."""
+        """Load the world of a claimed shard; redact an error, as `converge` does."""
         try:
             return self.load(lease)
         except (Superseded, Transient):
             raise
         except Exception as error:
-            shown = redacted_without_world(self.db, self.redactions, lease, error)
-            if shown is error:
+            redacted_error = redacted_without_world(self.db, self.redactions, lease, error)
+            if redacted_error is error:
                 raise
-            raise shown from None
+            raise redacted_error from None
 
     def load(self, lease: Lease) -> Pass:
         """Load the world of a claimed shard: the first stage.
@@ -132,7 +129,7 @@ class Reconciler:
             loaded.shard.failures,
             loaded.shard.healing,
         )
-        # `load_world` has read how the nested stacks are now; what has changed is stored with the first transaction.
+        # `load_world` has observed the nested stacks; changed observations are stored with the first transaction.
         for nested, look in loaded.looks:
             current.writes.seen[nested.key] = (nested, look)
         return current
@@ -150,12 +147,12 @@ class Reconciler:
             hand_over(current)
             raise
         except Exception as error:
-            # The error ends up in logs, events and the shard's row: it must not quote a hidden parameter there, not
-            # even in a chained traceback (hence `from None`).
-            shown = redacted(error, current.redactor.text)
-            if shown is error:
+            # The error is written to logs, events and the shard's row. It must not quote a hidden parameter, not even
+            # in a chained traceback: hence `from None`.
+            redacted_error = redacted(error, current.redactor.text)
+            if redacted_error is error:
                 raise
-            raise shown from None
+            raise redacted_error from None
 
     def _run_stages(self, current: Pass) -> None:
         """Take steps until none is left, the stack fails, the shard is woken, or the time slice is used up."""
@@ -169,11 +166,11 @@ class Reconciler:
             decided = decide(current, now)
             if not decided.steps:
                 break
-            # Steps that no cloud hears of are executed before their intent is stored: nothing outside could be lost,
-            # and intent and outcome go into one transaction. Steps for a cloud need the stored intent first
-            # (invariant 3), so that the next owner finds what a lost request has made.
+            # Steps within the service are executed before their intent is stored: a crash loses nothing outside, and
+            # intent and outcome share one transaction. Steps for a cloud need the stored intent first (invariant 3),
+            # so that the next owner finds the thing that a lost request has created.
             record(current, act(current, self.executor, decided.inside))
-            # What has come to its end may have changed other things. These are looked at before that end is stored.
+            # A finished step may have changed other things: observe these before the step's end is stored.
             look_again(current, self.executor, self.look)
             full = len(current.writes) >= limits.batch
             stored = store(current, now) if decided.outside or full else Stored()
@@ -182,14 +179,14 @@ class Reconciler:
             record(current, act(current, self.executor, decided.outside))
             look_again(current, self.executor, self.look)
             if current.looked_again:
-                # What reads them is decided about with what was seen now.
+                # Resources that read the changed things are decided with the new observations.
                 current.frontier, current.looked_again = Frontier(current.world, self.keys), False
             # A wake-up since the claim means that the world in memory is out of date (a new revision, an observation):
-            # the pass ends, and the next one loads afresh. That is how an update takes effect in the middle of another.
+            # the pass ends, and the next one loads afresh. So an update takes effect in the middle of another update.
             if current.ownership.woken:
                 break
-            # An observation is remembered by this pass alone. It decides what follows from it, however long it took:
-            # the next pass would have to look again, and so would every pass after it.
+            # Only this pass remembers a fresh observation, so it decides with it even after its time slice is over:
+            # otherwise the next pass would have to observe again, and so would every later pass.
             if clock.monotonic() - started > limits.slice_s and not decided.observes:
                 break
         release(current)

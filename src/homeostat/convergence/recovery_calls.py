@@ -1,6 +1,6 @@
 """Workflows and webhooks as recovery actions, called until they end or time out (ADR 0079).
 
-The arguments are read from the health policy at each call. A call has a token, by which the receiver recognizes a
+The arguments are read from the health policy at each call. Each call has a token, by which the receiver recognizes a
 repetition after a crash or a lost answer.
 """
 
@@ -23,23 +23,23 @@ from homeostat.model.observed import Observation
 from homeostat.model.plan import Step
 from homeostat.model.world import World
 
-CALLED = {each.lower(): each for each in (ActionType.WORKFLOW, ActionType.WEBHOOK)}
+CALLED = {action_type.lower(): action_type for action_type in (ActionType.WORKFLOW, ActionType.WEBHOOK)}
 """Operation -> type of the action."""
 LOOK_PART, LOOK_S_MIN, LOOK_S_MAX = 0.2, 0.2, 5.0
-"""Pause between two looks at a running call: a part of the time that it has taken so far, and its bounds."""
+"""Pause between two looks at a running call: a part of its time so far, and the bounds of the pause."""
 CALLS_MAX = 10_000
 """Webhook calls in flight in this process, at most."""
 ANSWER_S_MAX = 30.0
-"""Time limit of one request in seconds: a request that hangs must not delay the turns of others for longer."""
+"""Time limit of one request in seconds: a hanging request must not delay other turns for longer."""
 LATER = frozenset({0, 408, 425, 429})
-"""Status codes after which a webhook is called again, besides those of the server's own failures; 0 for no answer."""
+"""Status codes after which a webhook is called again, besides the server errors; 0 for no answer."""
 SAID_MAX = 200
-"""Characters of an answer that an error repeats."""
+"""Characters of an answer that an error quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a webhook; timeout_s — seconds until its answer has to be there."""
+    """A request to a webhook; `timeout_s` is the time limit of its answer in seconds."""
 
     method: str
     url: str
@@ -49,27 +49,28 @@ class Request:
 
 
 Call = Callable[[Request], tuple[int, str]]
-"""Send a request: returns the status code and how its text begins; 0 and the reason without one. Raises nothing."""
+"""Sends a request: returns the status code and the begin of the text; 0 and the reason without answer. Raises nothing.
+"""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """A request that was sent; answer — None until it is there."""
+    """A sent request; `answer` is None until it arrives."""
 
     request: Request
     answer: tuple[int, str] | None = field(default=None)
 
 
 class RecoveryCalls:
-    """Calls workflows and webhooks, and remembers those whose answer is awaited."""
+    """Calls workflows and webhooks, and keeps the pending calls."""
 
     def __init__(self, clock: Clock, call: Call | None = None, turns: FairTurns | None = None) -> None:
         """Prepare the calls.
 
         Args:
             clock: Clock of deadlines.
-            call: Calls webhooks; None where none can be called.
-            turns: Threads in which they are called; None for that of the caller.
+            call: Calls webhooks; None if this process calls none.
+            turns: Threads for the calls; None for the caller's thread.
         """
         self._clock, self._call, self._turns = clock, call, turns
         self._lock = threading.Lock()
@@ -78,23 +79,24 @@ class RecoveryCalls:
     def answers(self, world: World, cloud: Cloud, kind: str, steps: Sequence[Step]) -> dict[str, Answer]:
         """Make the calls of steps; return row key -> the answer, for the steps that are calls.
 
-        The answer is a look at the thing after success, Transient while the call runs, and Terminal after a failure.
+        After success the answer is an observation of the thing; while the call runs Transient; after a failure
+        Terminal.
         """
-        found: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {}
         ended: list[Step] = []
-        for step in (each for each in steps if each.operation in CALLED):
+        for step in (step for step in steps if step.operation in CALLED):
             failure = self._carry_out(world, cloud, step)
             if failure is None:
                 ended.append(step)
             else:
-                found[step.row.key] = failure
+                answers[step.row.key] = failure
         if ended:
-            looks = _looks(cloud, kind, [each.row.handle for each in ended])
-            found |= {step.row.key: look for step, look in zip(ended, looks, strict=True)}
-        return found
+            looks = _looks(cloud, kind, [step.row.handle for step in ended])
+            answers |= {step.row.key: look for step, look in zip(ended, looks, strict=True)}
+        return answers
 
     def _carry_out(self, world: World, cloud: Cloud, step: Step) -> HomeostatError | None:
-        """Return None if a call has succeeded, else why it has not, or not yet."""
+        """Return None if a call has succeeded, else the error: Transient if it may yet succeed."""
         action, since = _action(world, step), _since(step)
         if action is None:
             return Terminal("its health policy has changed")
@@ -114,11 +116,11 @@ class RecoveryCalls:
     def _run(
         self, world: World, cloud: Cloud, step: Step, action: RecoveryAction, left_s: float
     ) -> HomeostatError | None:
-        """Run a workflow; one whose time is over is cancelled."""
+        """Run a workflow, or cancel it when its time is over."""
         if "workflow" not in cloud.kinds:
             return Terminal(f"the workflow {action.name} cannot be run: this cloud has no workflows")
-        given = expanded(dict(action.params), _names(world, step))
-        arguments = {"token": _token(step), "input": given, "cancel": left_s <= 0}
+        inputs = expanded(dict(action.params), _names(world, step))
+        arguments = {"token": _token(step), "input": inputs, "cancel": left_s <= 0}
         try:
             (answer,) = cloud.operate("workflow", [Operation(action.name, "run", arguments)])
         except HomeostatError as error:
@@ -128,7 +130,7 @@ class RecoveryCalls:
         return answer
 
     def _ask(self, world: World, step: Step, action: RecoveryAction, left_s: float) -> HomeostatError | None:
-        """Call a webhook, or return how its call has ended."""
+        """Call a webhook, or return the outcome of its call."""
         if self._call is None:
             return Transient("this process calls no webhooks")
         token = _token(step)
@@ -146,7 +148,7 @@ class RecoveryCalls:
             return Transient(f"webhook {action.name} is being called")
         failure = _judged(action, *pending.answer)
         if failure is not None:
-            # What has succeeded is remembered: it may be asked for again, as where the thing cannot be looked at then.
+            # A success stays in memory: if the observation after it fails, the call is judged again, not repeated.
             with self._lock:
                 self._pending.pop(token, None)
         return failure
@@ -164,7 +166,7 @@ class RecoveryCalls:
 
 
 def _looks(cloud: Cloud, kind: str, handles: Sequence[str]) -> Sequence[Answer]:
-    """Look at things; where the cloud does not answer, its error is the answer, and the other calls keep theirs."""
+    """Observe things; an error of the cloud is the answer for all, and leaves the other calls their answers."""
     try:
         return cloud.observe(kind, handles)
     except HomeostatError as error:
@@ -172,7 +174,7 @@ def _looks(cloud: Cloud, kind: str, handles: Sequence[str]) -> Sequence[Answer]:
 
 
 def _action(world: World, step: Step) -> RecoveryAction | None:
-    """Return the action that a step calls; None where its policy has no such action any more."""
+    """Return the action that a step calls; None if its policy has no such action any more."""
     policy = world.health.policy_of(step.row.name) if world.health is not None else None
     number = int(step.arguments["step"])
     if policy is None or number >= len(policy.actions):
@@ -183,7 +185,7 @@ def _action(world: World, step: Step) -> RecoveryAction | None:
 
 
 def _since(step: Step) -> float | None:
-    """Return when an action was begun."""
+    """Return the start time of an action."""
     recovery = step.row.marks.recovery if step.row.marks is not None else None
     return None if recovery is None else recovery.acted_at
 
@@ -193,15 +195,15 @@ def _token(step: Step) -> str:
 
 
 def _names(world: World, step: Step) -> NodeNames:
-    found = world.health.names.get(step.row.key) if world.health is not None else None
-    return found or NodeNames(step.row.name, step.row.key, step.row.handle)
+    names = world.health.names.get(step.row.key) if world.health is not None else None
+    return names or NodeNames(step.row.name, step.row.key, step.row.handle)
 
 
 def _request(world: World, step: Step, action: RecoveryAction, left_s: float) -> Request:
     """Return the request to a webhook.
 
     Raises:
-        ValueError: A header would be none with what a placeholder stands for.
+        ValueError: A header is invalid after its placeholders are expanded.
     """
     names, params = _names(world, step), action.params
     headers = {"Content-Type": "application/json"} | expanded(dict(params["headers"]), names)
@@ -217,7 +219,7 @@ def _request(world: World, step: Step, action: RecoveryAction, left_s: float) ->
 
 
 def _facts(world: World, step: Step, action: RecoveryAction, names: NodeNames) -> dict[str, Any]:
-    """Return what a webhook is sent whose policy gives it no body."""
+    """Return the default body of a webhook call."""
     node = world.health.nodes.get(step.row.key) if world.health is not None else None
     facts = {"id": names.id, "name": names.name, "physical_id": names.physical_id, "address": names.address}
     return {
@@ -231,6 +233,6 @@ def _facts(world: World, step: Step, action: RecoveryAction, names: NodeNames) -
 def _judged(action: RecoveryAction, status: int, text: str) -> HomeostatError | None:
     if 200 <= status < 300:
         return None
-    said = f"it answered {status}" + (f": {text[:SAID_MAX]}" if text else "") if status else f"no answer: {text}"
-    message = f"webhook {action.name}: {said}"
+    result = f"it answered {status}" + (f": {text[:SAID_MAX]}" if text else "") if status else f"no answer: {text}"
+    message = f"webhook {action.name}: {result}"
     return Transient(message) if status in LATER or status >= 500 else Terminal(message)

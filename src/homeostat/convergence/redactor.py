@@ -1,4 +1,4 @@
-"""Redaction of what a pass stores and logs: reasons and errors may quote values of hidden parameters."""
+"""Redaction of stored and logged texts of a pass: reasons and errors may quote values of hidden parameters."""
 
 import contextlib
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from homeostat.store.shards.leases import Lease
 from homeostat.store.stacks import stacks
 
 ROUTINE = ("", outcome.CHANGED)
-"""Reasons that quote no value, and so need no redaction."""
+"""Reasons without any value, which need no redaction."""
 
 
 class Redactor:
-    """Remover of the hidden values of one stack from texts, those of earlier revisions included."""
+    """Remover of a stack's hidden values from texts, including the values of earlier revisions."""
 
     def __init__(self, db: Database, redactions: Redactions, world: World) -> None:
         self._db = db
@@ -36,7 +36,7 @@ class Redactor:
         stack, rows = self._world.stack, self._world.rows.values()
         if not self.needed or text in ROUTINE:
             return text
-        # Built only when a text has to be checked: most passes have none.
+        # Built only when there is a text to redact: most passes have none.
         if self._redaction is None:
             with self._db.read() as tx:
                 self._redaction = self._redactions.over(tx, stack, _quotable(stack, (row.revision for row in rows)))
@@ -44,31 +44,32 @@ class Redactor:
 
     def events(self, events: list[Event]) -> list[Event]:
         """Return events with redacted reasons."""
-        return [each if each.reason in ROUTINE else replace(each, reason=self.text(each.reason)) for each in events]
+        return [
+            event if event.reason in ROUTINE else replace(event, reason=self.text(event.reason)) for event in events
+        ]
 
 
 def redacted_without_world(db: Database, redactions: Redactions, lease: Lease, error: Exception) -> Exception:
-    """Return an error that came up while the world of a shard was loaded, without hidden values.
+    """Return an error of loading a shard's world without hidden values.
 
-    What fails the loading may keep the hidden values from being read as well. Then its class alone is shown.
+    The cause of the error may keep the hidden values from being read as well: then only its class is shown.
     """
-    shown: Exception = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
-    # Whatever is raised here is as little fit to be shown as the error itself.
+    safe_error: Exception = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
+    # An error raised here may quote hidden values just as well.
     with contextlib.suppress(Exception), db.read() as tx:
         row = stacks.get(tx, lease.stack_id)
         if row is None or row.secret is False:
             return error
         stack = stacks.facts(row)
         numbers = _quotable(stack, shard_state.revisions_of(tx, lease.stack_id, lease.number))
-        shown = redacted(error, redactions.over(tx, stack, numbers).text)
-    return shown
+        safe_error = redacted(error, redactions.over(tx, stack, numbers).text)
+    return safe_error
 
 
 def _quotable(stack: StackFacts, acted_on: Iterable[int]) -> set[int | None]:
     """Return the revisions besides the newest whose values an error may quote.
 
     Args:
-        stack: The stack.
-        acted_on: Revisions at which the rows were last acted on: they still carry the values of these.
+        acted_on: Revisions at which the rows were last acted on: the rows still carry their values.
     """
     return {stack.revision - 1, stack.complete_revision, stack.rollback_to, *acted_on}

@@ -1,9 +1,8 @@
 """Scaling by signal: a signal to a scaling policy stores the next revision of its group's stack (CV2).
 
-It is accepted whatever the group is doing: a scaling is just another user's update. Signals take turns at the row of
-the group's stack, which also says until when the group cools down. While an action is in progress that leaves the
-desired state as it is (a check, a snapshot, maintenance), a signal waits in a row of its own; a periodic task applies
-it later.
+A signal is accepted whatever the group is doing: a scaling is just another update. Signals are serialised by the row of
+the group's stack, which also holds the end of the cooldown. While an action is in progress that leaves the desired
+state unchanged (a check, a snapshot, maintenance), a signal waits in its own row; a periodic task applies it later.
 """
 
 from collections.abc import Mapping
@@ -42,29 +41,29 @@ from homeostat.store.stacks import action_begin, locks, revisions, scaling, stac
 from homeostat.store.stacks.scaling import Cooldown, Resize
 
 DEFERRED_MAX = 100
-"""Signals that wait for one group at a time."""
+"""Signals that may wait for one group."""
 BUSY_S = 1.0
 """Time until a waiting signal is tried again."""
 ROUND_MAX = 50
-"""Waiting signals that one run of the periodic task applies."""
+"""Waiting signals applied by one run of the periodic task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingPlan:
-    """What a signal leads to, prepared from a consistent read.
+    """The effect of a signal, prepared from a consistent read.
 
     Attributes:
         owner: The resource of the policy.
         parent: The stack in which the group is a resource.
         nested: Row of the group's stack.
-        timeout_s: Seconds that an act on that may take.
-        desired: Its next revision, encoded; None where its size stays.
-        least: Number of resources that it will have at least, see `tree_size.least_size`.
-        touched: Shards that the revision changes, see `action_begin.revise`.
-        cooldown: Until when the group cools down afterwards.
-        resize: What becomes of its size.
+        timeout_s: Time limit of an act on the group's stack in seconds.
+        desired: Next revision of the group's stack, encoded; None if its size stays.
+        least: Minimum of its resources, see `tree_size.least_size`.
+        touched: Shards changed by the revision, see `action_begin.revise`.
+        cooldown: New cooldown of the group.
+        resize: Change of its size.
         defer: Whether the signal has to wait for the end of an action.
-        ignored: Why the signal changes nothing, where users are to know; "" elsewhere.
+        ignored: Why the signal changes nothing, if users need to know; else "".
     """
 
     owner: Owner
@@ -81,7 +80,7 @@ class ScalingPlan:
 
     @property
     def state(self) -> tuple[Any, ...]:
-        """What the plan depends on: as long as it is the same, the plan fits."""
+        """The state that the plan depends on: the plan fits as long as the state is the same."""
         return _state(self.nested)
 
 
@@ -96,9 +95,8 @@ class Scaling:
         """Prepare the receiver.
 
         Args:
-            db: The database.
             clock: Clock that ages counts of trees.
-            resources_max: Resources of a root stack, with everything nested in it.
+            resources_max: Resources of a root stack, including its nested stacks.
             timeout_s: Default time limit of a stack's action.
         """
         self._db = db
@@ -106,11 +104,11 @@ class Scaling:
         self._timeout_s = timeout_s
 
     def signal(self, policy_id: str, body: Body) -> SignalOutcome:
-        """Scale a group as a policy says; a signal that the cooldown or the bounds make void changes nothing.
+        """Scale a group by a policy; within the cooldown or at the bounds, a signal has no effect.
 
         Args:
             policy_id: Id of the policy's record.
-            body: Body of the signal; what an alarm says in it is told by the event.
+            body: Body of the signal; the event quotes an alarm in it.
 
         Raises:
             Rejected: There is no such policy or group any more, or it cannot be scaled; the stack is suspended or being
@@ -119,14 +117,14 @@ class Scaling:
         return self._apply(policy_id, reason_of(body), deferred=None)
 
     def round(self) -> int:
-        """Apply signals that have waited for the end of an action; return how many are done with."""
+        """Apply signals that have waited for the end of an action; return how many are handled."""
         with self._db.read() as tx:
             waiting = scaling.deferred(tx, self._db.now_of(tx), ROUND_MAX)
-        for each in waiting:
+        for signal in waiting:
             try:
-                self._apply(each.record_id, each.reason, deferred=each.id)
-            except Rejected as error:  # the policy or the group is gone, or has no room: there is no one to tell
-                self._drop(each.id, each.record_id, f"{each.reason}; not carried out: {error}")
+                self._apply(signal.record_id, signal.reason, deferred=signal.id)
+            except Rejected as error:  # the policy or group is deleted or full: there is no client left to inform
+                self._drop(signal.id, signal.record_id, f"{signal.reason}; not carried out: {error}")
         return len(waiting)
 
     def _drop(self, deferred: int, policy_id: str, reason: str) -> None:
@@ -137,8 +135,8 @@ class Scaling:
                 events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], self._db.now_of(tx))
 
     def _apply(self, policy_id: str, reason: str, deferred: int | None) -> SignalOutcome:
-        # Planned before anything is locked, since others would wait while a group is worked out. Where the group's
-        # stack has changed in between, the plan is made under its lock: signals that come together are all counted.
+        # Planned before the lock, since planning for a large group takes time. If the group's stack has changed in
+        # between, the plan is made again under the lock, so that concurrent signals all count.
         with self._db.read() as tx:
             plan = self._plan(tx, policy_id)
         with self._db.write() as tx:
@@ -206,7 +204,7 @@ class Scaling:
         else:
             pending, batches = is_pending(nested), kind.batches(values)
             group = rolling_update.begin(standing, wanted, batches, failed, new, away, pending=pending, now=now)
-        # The act of the parent that the group's stack is about goes on: it is about a larger or smaller group now.
+        # The parent's act on the group's stack continues, with a larger or smaller group: it keeps its intent.
         desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)
         return replace(
@@ -223,7 +221,7 @@ class Scaling:
     def _store(
         self, tx: Connection, plan: ScalingPlan, policy_id: str, reason: str, deferred: int | None
     ) -> SignalOutcome:
-        """Store what a plan says, in the transaction that has locked the group's stack."""
+        """Store a plan, in the transaction that has locked the group's stack."""
         owner, nested, now = plan.owner, plan.nested, self._db.now_of(tx)
         outcome = SignalOutcome(owner.name, {})
         if plan.defer and deferred is not None:
@@ -255,7 +253,7 @@ class Scaling:
         return outcome
 
     def _time_left(self, tx: Connection, parent: StackRow, now: float) -> float:
-        """Return the seconds for an act on the group's stack: what its parent has left; at rest, a whole action's."""
+        """Return the seconds for an act on the group's stack: its parent's remaining time, at rest a full limit."""
         if parent.deadline is not None:
             return max(float(parent.deadline) - now, 1.0)
         return stacks.timeout_of(stacks.timeout_mins_of(tx, parent), self._timeout_s)
@@ -268,13 +266,13 @@ def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
 
 
 def _is_refused(nested: StackRow, group: GroupDefinition) -> bool:
-    """Return whether a rolling update has stopped for what its members reported: an alarm must not carry it on."""
+    """Return whether a rolling update has stopped because of members' reports: an alarm must not resume it."""
     stopped = nested.status == Status.FAILED and nested.complete_revision != nested.revision
     return stopped and reports_of(group) is not None
 
 
 def _action(nested: StackRow) -> str:
-    """Return the action that a scaling continues or begins: a creation in progress stays one."""
+    """Return the action that a scaling continues or begins: a creation in progress stays a creation."""
     going_on = nested.status == Status.IN_PROGRESS and nested.complete_revision is None
     return str(nested.action) if going_on else Action.UPDATE
 
@@ -297,7 +295,7 @@ def _no_group(owner: Owner) -> Rejected:
 
 
 def reason_of(body: Body) -> str:
-    """Return what a signal says, for its event, in Heat's words."""
+    """Return the event text for a signal, in Heat's words."""
     if not body:
         return "No signal details provided"
     if "current" in body and "previous" in body:

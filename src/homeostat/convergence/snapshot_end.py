@@ -1,6 +1,6 @@
-"""The end of taking a snapshot of a stack: the description of its resources that is stored with it.
+"""The end of taking a snapshot of a stack: the stored description of its resources.
 
-The data of the resources stays in their clouds (`snapshots.parts`); the description says what they were.
+The data of the resources stays in their clouds (`snapshots.parts`); the description records their definition and state.
 """
 
 from collections import defaultdict
@@ -20,36 +20,36 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_end, snapshots, stacks, views
 
 DATA_KEYS = {"server": "snapshot_image_id", "volume": "backup_id"}
-"""Kind of a thing -> name, as in Heat, under which the id of its snapshot stands in `resource_data`."""
+"""Kind of a thing -> Heat's key in `resource_data` for the id of its snapshot."""
 Snapshots = Mapping[tuple[tuple[str, ...], str], tuple[str, str]]
-"""(place of a stack, name of a resource) -> (kind, id) of the cloud's snapshot of it.
+"""(place of a stack, name of a resource) -> (kind, id) of the cloud's snapshot of the resource.
 
-The place of a stack is the sequence of resource names on the way down to it from the stack whose snapshot it is.
+The place of a nested stack is the sequence of resource names on the path from the snapshot's stack down to it.
 """
 RESOURCES_MAX = 10_000
-"""Resources, nested ones included, that the description names at most; the data of all is kept."""
+"""Resources in the description at most, including nested ones; the data of all resources is kept."""
 
 
 def is_whole(stack: StackFacts | StackRow) -> bool:
-    """Whether a snapshot of just this stack is being taken, so that it is complete when the stack's action is.
+    """Whether a snapshot of just this stack is being taken, which is complete when the stack's action is.
 
-    For a nested stack it is a part of the snapshot of a stack above, which ends later.
+    A nested stack's snapshot is part of the snapshot of a stack above, which ends later.
     """
     return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot["place"]
 
 
 def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
-    """Return the description of a stack of which a snapshot was taken, encoded; None while a shard is not at rest."""
+    """Return the encoded description of a stack for its snapshot; None while a shard is not at rest."""
     row = stacks.get(tx, stack.id)
     if row is None or stack.snapshot is None or not action_end.is_settled(tx, row, stack.revision):
         return None
     parts = snapshots.parts(tx, stack.snapshot["id"])
-    made_snapshots = {(tuple(each.place), each.name): (each.kind, each.made) for each in parts if each.made}
+    made_snapshots = {(tuple(part.place), part.name): (part.kind, part.made) for part in parts if part.made}
     return snapshots.cell(db, {"resources": _Described(tx, made_snapshots, row.size).resources(row, ())})
 
 
 class _Described:
-    """Builder of the description of a stack and of everything nested in it."""
+    """Builder of the description of a stack including its nested stacks."""
 
     def __init__(self, tx: Connection, made_snapshots: Snapshots, size: int) -> None:
         """Begin a description.
@@ -64,7 +64,7 @@ class _Described:
         self._left = RESOURCES_MAX - size
 
     def resources(self, stack: StackRow, place: Sequence[str]) -> dict[str, Any]:
-        """Return the entries of the resources of a stack at this place, by name, nested ones inside them."""
+        """Return the entries of the resources of a stack at this place, by name, including nested resources."""
         by_name: dict[str, list[Resource]] = defaultdict(list)
         for row in views.resources(self._tx, stack.id)[0].values():
             by_name[row.name].append(row)
@@ -73,7 +73,7 @@ class _Described:
         return {row.name: self._entry(row, place) for row in standing if row is not None}
 
     def _entry(self, row: Resource, place: Sequence[str]) -> dict[str, Any]:
-        kind, made = self._snapshots.get((tuple(place), row.name), ("", ""))
+        kind, snapshot_id = self._snapshots.get((tuple(place), row.name), ("", ""))
         entry = {
             "name": row.name,
             "resource_id": row.handle or None,
@@ -81,7 +81,7 @@ class _Described:
             "action": row.action,
             "status": row.status,
             "metadata": row.metadata or {},
-            "resource_data": {DATA_KEYS.get(kind, "snapshot_id"): made} if made else {},
+            "resource_data": {DATA_KEYS.get(kind, "snapshot_id"): snapshot_id} if snapshot_id else {},
         }
         nested = stacks.get(self._tx, row.handle) if row.handle and kind_of(row.type) == NestedStack.kind else None
         if nested is None or nested.size > self._left:

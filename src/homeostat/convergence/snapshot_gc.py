@@ -1,6 +1,6 @@
-"""Deletion of snapshots of stacks: first what the clouds keep for them, then their rows.
+"""Deletion of snapshots of stacks: first the snapshots in the clouds, then the rows.
 
-A worker may die in the middle: another one goes on, and finds what is still there by its token.
+If a worker dies in between, another worker continues, and finds remaining snapshots by their tokens.
 """
 
 import logging
@@ -28,8 +28,8 @@ class SnapshotCollector:
         self._clouds = clouds
 
     def round(self) -> int:
-        """Continue the deletion of all snapshots that are due; return how many are gone."""
-        # A read is cheap and takes no turn of the writers; mostly there is nothing to do.
+        """Continue the deletion of all snapshots that are due; return how many are deleted."""
+        # A read is cheap and does not block writers; mostly nothing is due.
         with self._db.read() as tx:
             if not snapshots.any_due(tx, self._db.now_of(tx)):
                 return 0
@@ -39,16 +39,16 @@ class SnapshotCollector:
         return sum(self._delete_snapshot(id, project, parts[id]) for id, project in due)
 
     def _delete_snapshot(self, id: str, project: str, parts: Sequence[SnapshotPartRow]) -> bool:
-        """Delete one snapshot as far as possible now; return whether it is gone.
+        """Delete one snapshot as far as possible now; return whether it is deleted.
 
-        Where time may help (a `HomeostatError` that is neither of the two below, or a broken adapter), the next round
-        tries again: `take_due` has set its time.
+        After a temporary error (a `HomeostatError` except Rejected and Terminal, or a broken adapter), the next round
+        tries again, at the time set by `take_due`.
         """
         by_kind: dict[str, list[str]] = defaultdict(list)
-        for each in parts:
-            by_kind[snapshots_of(each.kind)].append(each.token)
+        for part in parts:
+            by_kind[snapshots_of(part.kind)].append(part.token)
         try:
-            gone = [self._delete(project, kind, tokens) for kind, tokens in by_kind.items()]
+            deleted = [self._delete(project, kind, tokens) for kind, tokens in by_kind.items()]
         except (Rejected, Terminal) as error:
             return self._finish(id, project, str(error))
         except HomeostatError as error:
@@ -57,13 +57,13 @@ class SnapshotCollector:
         except Exception:
             LOG.exception("cannot delete snapshot %s of project %s: the adapter failed", id, project)
             return False
-        return all(gone) and self._finish(id, project)
+        return all(deleted) and self._finish(id, project)
 
     def _delete(self, project: str, kind: str, tokens: list[str]) -> bool:
-        """Ask the cloud to delete what carries these tokens; return whether nothing is left of it.
+        """Request the deletion of the things with these tokens; return whether none is left.
 
         Raises:
-            HomeostatError: The cloud's answer about one that it cannot delete.
+            HomeostatError: The cloud cannot delete a thing.
         """
         cloud = self._clouds(project)
         looks = cloud.find(kind, tokens)
@@ -76,7 +76,7 @@ class SnapshotCollector:
         return all(isinstance(answer, Observation) and answer.presence is Presence.ABSENT for answer in answers)
 
     def _finish(self, id: str, project: str, failure: str = "") -> bool:
-        """Remove the row of a snapshot, or FAIL it; return whether it is gone."""
+        """Remove the row of a snapshot, or FAIL the snapshot; return whether it is deleted."""
         with self._db.write() as tx:
             if snapshots.for_update(self._db, tx, id) is None:
                 return False

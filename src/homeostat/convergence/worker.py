@@ -38,19 +38,19 @@ SQL_BOARD = "homeostat"
 REDIS_BOARD = "homeostat-redis"
 """Names of the job boards among TaskFlow's plug-ins (entry points, see `pyproject.toml`)."""
 ASKED_MAX = 8
-"""URLs that rollouts are approved by, and that are asked at a time; and as many webhooks that recover members."""
+"""Concurrent requests to URLs that approve rollouts; also the concurrent requests to webhooks of recoveries."""
 ASKED_OF_PROJECT_MAX = 2
-"""How many of them may be those of one project."""
+"""Limit of either for one project."""
 PROBED_MAX = 64
-"""URLs of members that are asked at a time."""
+"""Concurrent requests to URLs of members."""
 CLEANUP_S = 1.0
 """Pause between two rounds of tidying up."""
 CLEANUP_END_S = 5.0
-"""Time that stopping waits for a round of tidying up, which may be waiting for a service that does not answer."""
+"""Time that stopping waits for a round of tidying up, which may hang in a call of a service."""
 
 
 def fetch_board(db: Database, lease_s: float, redis_url: str = "", lost: LostShards | None = None) -> Any:
-    """Return the job board, by way of TaskFlow's plug-ins: on Redis if there is a URL, else on the database."""
+    """Return the job board by TaskFlow's plug-ins: on Redis if there is a URL, else on the database."""
     name = REDIS_BOARD if redis_url else SQL_BOARD
     conf = {"board": name, "database": db, "lease_s": lease_s, "url": redis_url, "lost": lost}
     return backends.fetch(name, conf, namespace="taskflow.jobboards")
@@ -70,7 +70,7 @@ def _tasks(engine: Engine, deliverer: Deliverer) -> list[PeriodicTask]:
 
 
 class Worker:
-    """The threads of a worker: they are made with it, and run from `start` to `stop`."""
+    """The threads of a worker, which run from `start` to `stop`."""
 
     def __init__(
         self,
@@ -89,17 +89,14 @@ class Worker:
         """Put the parts of a worker together.
 
         Args:
-            db: The database.
             cloud: Cloud whose change notices are followed. It serves every project unless `clouds` is given.
             clock: Clock of decisions and deadlines.
             entropy: Randomness for row keys, ids and generated values.
-            limits: Time limits and sizes.
-            passes_max: Passes that run side by side.
-            redis_url: Where the job board is; "" for the board that is a view of the database.
-            clouds: The cloud as each project sees it.
+            passes_max: Maximum of concurrent passes.
+            redis_url: URL of the job board; "" for the board that is a view of the database.
             sinks: Kinds of event sinks; None for the built-in ones.
-            tidying: Functions called about once a second, each in a thread of its own.
-            urls: How it reaches URLs that users name.
+            tidying: Functions called about once a second, each in its own thread.
+            urls: Access to URLs named by users.
         """
         self._host = socket.gethostname()
         self.name = f"{self._host}:{os.getpid()}:{entropy.read(3).hex()}"
@@ -112,7 +109,7 @@ class Worker:
         self._asking = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="asking")
         self._calling = ThreadPoolExecutor(max_workers=ASKED_MAX, thread_name_prefix="calling")
         self._probing = ThreadPoolExecutor(max_workers=PROBED_MAX, thread_name_prefix="probing")
-        asking, calling = (FairTurns(each, ASKED_MAX, ASKED_OF_PROJECT_MAX) for each in (self._asking, self._calling))
+        asking, calling = (FairTurns(pool, ASKED_MAX, ASKED_OF_PROJECT_MAX) for pool in (self._asking, self._calling))
         threads = Threads(self._pool, asking, calling, self._probing)
         engine = build_engine(*(db, clouds, clock, entropy, limits, threads), nudge=self._nudge, urls=urls)
         self._reconciler = engine.reconciler
@@ -129,7 +126,7 @@ class Worker:
         self._threads = [
             threading.Thread(target=self._conduct, name="conductor", daemon=True),
             threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True),
-            *(threading.Thread(target=self._tidy, args=(each,), name="tidying", daemon=True) for each in tidying),
+            *(threading.Thread(target=self._tidy, args=(tidy,), name="tidying", daemon=True) for tidy in tidying),
         ]
 
     def _nudge(self) -> None:
@@ -153,12 +150,12 @@ class Worker:
         LOG.info("worker %s started", self.name)
 
     def stop(self) -> None:
-        """Finish the passes that run, begin none, and give all shards back."""
+        """Finish the current passes, begin no further pass, and give all shards back."""
         self._conductor.stop()
         self._periodic_tasks.stop()
         self._cloud_notices.stop()
-        # The conductor's thread ends with the last pass. Only then may the heartbeat stop (`_stop`): until the end of a
-        # pass its lease has to be renewed.
+        # The conductor's thread ends with the last pass. Only then may the heartbeat stop (`_stop`), which renews the
+        # leases of passes until they end.
         self._threads[0].join()
         self._conductor.close()
         self._stop.set()
@@ -193,12 +190,12 @@ class Worker:
                 LOG.exception("tidying up failed; it is tried again")
 
     def _heartbeat(self) -> None:
-        """Renew the leases of the passes that run, and report this worker as alive.
+        """Renew the leases of the current passes, and report this worker as alive.
 
-        The lease of a pass that has ended without giving its shard back is left to run out.
+        If a pass has ended without giving its shard back, the lease expires.
         """
-        # Idle, a worker beats twice a lease: a pass that begins between two beats has half of its lease left at the
-        # next one. With passes to keep, it beats four times a lease, so that a late beat does no harm.
+        # An idle worker beats twice a lease: a pass that begins between two beats has half of its lease left at the
+        # next beat. With passes it beats four times a lease, so that a late beat does no harm.
         pause_s = 0.0
         while not self._stop.wait(pause_s):
             pause_s = self._limits.lease_s / (4 if self._reconciler.leases else 2)
@@ -213,8 +210,8 @@ class Worker:
             LOG.warning("%s stays in the register of workers: %s", self.name, error)
 
     def _beat(self) -> None:
-        # In transactions of their own: leases first, since they are urgent. `_end_frozen` belongs to the first one, as
-        # a frozen session may hold the very rows that have to be renewed.
+        # Leases are urgent, so they have the first transaction. `_end_frozen` precedes the renewal, since a frozen
+        # session may hold locks on the rows to be renewed.
         held = self._reconciler.leases
         if held:
             with self._db.write() as tx:
@@ -232,7 +229,7 @@ class Worker:
             workers.report(self._db, tx, me, self._limits.forget_workers_s)
 
     def _end_frozen(self, tx: Connection) -> None:
-        """End database sessions of workers that froze in a transaction: their locks would keep others from shards."""
+        """End database sessions of workers that froze in a transaction, whose locks would block shards."""
         ended = self._db.end_frozen_sessions(tx, self._limits.lease_s)
         if ended:
             LOG.warning("ended %d database sessions of workers that are frozen", ended)

@@ -1,4 +1,4 @@
-"""Compiling the template of a revision, with the types that its environment names."""
+"""Compiling the template of a revision, with the types of its environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _PARSED: Cache[str, tuple[int, dict[str, Any]]] = Cache(PARSED_MAX, lambda parse
 def compile_desired(
     desired: Desired, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
 ) -> Compiled:
-    """Compile the template of a revision, with the types that its environment names.
+    """Compile the template of a revision, with the types of its environment.
 
     Args:
         desired: The revision, of kind `template`.
@@ -45,7 +45,7 @@ def compile_desired(
         allowance: As in `compile_template`.
 
     Raises:
-        Rejected: The template or a parameter is wrong; the error names the place.
+        Rejected: The template or a parameter is invalid; the error names the place.
     """
     compiled = compile_template(
         desired.template,
@@ -58,19 +58,21 @@ def compile_desired(
         allowance=allowance,
     )
     registry = registry_of(desired.environment)
-    definitions = {name: registry.applied(each) for name, each in compiled.definitions.items()}
+    definitions = {name: registry.applied(definition) for name, definition in compiled.definitions.items()}
     parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
     environment = environments.user_sections(desired.environment)
     return replace(compiled, parameters=parameters, definitions=definitions, environment=environment)
 
 
 def _with_inherited(parameters: Mapping[str, Parameter], hidden: HiddenValues) -> Mapping[str, Parameter]:
-    """Hide parameters that hold a hidden value of a stack above this one, whatever the template says about them."""
+    """Hide parameters that hold a hidden value of an enclosing stack, whatever the template says about them."""
     if not hidden.texts:
         return parameters
     return {
-        name: replace(each, schema=replace(each.schema, hidden=True)) if hidden.among([each.value]).texts else each
-        for name, each in parameters.items()
+        name: replace(parameter, schema=replace(parameter.schema, hidden=True))
+        if hidden.among([parameter.value]).texts
+        else parameter
+        for name, parameter in parameters.items()
     }
 
 
@@ -84,7 +86,7 @@ def template_of(type_name: str, files: Mapping[str, str]) -> dict[str, Any]:
     """Return the parsed template that a resource type names.
 
     Raises:
-        Rejected: It is not among the files of the stack, or is no template; the error names the file.
+        Rejected: The file is missing in the stack, or is not a template; the error names the file.
     """
     if type_name not in files:
         message = f'The template "{type_name}" is not among the files of the stack: send its text in "files"'

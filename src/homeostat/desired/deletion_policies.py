@@ -1,7 +1,7 @@
 """Deletion policies of nested stacks, by the newest files of their root stack (ADR 0048).
 
-A user may send new templates for a stack that is being deleted, to change how it is deleted. A nested stack reads its
-new policies from those files.
+A user may send new templates for a stack that is being deleted, to change its deletion. A nested stack reads its new
+policies from those files.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,11 +24,11 @@ from homeostat.store.stacks.revisions import Desired
 def policies_of(desired: Desired, identity: Identity) -> dict[str, str]:
     """Return the deletion policy of each resource by its name."""
     compiled = compile_desired(desired, identity, strict=False)
-    return {name: each.deletion_policy for name, each in compiled.definitions.items()}
+    return {name: definition.deletion_policy for name, definition in compiled.definitions.items()}
 
 
 def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
-    """Return the changed policies of a nested stack that is being deleted; {} where none were changed since."""
+    """Return the changed policies of a nested stack that is being deleted; {} if none were changed since."""
     if stack.action != Action.DELETE or stack.parent_key is None:
         return {}
     number = deletion.newest_policies(tx, stack.root_id, stack.id)
@@ -43,11 +43,11 @@ def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None])
     Args:
         tx: A consistent read.
         stack: The nested stack.
-        file: Returns the text of a file by its name; None where it is missing.
+        file: Returns the text of a file by its name; None if absent.
 
     Returns:
-        Policies by name of the resource; {} where the stack is not made from a file, where the file says the same as
-        before, and where it does not compile any more.
+        Policies by name of the resource; {} if the stack is not made from a file, or if the file is unchanged or does
+        not compile any more.
     """
     owner = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     kind = type_of(owner.type) if owner is not None else None

@@ -10,14 +10,14 @@ from homeostat.model.desired import Identity
 from homeostat.store.stacks.revisions import Desired
 
 CACHE_MAX = 20_000
-"""Definitions kept in memory. A worker needs those of its shards, not of whole stacks."""
+"""Definitions kept in memory. A worker needs its own shards, not whole stacks."""
 
 
 class DesiredGraphs:
     """Cache of desired graphs by (stack, revision, shard). Safe to share between threads."""
 
     def __init__(self, cache_max: int = CACHE_MAX) -> None:
-        """Begin empty; `cache_max` is the number of definitions kept at most, where each graph counts as one more."""
+        """Begin empty; `cache_max` limits the number of definitions, and each graph counts as one more."""
         self._cache: Cache[tuple[str, int, int], Definitions] = Cache(cache_max, lambda graph: 1 + len(graph))
 
     def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Definitions:

@@ -1,6 +1,6 @@
-"""What the definitions of a template imply: further properties and requirements.
+"""Implications of the definitions of a template: further properties and requirements.
 
-Fingerprints, files, policies and facades become properties, so that a change of one is a change of the resource.
+Fingerprints, files, policies and facades become properties, so that their change is a change of the resource.
 """
 
 import hashlib
@@ -35,72 +35,75 @@ REMOTE = "remote_stack"
 
 
 def graph_of(compiled: Compiled, desired: Desired) -> Definitions:
-    """Return the definitions of a compiled template with everything they imply; `desired` is what it was compiled from.
-
-    Fingerprints, files and policies become properties, so that a change of one is a change of the resource.
-    """
+    """Return the definitions of a compiled template with all their implications; `desired` is its revision."""
     definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
     return with_implied(with_balancers(with_policies(with_files(definitions, desired.files))))
 
 
 def with_files(definitions: Definitions, files: Mapping[str, str]) -> Definitions:
-    """Add to stacks in other regions the files that their templates name: nothing else of this stack is known there."""
-    remote = {name: each for name, each in definitions.items() if files and kind_of(each.type) == REMOTE}
-    if not remote:
+    """Add to stacks in other regions the files named by their templates: the remote service has no other files."""
+    if not files:
         return definitions
-    added = {name: _with(each.properties, FILES, files_named(each.properties, files)) for name, each in remote.items()}
-    return {**definitions, **{name: replace(each, properties=added[name]) for name, each in remote.items()}}
+    completed = {}
+    for name, definition in definitions.items():
+        if kind_of(definition.type) == REMOTE:
+            properties = _with(definition.properties, FILES, files_named(definition.properties, files))
+            completed[name] = replace(definition, properties=properties)
+    return {**definitions, **completed} if completed else definitions
 
 
 def files_named(properties: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
     """Return the files that a remote stack needs.
 
-    These are the files whose names occur in its template, and in turn in those files; all of them where the template is
+    These are the files whose names occur in its template, or in files already included; all files if the template is
     not known yet.
     """
     template = properties.get("template")
     if not isinstance(template, str):
         return dict(files)
-    found: dict[str, str] = {}
+    needed: dict[str, str] = {}
     todo = [template]
     while todo:
         text = todo.pop()
-        more = {name: content for name, content in files.items() if name not in found and name in text}
-        found |= more
+        more = {name: content for name, content in files.items() if name not in needed and name in text}
+        needed |= more
         todo += more.values()
-    return found
+    return needed
 
 
 def with_policies(definitions: Definitions) -> Definitions:
-    """Add the policies of groups to their properties, so that a change of one is a change of the group."""
+    """Add the policies of groups to their properties, so that a change of a policy is a change of the group."""
     policies = {
-        name: with_policy(each) for name, each in definitions.items() if each.update_policy or each.creation_policy
+        name: with_policy(definition)
+        for name, definition in definitions.items()
+        if definition.update_policy or definition.creation_policy
     }
     return {**definitions, **policies} if policies else definitions
 
 
-def with_policy(each: Definition) -> Definition:
-    """Return the definition of a group with its policies as properties, that of another resource as it is."""
-    kind, properties = type_of(each.type), each.properties
-    if each.update_policy and kind.update_policy:
-        properties = _with(properties, POLICY, each.update_policy)
-    if each.creation_policy and isinstance(kind, InstanceGroup):
-        properties = _with(properties, CREATION, each.creation_policy)
-    return each if properties is each.properties else replace(each, properties=properties)
+def with_policy(definition: Definition) -> Definition:
+    """Return the definition of a group with its policies as properties, of any other resource unchanged."""
+    kind, properties = type_of(definition.type), definition.properties
+    if definition.update_policy and kind.update_policy:
+        properties = _with(properties, POLICY, definition.update_policy)
+    if definition.creation_policy and isinstance(kind, InstanceGroup):
+        properties = _with(properties, CREATION, definition.creation_policy)
+    return definition if properties is definition.properties else replace(definition, properties=properties)
 
 
 def with_balancers(definitions: Definitions) -> Definitions:
-    """Add the pools of load balancers to the properties of the groups behind them, which so follow their changes.
+    """Add the pools of load balancers to the properties of the groups behind them, which so follow the pools' changes.
 
     Raises:
-        Rejected: CircularDependencyException: a load balancer requires a group that is behind it.
+        Rejected: CircularDependencyException: a load balancer requires a group behind it.
     """
-    found = {}
-    for name, each in definitions.items():
-        if not each.properties.get(NAMES) or not isinstance(type_of(each.type), InstanceGroup):
+    balanced_groups = {}
+    for name, group in definitions.items():
+        if not group.properties.get(NAMES) or not isinstance(type_of(group.type), InstanceGroup):
             continue
-        # Names that are not known yet, or that no template may have, are left to the checks.
-        names = [one for one in balancer_names(each.properties[NAMES]) if isinstance(one, str) and one in definitions]
+        # Names that are not known yet, or that templates must not use, are left to the checks.
+        given_names = balancer_names(group.properties[NAMES])
+        names = [balancer for balancer in given_names if isinstance(balancer, str) and balancer in definitions]
         path = ("resources", name, "properties", NAMES)
         for balancer in names:
             if _reaches(definitions, {}, balancer, name):
@@ -108,37 +111,39 @@ def with_balancers(definitions: Definitions) -> Definitions:
                 raise Rejected("CircularDependencyException", message, path=path)
         pools = {balancer: GetAttr("get_attr", [balancer, POOLS], path, Context()) for balancer in names}
         balanced = {NAMES: names, BALANCERS: DynamicMap(pools)} if pools else {NAMES: names}
-        properties = DynamicMap({**each.properties, **balanced})
-        found[name] = replace(_with_requires(each, set(names)), properties=properties, static=False)
-    return {**definitions, **found} if found else definitions
+        properties = DynamicMap({**group.properties, **balanced})
+        balanced_groups[name] = replace(_with_requires(group, set(names)), properties=properties, static=False)
+    return {**definitions, **balanced_groups} if balanced_groups else definitions
 
 
 def with_content(definitions: Definitions, desired: Desired) -> Definitions:
-    """Add a fingerprint to resources whose thing is a stack: of what that is made from besides their properties.
+    """Add a fingerprint of files and environment to resources with a nested stack.
 
     So an edit of a file, or of the environment, is a change of the resource, and reaches the nested stack.
     """
     registry = registry_of(desired.environment)
     files = ""
-    found = {}
-    for name, each in definitions.items():
-        if kind_of(each.type) != NestedStack.kind:
+    marked = {}
+    for name, definition in definitions.items():
+        if kind_of(definition.type) != NestedStack.kind:
             continue
-        inside = _inside(desired.environment, registry, each)
+        inside = _inside(desired.environment, registry, definition)
         files = files or _fingerprint_of_files(tuple(sorted(desired.files.items())))
-        of_templates = isinstance(type_of(each.type), FromTemplate) or _of_templates(each, registry_of(inside))
+        of_templates = isinstance(type_of(definition.type), FromTemplate) or _of_templates(
+            definition, registry_of(inside)
+        )
         mark = _fingerprint([files, inside]) if _matters(inside) else files
         if of_templates or _matters(inside):
-            found[name] = _with_fingerprint(each, mark, in_members=of_templates)
-    return {**definitions, **found} if found else definitions
+            marked[name] = _with_fingerprint(definition, mark, in_members=of_templates)
+    return {**definitions, **marked} if marked else definitions
 
 
-def _inside(environment: Mapping[str, Any], registry: Registry, each: Definition) -> dict[str, Any]:
-    return nested_environment(environment, registry, each.name, each.shown_type)
+def _inside(environment: Mapping[str, Any], registry: Registry, definition: Definition) -> dict[str, Any]:
+    return nested_environment(environment, registry, definition.name, definition.shown_type)
 
 
 def _matters(environment: Mapping[str, Any]) -> bool:
-    """Whether an environment says anything that stacks are made from; event sinks are not."""
+    """Return whether an environment affects the contents of stacks; event sinks do not."""
     return any(content for name, content in environment.items() if name != environments.SINKS)
 
 
@@ -152,45 +157,49 @@ def _fingerprint(content: Any) -> str:
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
-def _of_templates(each: Definition, registry: Registry) -> bool:
-    """Whether a resource is a group or a chain with nested stacks among its members."""
-    one, types = _alike(each), each.properties.get("resources")
-    named = [one.get("type")] if isinstance(one, Mapping) else types if isinstance(types, list) else []
+def _of_templates(definition: Definition, registry: Registry) -> bool:
+    """Return whether a resource is a group or a chain with nested stacks among its members."""
+    member, types = _alike(definition), definition.properties.get("resources")
+    named = [member.get("type")] if isinstance(member, Mapping) else types if isinstance(types, list) else []
     return any(isinstance(name, str) and is_template(registry.resolve(name, "0").type) for name in named)
 
 
-def _with_fingerprint(each: Definition, fingerprint: str, *, in_members: bool) -> Definition:
-    """Return a definition with a fingerprint as one of its properties.
+def _with_fingerprint(definition: Definition, fingerprint: str, *, in_members: bool) -> Definition:
+    """Return a definition with a fingerprint as a property.
 
-    For a group of nested stacks it stands in the definition of the members, which are what has to be updated.
+    In a group of nested stacks the fingerprint goes to the definition of the members, which need the update.
     """
-    one, place = _alike(each), member_property(each)
-    if is_template(each.type) or not isinstance(one, Mapping) or not in_members:
-        return replace(each, properties=_with(each.properties, CONTENT, fingerprint))
-    inner = _with(one.get("properties") or {}, CONTENT, fingerprint)
-    return replace(each, properties=_with(each.properties, place, _with(one, "properties", inner)))
+    member, place = _alike(definition), member_property(definition)
+    if is_template(definition.type) or not isinstance(member, Mapping) or not in_members:
+        return replace(definition, properties=_with(definition.properties, CONTENT, fingerprint))
+    inner = _with(member.get("properties") or {}, CONTENT, fingerprint)
+    return replace(definition, properties=_with(definition.properties, place, _with(member, "properties", inner)))
 
 
-def _alike(each: Definition) -> Any:
-    """Return the definition of each member of a group, as far as it is known; None for other resources."""
-    return each.properties.get(member_property(each))
+def _alike(definition: Definition) -> Any:
+    """Return the definition of each member of a group, as far as known; None for other resources."""
+    return definition.properties.get(member_property(definition))
 
 
-def member_property(each: Definition) -> str:
-    """Return the name of the property with the definition of each member of a group; "" where there is none."""
-    kind = type_of(each.type)
+def member_property(definition: Definition) -> str:
+    """Return the name of the property with the definition of each member of a group; "" if there is none."""
+    kind = type_of(definition.type)
     return kind.member_property if isinstance(kind, NestedStack) else ""
 
 
 def with_facades(definitions: Definitions, files: Mapping[str, str]) -> Definitions:
     """Add to nested stacks the sections of their own definition that their templates read by `resource_facade`.
 
-    They become a property, so that a change of one is a change of the resource.
+    The sections become a property, so that their change is a change of the resource.
     """
     if not files:
         return definitions
-    readers = {name: each for name, each in definitions.items() if needs_facade(each.type, files)}
-    return {**definitions, **{name: with_facade(each) for name, each in readers.items()}} if readers else definitions
+    readers = {
+        name: with_facade(definition)
+        for name, definition in definitions.items()
+        if needs_facade(definition.type, files)
+    }
+    return {**definitions, **readers} if readers else definitions
 
 
 def needs_facade(type_name: str, files: Mapping[str, str]) -> bool:
@@ -198,19 +207,19 @@ def needs_facade(type_name: str, files: Mapping[str, str]) -> bool:
     return "resource_facade" in text or "ResourceFacade" in text
 
 
-def with_facade(each: Definition) -> Definition:
+def with_facade(definition: Definition) -> Definition:
     sections = {
-        "metadata": each.metadata or {},
-        "deletion_policy": each.deletion_policy,
-        "update_policy": dict(each.update_policy),
+        "metadata": definition.metadata or {},
+        "deletion_policy": definition.deletion_policy,
+        "update_policy": dict(definition.update_policy),
     }
     facade = DynamicMap(sections) if is_dynamic(sections["metadata"]) else sections
-    properties = _with(each.properties, FACADE, facade)
-    return replace(each, properties=properties, static=each.static and not is_dynamic(facade))
+    properties = _with(definition.properties, FACADE, facade)
+    return replace(definition, properties=properties, static=definition.static and not is_dynamic(facade))
 
 
 def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
-    """Return a copy of a map with one more entry, dynamic if it or the entry was."""
+    """Return a copy of a map with another entry, dynamic if the map or the entry was."""
     kind = DynamicMap if isinstance(tree, DynamicMap) or isinstance(value, DynamicMap) else dict
     return kind({**tree, key: value})
 
@@ -218,21 +227,23 @@ def _with(tree: Mapping[str, Any], key: str, value: Any) -> Mapping[str, Any]:
 def with_implied(definitions: Definitions) -> Definitions:
     """Add requirements that follow from the types (a port requires the subnets of its network, …).
 
-    One that would close a circle is left out: what the template says itself goes first.
+    A requirement that would close a circle is left out, since the template's own requirements take precedence.
     """
-    graph = Indexed({name: (each.type, each.properties) for name, each in definitions.items()})
+    graph = Indexed({name: (definition.type, definition.properties) for name, definition in definitions.items()})
     by_type: dict[str, Any] = {}
-    found: dict[str, Definition] = {}
-    for name, each in definitions.items():
-        kind = by_type.setdefault(each.type, type_of(each.type))
-        implied = kind.implied_requires(each.properties, graph) - {name, *each.requires}
-        added = {other for other in implied if other in definitions and not _reaches(definitions, found, other, name)}
-        found[name] = _with_requires(each, added) if added else each
-    return found
+    completed: dict[str, Definition] = {}
+    for name, definition in definitions.items():
+        kind = by_type.setdefault(definition.type, type_of(definition.type))
+        implied = kind.implied_requires(definition.properties, graph) - {name, *definition.requires}
+        added = {
+            other for other in implied if other in definitions and not _reaches(definitions, completed, other, name)
+        }
+        completed[name] = _with_requires(definition, added) if added else definition
+    return completed
 
 
-def _reaches(definitions: Definitions, found: Definitions, start: str, goal: str) -> bool:
-    """Whether `start` requires `goal`, directly or through others; `found` has definitions completed so far."""
+def _reaches(definitions: Definitions, completed: Definitions, start: str, goal: str) -> bool:
+    """Return whether `start` requires `goal`, even indirectly; `completed` has the definitions extended so far."""
     todo, done = [start], set()
     while todo:
         name = todo.pop()
@@ -240,9 +251,9 @@ def _reaches(definitions: Definitions, found: Definitions, start: str, goal: str
             return True
         if name not in done:
             done.add(name)
-            todo.extend(found.get(name, definitions[name]).requires)
+            todo.extend(completed.get(name, definitions[name]).requires)
     return False
 
 
-def _with_requires(each: Definition, more: set[str]) -> Definition:
-    return replace(each, requires=tuple(sorted({*each.requires, *more})))
+def _with_requires(definition: Definition, more: set[str]) -> Definition:
+    return replace(definition, requires=tuple(sorted({*definition.requires, *more})))

@@ -1,4 +1,4 @@
-"""Redaction of properties and reasons: secrets, and values of hidden parameters, are never shown."""
+"""Redaction of properties and reasons: secrets, and values of hidden parameters, are never output."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,21 +21,21 @@ from homeostat.templates.environments import inherited
 from homeostat.templates.hidden_parameters import HiddenValues
 
 NOT_YET = "(not known yet)"
-"""Shown in place of a value that is known only once another resource exists."""
+"""Placeholder for a value that is known only once another resource exists."""
 CACHE_MAX = 256
 """Redactions of revisions kept in memory."""
 _WHOLE, _ATTRIBUTE = ("get_param", "get_resource", "Ref"), ("get_attr", "Fn::GetAtt")
-"""Names of functions, in either template language, that read a parameter or resource, and an attribute."""
+"""Names of functions, in either template language, that read a parameter or resource, or an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """The values and properties that have to be hidden when something of a stack is shown.
+    """The values and properties of a stack that have to be hidden in output.
 
     Attributes:
         hidden: Values to hide wherever they occur.
-        derived: (resource, property) of properties that are made from hidden parameters or secret attributes. They are
-            hidden as a whole, since a function may have changed the value beyond recognition.
+        derived: (resource, property) of properties derived from hidden parameters or secret attributes. They are hidden
+            as a whole, since a function may have changed the value beyond recognition.
     """
 
     hidden: HiddenValues = field(default_factory=HiddenValues)
@@ -43,12 +43,10 @@ class Redaction:
 
     @classmethod
     def over(cls, stack: StackRow, desired: Desired, compiled: Compiled | None) -> "Redaction":
-        """Return what hides the secrets of one revision of a stack; nothing where the stack has no secrets.
+        """Return the redaction of one revision of a stack; an empty one if the stack has no secrets.
 
         Args:
-            stack: Row of the stack.
-            desired: The revision.
-            compiled: Its template, compiled; None for groups and chains.
+            compiled: The revision's template, compiled; None for groups and chains.
         """
         if stack.secret is False:
             return cls()
@@ -56,10 +54,10 @@ class Redaction:
         return redaction if compiled is None else redaction.of(compiled)
 
     def of(self, compiled: Compiled) -> "Redaction":
-        """Return this, extended by the hidden parameters of a template and the secrets that its resources make."""
-        secret = {(name, "") for name, each in compiled.parameters.items() if each.schema.hidden}
-        for name, each in compiled.definitions.items():
-            secret.update((name, attribute) for attribute in secret_attributes(each.type))
+        """Return this redaction, extended by a template's hidden parameters and its resources' secret attributes."""
+        secret = {(name, "") for name, parameter in compiled.parameters.items() if parameter.schema.hidden}
+        for name, definition in compiled.definitions.items():
+            secret.update((name, attribute) for attribute in secret_attributes(definition.type))
         derived = {
             (resource, prop)
             for resource, properties in _properties(compiled.raw)
@@ -72,16 +70,14 @@ class Redaction:
         return Redaction(self.hidden | other.hidden, self.derived | other.derived)
 
     def inside(self, resource: str, properties: Mapping[str, Any], *, by_name: bool) -> HiddenValues:
-        """Return what a nested stack that is made from the properties of a resource has to hide.
+        """Return the hidden values of a nested stack that is made from the properties of a resource.
 
         Args:
-            resource: Name of the resource.
-            properties: Its properties.
-            by_name: Whether each property becomes a parameter of the nested stack. Then values made from hidden ones
-                are hidden as a whole there, too.
+            by_name: Whether each property becomes a parameter of the nested stack. Then derived values are hidden as a
+                whole there, too.
         """
-        made = [value for name, value in properties.items() if by_name and (resource, name) in self.derived]
-        return self.hidden.among(public_properties(properties)) | HiddenValues.within(made)
+        values = [value for name, value in properties.items() if by_name and (resource, name) in self.derived]
+        return self.hidden.among(public_properties(properties)) | HiddenValues.within(values)
 
     def shown(self, resource: str, name: str, value: Any) -> Any:
         """Return a property redacted: plain data, hidden parts as `HIDDEN`, values not known yet as `NOT_YET`."""
@@ -100,7 +96,7 @@ class Redaction:
 
         Args:
             value: Plain data, perhaps with `UNKNOWN` in it.
-            by_name: Whether values under keys that sound like secrets (`password`, …) are hidden.
+            by_name: Whether to hide values under keys that suggest secrets (`password`, …).
         """
         if value is UNKNOWN:
             return NOT_YET
@@ -119,14 +115,14 @@ Redact = Callable[[str], str]
 
 
 def redacted(error: Exception, redact: Redact) -> Exception:
-    """Return an error of the same class with a redacted message; the error itself where nothing has to be hidden."""
-    shown = redact(str(error))
-    if shown == str(error):
+    """Return an error of the same class with a redacted message; the error itself if there is nothing to hide."""
+    text = redact(str(error))
+    if text == str(error):
         return error
-    other: Exception = RuntimeError(f"{type(error).__name__}: {shown}")
-    # Not by calling the class: each has other arguments. Its attributes (fault, path, retry_after_s) are copied.
+    other: Exception = RuntimeError(f"{type(error).__name__}: {text}")
+    # Not by a call of the class, since the arguments differ. The attributes (fault, path, retry_after_s) are copied.
     if isinstance(error, HomeostatError):
-        other = error.__class__.__new__(error.__class__, shown)
+        other = error.__class__.__new__(error.__class__, text)
         other.__dict__ |= error.__dict__
     if isinstance(other, Rejected):
         other.detail = redact(other.detail)
@@ -140,7 +136,7 @@ class Redactions:
         self._cache: Cache[tuple[str, int], Redaction] = Cache(CACHE_MAX)
 
     def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
-        """Return what hides the secrets of a stack: those of its newest revision, and of the revisions in `more`.
+        """Return the redaction of a stack for its newest revision, and for the revisions in `more`.
 
         None and 0 in `more` stand for no revision.
         """
@@ -151,13 +147,13 @@ class Redactions:
         return redaction
 
     def _of(self, tx: Connection, stack: StackFacts, number: int) -> Redaction:
-        return self._cache.get((stack.id, number), lambda: _made(tx, stack, number))
+        return self._cache.get((stack.id, number), lambda: _redaction_of(tx, stack, number))
 
 
-def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
+def _redaction_of(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
         desired = revisions.desired_of(tx, stack.id, number)
-    except LookupError:  # an old revision may have been deleted, and its values with it
+    except LookupError:  # an old revision may have been purged, and its values with it
         return Redaction()
     redaction = Redaction(inherited(desired.environment))
     if desired.kind != "template":
@@ -165,8 +161,8 @@ def _made(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
         return redaction.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
     except Rejected:
-        # This version of the service rejects what an earlier one accepted. Which parameters are hidden is not known
-        # then, so all of them are; and since nothing of the template can be evaluated, it makes no other secrets.
+        # This version of the service rejects a template that an earlier version accepted. Which parameters are hidden
+        # is unknown, so all are; and since the template cannot be evaluated, it yields no other secrets.
         return replace(redaction, hidden=redaction.hidden | HiddenValues.within([desired.parameters]))
 
 
@@ -179,7 +175,7 @@ def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def _reads(snippet: Any) -> Iterator[tuple[str, str]]:
-    """Yield what a snippet of a template reads: parameters and resources as (name, ""), and (resource, attribute)."""
+    """Yield the reads of a snippet: parameters and resources as (name, ""), and (resource, attribute)."""
     if isinstance(snippet, Mapping):
         for key, value in snippet.items():
             parts = value if isinstance(value, list) else [value]
@@ -187,7 +183,7 @@ def _reads(snippet: Any) -> Iterator[tuple[str, str]]:
             if key in _WHOLE:
                 yield from ((name, "") for name in texts[:1])
             elif key in _ATTRIBUTE and texts:
-                yield texts[0], texts[1] if len(texts) > 1 else "show"  # all of them, if none is named
+                yield texts[0], texts[1] if len(texts) > 1 else "show"  # without a name all attributes are read
             yield from _reads(value)
     elif isinstance(snippet, list):
         for item in snippet:

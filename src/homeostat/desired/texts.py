@@ -15,13 +15,13 @@ from homeostat.templates import (
 )
 
 GENERATED = {"heat_template_version": "2015-04-30"}
-"""What a template that lists the members of a group or chain has besides them."""
+"""Further sections of a template that lists the members of a group or chain."""
 
 
 def size_of(desired: Desired) -> int:
-    """Return how many resources a revision declares.
+    """Return the number of resources that a revision declares.
 
-    Those whose condition is false are counted, those of nested stacks are not.
+    Resources with a false condition count, resources of nested stacks do not.
     """
     group = desired.group
     if group is not None:
@@ -33,35 +33,37 @@ def size_of(desired: Desired) -> int:
 
 
 def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
-    """Return the template of a revision as users gave it, or for a group or chain one that lists all its members.
+    """Return the user's template of a revision, or for a group or chain a template that lists all its members.
 
     Args:
-        desired: The revision.
-        definitions: Its definitions, of all shards.
+        definitions: The revision's definitions, of all shards.
     """
     group = desired.group
     if group is not None:
         return {**GENERATED, "resources": dict(group_text(group))}
     if desired.kind == "chain":
-        return {**GENERATED, "resources": {name: _member_text(each) for name, each in definitions.items()}}
+        return {**GENERATED, "resources": {name: _member_text(definition) for name, definition in definitions.items()}}
     return dict(desired.template)
 
 
 def group_text(group: GroupDefinition) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the members of a group, and their companion resources, as a template lists them."""
-    for name, one in groups.definitions_between(group, 0, groups.end_of(group)):
-        member = member_of(group, one, name)
+    for name, definition in groups.definitions_between(group, 0, groups.end_of(group)):
+        member = member_of(group, definition, name)
         yield name, {**member, "properties": public_properties(member.get("properties") or {})}
         for place, companion in groups.companions_of(group, name):
             yield place, _companion_text(name, companion)
 
 
 def _companion_text(member: str, companion: Companion) -> dict[str, Any]:
-    one = companion.resource_def
-    return {"type": one["type"], "properties": {**one["properties"], companion.member: {"get_resource": member}}}
+    definition = companion.resource_def
+    return {
+        "type": definition["type"],
+        "properties": {**definition["properties"], companion.member: {"get_resource": member}},
+    }
 
 
 def _member_text(definition: Definition) -> dict[str, Any]:
-    shown: dict[str, Any] = {"type": definition.shown_type}
-    shown["properties"] = public_properties(definition.properties)
-    return {**shown, "depends_on": list(definition.requires)} if definition.requires else shown
+    text: dict[str, Any] = {"type": definition.shown_type}
+    text["properties"] = public_properties(definition.properties)
+    return {**text, "depends_on": list(definition.requires)} if definition.requires else text

@@ -14,7 +14,7 @@ from homeostat.convergence.nested_stacks.group_revisions import (
     first_to_leave,
     wanted_group,
 )
-from homeostat.convergence.nested_stacks.removal_requests import Asks
+from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
@@ -42,7 +42,7 @@ def desired_inside(
     before: Desired,
     launched: Launched = lambda _: None,
     time_left_s: float = math.inf,
-    asks: Asks = Asks(math.inf),
+    asks: RemovalRequests = RemovalRequests(math.inf),
 ) -> Desired | None:
     """Return the desired state of a nested stack; None if it depends on unknown values.
 
@@ -86,7 +86,7 @@ def _members(
     before: Desired,
     launched: Launched,
     time_left_s: float,
-    asks: Asks,
+    asks: RemovalRequests,
 ) -> Desired | None:
     """Return the members of a group or chain; None if they depend on unknown values. Raises as `desired_inside`."""
     if isinstance(kind, SoftwareDeploymentGroup):

@@ -1,6 +1,6 @@
 """Explaining why stored stacks do not move, by asking the planner; nothing is owned or stored (CV19).
 
-A worker would ask the cloud; here the stored observations must do. The cost of one answer is bounded: hardly more than
+Unlike a worker, an explanation uses the stored observations only. The cost of one answer is bounded: hardly more than
 `ROWS_MAX` rows are read, and the answer says where the next page begins.
 """
 
@@ -33,14 +33,14 @@ from homeostat.store.stacks.progress import Unseen
 ROWS_MAX = 1500
 """Resources read for one answer; the shard at which this is exceeded is still read to its end."""
 SHARDS_MAX = 50
-"""Shards visited for one answer, even where they have nothing to explain."""
+"""Shards visited for one answer, even if they have nothing to explain."""
 DEPTH_MAX = 50
 """Levels of nested stacks that are followed to the cause of waiting: more than any service allows."""
 
 Place = tuple[int, int, str]
-"""Place of an explanation among those of its stack: shard, rank, node. Pages continue after one."""
+"""Place of an explanation within its stack: shard, rank, node. The next page continues after it."""
 FIRST_RANK = -1
-"""Rank that comes before every explanation of a shard."""
+"""Rank before every explanation of a shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Cause:
     """The end of a chain of waiting, perhaps in a nested stack.
 
     Attributes:
-        path: Names of the resources from the outermost stack down to it.
-        explanation: Why it is not at rest itself.
+        path: Names of the resources from the outermost stack down to the cause.
+        explanation: Why the cause is not at rest.
     """
 
     path: tuple[str, ...]
@@ -61,11 +61,11 @@ class ExplainedResource:
     """A resource that is not at rest, and why.
 
     Attributes:
-        path: Names of the resources from the outermost stack down to it.
+        path: Names of the resources from the outermost stack down.
         stack: Row of its stack.
-        explanation: Why it is not at rest.
-        nested: Row of the nested stack that is its thing, if there is one.
-        cause: What it waits for in the end; None where that is itself.
+        explanation: Why the resource is not at rest.
+        nested: Row of its nested stack, if any.
+        cause: The end of its chain of waiting; None if that is the resource itself.
     """
 
     path: tuple[str, ...]
@@ -81,8 +81,8 @@ class Page:
 
     Attributes:
         explanations: The explanations.
-        after: Place of the last one that was looked at; None where there are no more.
-        waiting: What the stack itself waits for, apart from its resources.
+        after: Place of the last explanation visited; None if there are no more.
+        waiting: The wait of the stack itself, apart from its resources.
     """
 
     explanations: Sequence[ExplainedResource]
@@ -92,16 +92,16 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class StackProgress:
-    """Progress of a stack, and the time that it will still take.
+    """Progress of a stack, and its remaining time.
 
     Attributes:
-        planned: Resources and leftovers to bring to rest, those of the counted nested stacks included.
+        planned: Resources and leftovers to bring to rest, including the counted nested stacks.
         done: How many of them are at rest.
-        stacks: Number of stacks counted, with this one; None where there are too many nested ones to be counted.
-        rate: Resources a second that came to rest lately; None where none did.
-        chain: The resources that take longest one after the other.
-        estimate: Time left, while an action is in progress and where anything is known of it.
-        unseen: Why the clouds could not be looked at; None where they could.
+        stacks: Number of stacks counted, including this one; None if the nested stacks are too many to be counted.
+        rate: Resources a second that came to rest lately; None if none did.
+        chain: The critical path: the slowest chain of resources that depend on each other.
+        estimate: Time left, if an action is in progress and an estimate is possible.
+        unseen: Why the clouds could not be observed; None if they could.
     """
 
     planned: int
@@ -129,7 +129,6 @@ class Explainer:
         Args:
             tx: A consistent read.
             definitions: Cache of compiled graphs.
-            now: The time.
             share: As in `loading.load_world`.
             timeout_s: As in `loading.load_world`.
         """
@@ -143,53 +142,52 @@ class Explainer:
         self._nested_stacks: dict[str, StackRow | None] = {}
 
     def page(self, stack: StackRow, limit: int, after: Place | None = None, depth: int = 0) -> Page:
-        """Return at most `limit` explanations in the order of shards, causes before what follows from them.
+        """Return at most `limit` explanations in the order of shards, causes before their effects.
 
-        Each is followed by the first ones of its nested stack, down to `depth` levels. Last come those of nested
-        stacks whose resource is at rest as seen from above, while something in them waits (healing, for example).
+        After each explanation come the first explanations of the resource's nested stack, down to `depth` levels. Last
+        come nested stacks that contain waiting resources, such as healing ones, while their own resource is at rest.
 
         Args:
-            stack: Row of the stack.
-            limit: Number of explanations.
-            after: Place at which the page before ended; None for the first page.
+            after: End of the previous page; None for the first page.
             depth: Levels of nested stacks.
         """
-        found: list[ExplainedResource] = []
-        place = self._collect(stack, found, (), limit, after, depth)
+        explained: list[ExplainedResource] = []
+        place = self._collect(stack, explained, (), limit, after, depth)
         if place is None and after is None:
-            self._collect_nested(stack, found, limit, depth)
-        busy = bool(found) or place is not None or after is not None
-        return Page(found, place, explain_stack(stacks.facts(stack), busy, self._away(stack), asks=self._asks(stack)))
+            self._collect_nested(stack, explained, limit, depth)
+        busy = bool(explained) or place is not None or after is not None
+        return Page(
+            explained, place, explain_stack(stacks.facts(stack), busy, self._away(stack), asks=self._asks(stack))
+        )
 
     def of_resource(self, stack: StackRow, name: str, depth: int = 0) -> list[ExplainedResource]:
-        """Return the explanations of the resource and the leftovers of this name; none when they are at rest."""
+        """Return the explanations of the resource and the leftovers of this name; none if they are at rest."""
         number = shard_of(name, stack.shards)
-        found = []
-        for each in self._shard(stack, number):
-            if each.name == name:
-                found.append(self._explained(stack, number, (), each))
-                self._collect_below(each, found, (name,), progress.STACKS_MAX, depth)
-        return found
+        explained = []
+        for explanation in self._shard(stack, number):
+            if explanation.name == name:
+                explained.append(self._explained(stack, number, (), explanation))
+                self._collect_below(explanation, explained, (name,), progress.STACKS_MAX, depth)
+        return explained
 
     def progress_of(self, stack: StackRow, wanted: int, depth: int = 0) -> StackProgress:
-        """Return how far a stack has come, and how long it will take.
+        """Return the progress and the remaining time of a stack.
 
         Args:
-            stack: Row of the stack.
-            wanted: Number of resources that should exist by the newest revision.
+            wanted: Number of resources of the newest revision.
             depth: Levels of nested stacks to count.
         """
         below = progress.nested_stacks(self._tx, stack.id, depth)
         counts = progress.counted(self._tx, [stack.id])
-        # Before the first pass over a new revision the shards do not know yet how many more it has.
+        # Before the first pass over a new revision the shards do not count its additional resources yet.
         planned = max(counts.planned, wanted)
         left = counts.planned - counts.done + (planned - counts.planned if counts.unsettled else 0)
         if below:
-            nested = progress.counted(self._tx, [each.id for each in below])
+            nested = progress.counted(self._tx, [child.id for child in below])
             planned, left = planned + nested.planned, left + nested.planned - nested.done
-        changed, made = self._later_members(stack, {each.id for each in below or ()})
-        planned, left = planned + made, left + changed + made
-        tree = {stack.id, *(each.id for each in below or ())}
+        changed, created = self._later_members(stack, {child.id for child in below or ()})
+        planned, left = planned + created, left + changed + created
+        tree = {stack.id, *(child.id for child in below or ())}
         count = None if below is None else 1 + len(below)
         rate, took = self._rate(stack, tree)
         chain = self._chain(stack, took)
@@ -210,7 +208,7 @@ class Explainer:
         return self._explanations[key]
 
     def _shard_status(self, stack: StackRow, shard: ShardRow) -> ShardStatus:
-        # Whether any worker is alive is asked only where that would explain something: a shard is long overdue.
+        # Only a shard that is long overdue needs the query whether any worker is alive.
         late = shard.wake_at is not None and shard.wake_at < self._now - PATIENCE_S
         return ShardStatus(
             stack.updated_at or stack.created_at,
@@ -226,96 +224,107 @@ class Explainer:
     def _collect(
         self,
         stack: StackRow,
-        found: list[ExplainedResource],
+        explained: list[ExplainedResource],
         path: tuple[str, ...],
         limit: int,
         after: Place | None,
         depth: int,
     ) -> Place | None:
-        """Add explanations to `found`, up to `limit` in all.
+        """Add explanations to `explained`, up to `limit` in all.
 
         Returns:
             The place after which the next page begins; None after the last explanation.
         """
         begin = after or (0, FIRST_RANK, "")
-        # One shard more than may be visited: its presence says that there is another page.
+        # One shard more than may be visited: if it exists, there is another page.
         for turn, shard in enumerate(progress.shards_to_explain(self._tx, stack, self._now, begin[0], SHARDS_MAX + 1)):
             passed = max(begin, (shard.number, FIRST_RANK, ""))
             if turn == SHARDS_MAX or self._rows_left <= 0:
                 return passed
-            for each in self._shard(stack, shard.number):
-                place = (shard.number, each.rank, each.node)
+            for explanation in self._shard(stack, shard.number):
+                place = (shard.number, explanation.rank, explanation.node)
                 if place <= begin:
                     continue
-                if len(found) >= limit:
+                if len(explained) >= limit:
                     return passed
-                found.append(self._explained(stack, shard.number, path, each))
-                self._collect_below(each, found, (*path, each.name), limit, depth)
+                explained.append(self._explained(stack, shard.number, path, explanation))
+                self._collect_below(explanation, explained, (*path, explanation.name), limit, depth)
                 passed = place
         return None
 
     def _collect_below(
-        self, each: Explanation, found: list[ExplainedResource], path: tuple[str, ...], limit: int, depth: int
+        self,
+        explanation: Explanation,
+        explained: list[ExplainedResource],
+        path: tuple[str, ...],
+        limit: int,
+        depth: int,
     ) -> None:
-        nested = self._nested(each) if depth > 0 else None
+        nested = self._nested(explanation) if depth > 0 else None
         if nested is not None:
-            self._collect(nested, found, path, limit, None, depth - 1)
+            self._collect(nested, explained, path, limit, None, depth - 1)
 
-    def _collect_nested(self, stack: StackRow, found: list[ExplainedResource], limit: int, depth: int) -> None:
-        """Add explanations of nested stacks that are not at rest though the resources above them are."""
+    def _collect_nested(self, stack: StackRow, explained: list[ExplainedResource], limit: int, depth: int) -> None:
+        """Add explanations of nested stacks that are not at rest although their own resource is."""
         below = progress.nested_stacks(self._tx, stack.id, depth) or []
-        ids = [each.id for each in below]
+        ids = [child.id for child in below]
         unrest = progress.unfinished_stacks(self._tx, ids) | progress.stacks_left_alone(self._tx, ids)
-        missing = unrest - {each.stack.id for each in found}
+        missing = unrest - {item.stack.id for item in explained}
         paths: dict[str, tuple[str, ...]] = {stack.id: ()}
-        for each in below:
-            paths[each.id] = (*paths[each.parent_id], each.parent_name)
-            row = stacks.get(self._tx, each.id) if each.id in missing and len(found) < limit else None
+        for child in below:
+            paths[child.id] = (*paths[child.parent_id], child.parent_name)
+            row = stacks.get(self._tx, child.id) if child.id in missing and len(explained) < limit else None
             if row is not None:
-                self._collect(row, found, paths[each.id], limit, None, 0)
+                self._collect(row, explained, paths[child.id], limit, None, 0)
 
-    def _explained(self, stack: StackRow, number: int, path: tuple[str, ...], each: Explanation) -> ExplainedResource:
-        nested = self._nested(each)
-        shown = self._paused(each, nested) if nested is not None else each
-        return ExplainedResource((*path, each.name), stack, shown, nested, self._cause(stack, number, path, each))
+    def _explained(
+        self, stack: StackRow, number: int, path: tuple[str, ...], explanation: Explanation
+    ) -> ExplainedResource:
+        nested = self._nested(explanation)
+        presented = self._paused(explanation, nested) if nested is not None else explanation
+        return ExplainedResource(
+            (*path, explanation.name), stack, presented, nested, self._cause(stack, number, path, explanation)
+        )
 
-    def _nested(self, each: Explanation) -> StackRow | None:
-        """Return the row of the live nested stack that is the thing of a resource, None where it is no nested stack."""
-        if kind_of(each.type) != STACK or not each.handle:
+    def _nested(self, explanation: Explanation) -> StackRow | None:
+        """Return the row of the live nested stack behind a resource; None if it is not a nested stack."""
+        if kind_of(explanation.type) != STACK or not explanation.handle:
             return None
-        if each.handle not in self._nested_stacks:
-            row = stacks.get(self._tx, each.handle)
-            self._nested_stacks[each.handle] = row if row is not None and row.deleted_at is None else None
-        return self._nested_stacks[each.handle]
+        if explanation.handle not in self._nested_stacks:
+            row = stacks.get(self._tx, explanation.handle)
+            self._nested_stacks[explanation.handle] = row if row is not None and row.deleted_at is None else None
+        return self._nested_stacks[explanation.handle]
 
-    def _cause(self, stack: StackRow, number: int, path: tuple[str, ...], each: Explanation) -> Cause | None:
-        """Follow the waiting to its end, through nested stacks as far as the budget reaches."""
-        found = self._by_node(stack, number).get(each.cause, each)
-        nested = self._nested(found)
+    def _cause(self, stack: StackRow, number: int, path: tuple[str, ...], explanation: Explanation) -> Cause | None:
+        """Follow the waiting to its end, through nested stacks as far as the budget allows."""
+        last = self._by_node(stack, number).get(explanation.cause, explanation)
+        nested = self._nested(last)
         while nested is not None and self._rows_left > 0 and len(path) <= DEPTH_MAX:
             inner = self._first(nested)
             if inner is None:
-                found = self._paused(found, nested)
+                last = self._paused(last, nested)
                 break
-            path, found = (*path, found.name), inner
-            nested = self._nested(found)
-        return None if found.node == each.node and found.key == each.key else Cause((*path, found.name), found)
+            path, last = (*path, last.name), inner
+            nested = self._nested(last)
+        return (
+            None if last.node == explanation.node and last.key == explanation.key else Cause((*path, last.name), last)
+        )
 
-    def _paused(self, each: Explanation, nested: StackRow) -> Explanation:
-        return with_pause(each, stacks.facts(nested), self._away(nested), asks=self._asks(nested))
+    def _paused(self, explanation: Explanation, nested: StackRow) -> Explanation:
+        return with_pause(explanation, stacks.facts(nested), self._away(nested), asks=self._asks(nested))
 
     def _by_node(self, stack: StackRow, number: int) -> Mapping[str, Explanation]:
-        return {each.node: each for each in self._explanations[stack.id, number]}
+        return {explanation.node: explanation for explanation in self._explanations[stack.id, number]}
 
     def _first(self, stack: StackRow) -> Explanation | None:
-        """Return the first explanation of a stack: what it waits for before all else; None where it is at rest."""
+        """Return the first explanation of a stack, on which further ones depend; None if the stack is at rest."""
         for shard in progress.shards_to_explain(self._tx, stack, self._now, 0, 1):
-            for each in self._shard(stack, shard.number):
-                return each
+            for explanation in self._shard(stack, shard.number):
+                return explanation
         return None
 
     def _away(self, stack: StackRow) -> str:
-        """Return for which of its members the update of a group waits; "" if for none."""
+        """Return the members that the update of a group waits for; "" if none."""
         group = None if stack.action in NON_CHANGING_ACTIONS else self._group(stack)
         if group is None or rolling_update.is_over(group):
             return ""
@@ -325,7 +334,7 @@ class Explainer:
         if pauses and stack.step_at is not None and stack.step_at > self._now:
             return ""
         away = beside({}, self._tx, facts, NO_SHARD, unrest_of(self._tx, stack.id), group)
-        # A batch that is under way waits for nobody.
+        # A batch in progress does not wait for absent members.
         return "" if Absence.CHANGED in away.values() else rolling_update.waits(group, away)
 
     # -- groups that change in batches -------------------------------------------------------------------------------
@@ -333,42 +342,42 @@ class Explainer:
     def _later_members(self, stack: StackRow, below: set[str]) -> tuple[int, int]:
         """Count the members that later batches of rolling updates will change and create.
 
-        These are in addition to what the counts of the shards say, which know only the batch under way. Counted are the
-        stack and those nested stacks in `below` that this answer has looked at.
+        The counts of the shards cover the current batch only, so these come in addition. Counted are the stack and the
+        nested stacks in `below` that this answer has visited.
 
         Returns:
             Members still to be changed, and members still to be created.
         """
         known = (nested for nested in self._nested_stacks.values() if nested is not None and nested.id in below)
-        changed = made = 0
-        for each in (stack, *known):
-            group = self._group(each)
+        changed = created = 0
+        for member_stack in (stack, *known):
+            group = self._group(member_stack)
             if group is None or group.series is None:
                 continue
             later, new = rolling_update.remaining(group)
-            changed += later - self._already_counted(each.id, group)
-            made += new
-            # Of the stack itself `progress_of` knows from `wanted` how many members there should be.
-            if each is not stack:
-                made += max(0, group.count - progress.counted(self._tx, [each.id]).planned)
-        return changed, made
+            changed += later - self._already_counted(member_stack.id, group)
+            created += new
+            # The number of members of the stack itself is known to `progress_of` from `wanted`.
+            if member_stack is not stack:
+                created += max(0, group.count - progress.counted(self._tx, [member_stack.id]).planned)
+        return changed, created
 
     def _already_counted(self, stack_id: str, group: GroupDefinition) -> int:
-        """Count the members of later batches that the counts of their shards contain already.
+        """Count the members of later batches that are already included in the counts of their shards.
 
-        That is so before the first pass over a new revision, when nothing counts as done.
+        They are before the first pass over a new revision, when nothing counts as done.
         """
-        found = 0
+        count = 0
         for shard in progress.unfinished(self._tx, stack_id):
-            found += max(0, rolling_update.changed_later(group, *numbers_of(shard.number)) - shard.done)
-        return found
+            count += max(0, rolling_update.changed_later(group, *numbers_of(shard.number)) - shard.done)
+        return count
 
     def _asks(self, stack: StackRow) -> bool:
-        """Return whether the members of a group in progress have to report before it goes on."""
+        """Return whether members of a group in progress have to report before the next batch."""
         return stack.step_at is not None and reports_of(self._group(stack)) is not None
 
     def _pauses_s(self, stack: StackRow) -> float:
-        """Return the seconds that the remaining pauses between batches take at least; reports may take no time."""
+        """Return the minimum of the remaining pauses between batches in seconds; 0 if batches wait for reports."""
         group = self._group(stack)
         if group is None or group.series is None or group.series.reports is not None:
             return 0.0
@@ -389,35 +398,35 @@ class Explainer:
     def _rate(self, stack: StackRow, tree: set[str]) -> tuple[float | None, Durations]:
         """Return the resources a second that came to rest lately, and how long actions on each type took.
 
-        The times are those of this stack, or else of the project; the rate is None where nothing came to rest.
+        The times are those of this stack, or else of the project; the rate is None if nothing came to rest.
         """
         counts = progress.resource_events(self._tx, stack.id)
         around = progress.project_events(self._tx, stack.project)
-        took = {**medians(each for _, each in around), **medians(counts)}
-        sample = counts if len(tree) == 1 else [each for stack_id, each in around if stack_id in tree]
+        took = {**medians(event for _, event in around), **medians(counts)}
+        sample = counts if len(tree) == 1 else [event for stack_id, event in around if stack_id in tree]
         begun_at = stack.updated_at or stack.created_at
-        done = [each.at for each in sample if each.status == Status.COMPLETE and each.at >= begun_at]
+        done = [event.at for event in sample if event.status == Status.COMPLETE and event.at >= begun_at]
         if not done:
             return None, took
-        # Only the newest events are read. Where older ones are missing, the rate counts from the first one read.
+        # Only the newest events are read. If older ones are missing, the rate counts from the first event read.
         full = len(counts) >= progress.EVENTS_MAX if len(tree) == 1 else len(around) >= progress.PROJECT_EVENTS_MAX
         since = max(begun_at, done[0]) if full else begun_at
         return (len(done) / (self._now - since) if self._now > since else None), took
 
     def _chain(self, stack: StackRow, took: Durations, depth: int = DEPTH_MAX) -> Chain:
-        """Return the critical path through what this answer has looked at of a stack."""
+        """Return the critical path through the visited part of a stack."""
         unfinished = [
-            each
+            explanation
             for (stack_id, _), explanations in self._explanations.items()
             if stack_id == stack.id
-            for each in explanations
+            for explanation in explanations
         ]
         inside = {}
-        for each in unfinished:
-            nested = self._nested(each) if depth else None
+        for explanation in unfinished:
+            nested = self._nested(explanation) if depth else None
             if nested is None:
                 continue
             seconds, pauses_s = self._chain(nested, took, depth - 1).seconds, self._pauses_s(nested)
             if seconds is not None or pauses_s:
-                inside[each.node] = (seconds or 0.0) + pauses_s
+                inside[explanation.node] = (seconds or 0.0) + pauses_s
         return critical_path(unfinished, took, self._now, inside)

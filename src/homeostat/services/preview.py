@@ -10,9 +10,9 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from homeostat.convergence.hypothetical_worlds import hypothetical_world
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
-from homeostat.convergence.supposed_worlds import supposed_world
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
@@ -249,7 +249,7 @@ class Previewer:
         if stack is None:
             return World(facts, number, graph)
         self._weigh(shard_state.stored_bytes(self._tx, stack.id, number))
-        world = supposed_world(self._tx, facts, graph, number, self._now)
+        world = hypothetical_world(self._tx, facts, graph, number, self._now)
         if facts.look_from is not None:
             world.looked_at = facts.look_from
         policies = self._policies.get(stack.id)
@@ -277,7 +277,7 @@ class Previewer:
         before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
         try:
             launched: Launched = partial(launched_in, world)
-            asks = self._overtaken.asks_of(self._tx, world, note.row, next_one=True)
+            asks = self._overtaken.requests_of(self._tx, world, note.row, next_one=True)
             after = desired_inside(self._tx, note, parent, nested, before, launched, self._limits.timeout_s, asks)
         except (Rejected, Terminal) as error:
             note.fate, note.why = Fate.UPDATED if note.row is not None else Fate.ADDED, f"{FAILS}{error}"

@@ -1,4 +1,4 @@
-"""What one round of looks has read and seen, and its URLs: asked side by side, and doubted where all are silent."""
+"""The state of one round of health checks, and its URLs: called concurrently, and doubted if none answers."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -22,26 +22,27 @@ OUT_OF_REACH = "none of its members answers any more, which is more likely a fau
 CANARY = "the canary_url of its policy does not answer, so the observer may be cut off"
 NO_PAGE = "no member has had this page yet, so the poll_url may be wrong"
 DOUBTED_S = 600.0
-"""Time after which it is believed that no member answers."""
+"""Time for which the silence of all members is doubted; later it is believed."""
 Place = tuple[str, int]
 """Row key of a member, and number of a detection of its policy."""
 
 
 @dataclass(slots=True)
 class Round:
-    """What a round has read and seen.
+    """State and observations of a round.
 
     Attributes:
         taken: The shards.
-        now: When it began.
+        now: Start of the round.
         until: Until when the shards are taken.
-        checks: Id of a stack -> its policies as stored, and as values by name.
-        members: Row key -> its row.
-        places: Stack and name of a member -> the row of its place in the pool of a load balancer.
-        unseen: Row key -> why its thing could not be looked at.
-        inside: Row key of a member that is a stack -> what is unwell in it.
-        looks: Row key -> number of a detection -> what it has seen.
-        lifted: Stacks and hosts that were seen not to be declared down any more.
+        checks: Id of a stack -> its stored policies.
+        policies: Id of a stack -> its policies as values by name.
+        members: Row key -> the member's row.
+        places: Stack and name of a member -> row of its place in the pool of a load balancer.
+        unseen: Row key -> why the thing could not be observed.
+        inside: Row key of a member that is a stack -> the problem in the stack.
+        looks: Row key -> number of a detection -> its look.
+        lifted: Stacks and hosts that turned out to be no longer declared down.
     """
 
     taken: Mapping[Shard, Taken]
@@ -67,36 +68,38 @@ class Round:
 
 
 def is_askable(row: WatchedMember) -> bool:
-    """Return whether the URL of a member is asked: as in Senlin, not while it is being made, changed or recovered."""
+    """Return whether to call a member's URL: as in Senlin, not while it is being created, changed or recovered."""
     return bool(row.handle) and row.status != Status.IN_PROGRESS
 
 
 def urls_of(current: Round, row: WatchedMember) -> list[tuple[int, Detection]]:
-    """Return the detections of a member that ask a URL, with their numbers in its policy."""
+    """Return the detections of a member that call a URL, with their numbers in its policy."""
     policy = current.policy(row)
     if policy is None or not is_askable(row):
         return []
-    return [(number, each) for number, each in enumerate(policy.detections) if each.type is DetectionType.URL]
+    return [
+        (number, detection) for number, detection in enumerate(policy.detections) if detection.type is DetectionType.URL
+    ]
 
 
 def ask(current: Round, places: Collection[Place], get: Get, pool: Executor | None) -> dict[Place, Look]:
-    """Ask URLs of members, and those by which observers see whether they can see anything."""
+    """Call URLs of members, and the canary URLs that show whether the observer is cut off."""
     wanted: list[Probe] = []
-    found: dict[Place, Look] = {}
+    looks: dict[Place, Look] = {}
     for row in current.members.values():
-        for number, each in urls_of(current, row):
+        for number, detection in urls_of(current, row):
             place = (row.key, number)
             if place not in places:
                 continue
             names = current.names(row)
-            unknown = missing_in(each.url, names)
+            unknown = missing_in(detection.url, names)
             if unknown:
-                found[place] = verdicts.look(
+                looks[place] = verdicts.look(
                     DetectionType.URL, Kind.NO_DETECTOR, f"{UNASKED}: its {unknown} is not known"
                 )
             else:
-                wanted.append(Probe(place, current.project(row), expanded_url(each.url, names), each))
-    return found | _answers(current, wanted, get, pool) if wanted else found
+                wanted.append(Probe(place, current.project(row), expanded_url(detection.url, names), detection))
+    return looks | _answers(current, wanted, get, pool) if wanted else looks
 
 
 def _answers(current: Round, wanted: Sequence[Probe], get: Get, pool: Executor | None) -> dict[Place, Look]:
@@ -104,31 +107,31 @@ def _answers(current: Round, wanted: Sequence[Probe], get: Get, pool: Executor |
     by_stack: dict[str, list[tuple[Probe, Look]]] = defaultdict(list)
     for probe in wanted:
         by_stack[current.members[probe.place[0]].stack_id].append((probe, answers[probe.place]))
-    found: dict[Place, Look] = {}
+    results: dict[Place, Look] = {}
     for stack_id, looks in by_stack.items():
         doubt = blind.get(stack_id) or _doubt(current, looks)
         for probe, look in looks:
             doubted = doubt and look.finding is Finding.UNHEALTHY
-            found[probe.place] = Look(Finding.UNKNOWN, doubt) if doubted else look
-        found |= _wrong_pages(current, looks)
-    return found
+            results[probe.place] = Look(Finding.UNKNOWN, doubt) if doubted else look
+        results |= _wrong_pages(current, looks)
+    return results
 
 
-def _wrong_pages(current: Round, found: Sequence[tuple[Probe, Look]]) -> dict[Place, Look]:
-    """Return the looks that found no such page, where no member has ever shown that there is one.
+def _wrong_pages(current: Round, looks: Sequence[tuple[Probe, Look]]) -> dict[Place, Look]:
+    """Return doubts about the looks with a missing page, unless a member is known to have had the page.
 
-    One that has lost it had answered before, or others have it. Without that the URL of the policy may be wrong, and
-    another node would have no such page either.
+    A member that lost the page had answered before, or its siblings have the page. Otherwise the policy's URL may be
+    wrong, and a replacement would not have the page either.
     """
     doubted: dict[Place, Look] = {}
-    for probe, look in found:
+    for probe, look in looks:
         key, number = probe.place
         stack_id = current.members[key].stack_id
         mates = [row for row in current.members.values() if row.stack_id == stack_id]
         others = (_finding(row, number) is Finding.HEALTHY for row in mates)
         now = (
-            each.finding is Finding.HEALTHY and not says_nothing(each.evidence)
-            for other, each in found
+            look_now.finding is Finding.HEALTHY and not says_nothing(look_now.evidence)
+            for other, look_now in looks
             if other.place[1] == number
         )
         known = _finding(current.members[key], number) not in (None, Finding.UNKNOWN)
@@ -138,7 +141,7 @@ def _wrong_pages(current: Round, found: Sequence[tuple[Probe, Look]]) -> dict[Pl
 
 
 def _finding(row: WatchedMember, number: int) -> Finding | None:
-    """Return what a detection has found of a member so far; None for nothing yet."""
+    """Return the last finding of a detection about a member; None without one."""
     if row.health is None or number >= len(row.health.detected):
         return None
     finding: Finding = row.health.detected[number].finding
@@ -146,11 +149,11 @@ def _finding(row: WatchedMember, number: int) -> Finding | None:
 
 
 def _canaries(current: Round, get: Get) -> dict[str, str]:
-    """Return the stacks whose canary does not answer, and why that matters."""
+    """Return the stacks whose canary does not answer, with the doubt that follows."""
     urls = {
         (stack_id, policy.canary_url)
-        for stack_id, found in current.policies.items()
-        for policy in found.values()
+        for stack_id, by_name in current.policies.items()
+        for policy in by_name.values()
         if policy.canary_url
     }
     blind = {}
@@ -161,35 +164,35 @@ def _canaries(current: Round, get: Get) -> dict[str, str]:
     return blind
 
 
-def _doubt(current: Round, found: Sequence[tuple[Probe, Look]]) -> str:
-    """Return why the observer doubts itself, where no member of a stack answers any more at once; else "".
+def _doubt(current: Round, looks: Sequence[tuple[Probe, Look]]) -> str:
+    """Return why the observer doubts itself, if no member of a stack answers any more at once; else "".
 
-    One that is being changed is not asked, and says nothing about it.
+    Members that are being changed are not called, and so are no evidence.
     """
-    silent = [probe for probe, look in found if look.finding is not Finding.HEALTHY and says_nothing(look.evidence)]
-    asked = {probe.place[0] for probe, _ in found}
-    stack_id = current.members[found[0][0].place[0]].stack_id
+    silent = [probe for probe, look in looks if look.finding is not Finding.HEALTHY and says_nothing(look.evidence)]
+    asked = {probe.place[0] for probe, _ in looks}
+    stack_id = current.members[looks[0][0].place[0]].stack_id
     others = [row for key, row in current.members.items() if row.stack_id == stack_id and key not in asked]
     few = len({probe.place[0] for probe in silent}) < FEW
-    if few or len(silent) < len(found) or any(map(_has_answered, others)):
+    if few or len(silent) < len(looks) or any(map(_has_answered, others)):
         return ""
-    has_canary = any(each.canary_url for each in current.policies[stack_id].values())
+    has_canary = any(policy.canary_url for policy in current.policies[stack_id].values())
     since = [_silent_since(current.members[probe.place[0]], probe.place[1], current.now) for probe in silent]
     return "" if has_canary or current.now - min(since) > DOUBTED_S else OUT_OF_REACH
 
 
 def _has_answered(row: WatchedMember) -> bool:
-    """Return whether the URL of a member that could be asked now had answered when it was asked last."""
+    """Return whether the URL of a member that could be called now had answered its last call."""
     if row.health is None or not is_askable(row):
         return False
-    asked = [each for each in row.health.detected if each.type == DetectionType.URL]
-    return any(each.finding is not Finding.UNKNOWN and not says_nothing(each.evidence) for each in asked)
+    asked = [detection for detection in row.health.detected if detection.type == DetectionType.URL]
+    return any(detection.finding is not Finding.UNKNOWN and not says_nothing(detection.evidence) for detection in asked)
 
 
 def _silent_since(row: WatchedMember, number: int, now: float) -> float:
-    """Return since when a member has not answered a URL."""
+    """Return the time since which a member has not answered a URL."""
     health_of = row.health
     if health_of is None or number >= len(health_of.detected):
         return now
-    one = health_of.detected[number]
-    return float(one.since) if one.finding is not Finding.HEALTHY else now
+    detected = health_of.detected[number]
+    return float(detected.since) if detected.finding is not Finding.HEALTHY else now

@@ -1,4 +1,4 @@
-"""Looks at hosts of servers: those of members, and those that fences have declared down."""
+"""Observation of the hosts of servers: hosts of members, and hosts that fences have declared down."""
 
 import logging
 from collections import defaultdict
@@ -13,27 +13,27 @@ from homeostat.store.shards import declared_hosts
 
 LOG = logging.getLogger(__name__)
 Seen = dict[tuple[str, str], Observation]
-"""Project and name of a host -> what was seen of it."""
+"""Project and name of a host -> its observation."""
 
 
 def look_at_hosts(db: Database, clouds: Clouds, current: Round) -> Seen:
-    """Look at the hosts of servers, with one call for each project; note in the round which are not declared down."""
+    """Observe the hosts of servers, with one call for each project; note in the round which are not declared down."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for row in current.members.values():
         policy, host = current.policy(row), str((row.object or {}).get("host") or "")
-        asks = policy is not None and any(each.type is DetectionType.HYPERVISOR for each in policy.detections)
+        asks = policy is not None and any(detection.type is DetectionType.HYPERVISOR for detection in policy.detections)
         if host and asks:
             wanted[current.project(row)].add(host)
-    projects = {shard[0]: each.project for shard, each in current.taken.items() if each.whole}
+    projects = {shard[0]: entry.project for shard, entry in current.taken.items() if entry.whole}
     with db.read() as tx:
         declared = declared_hosts.of_stacks(tx, sorted(projects))
     for stack_id, host in declared:
         wanted[projects[stack_id]].add(host)
-    found: Seen = {}
+    seen: Seen = {}
     for project, names in wanted.items():
-        found |= {(project, each.handle): each for each in _looks(clouds, project, sorted(names))}
-    current.lifted = [each for each in declared if _is_lifted(found[projects[each[0]], each[1]])]
-    return found
+        seen |= {(project, look.handle): look for look in _looks(clouds, project, sorted(names))}
+    current.lifted = [host for host in declared if _is_lifted(seen[projects[host[0]], host[1]])]
+    return seen
 
 
 def _looks(clouds: Clouds, project: str, names: list[str]) -> list[Observation]:
@@ -45,10 +45,10 @@ def _looks(clouds: Clouds, project: str, names: list[str]) -> list[Observation]:
     except Exception as error:  # such as a cloud that has no hosts to show
         LOG.exception("cannot look at the hosts of project %s: the adapter failed", project)
         reason = f"the adapter of hypervisor failed: {error!r}"
-    return [Observation(Presence.UNKNOWN, each, reason=reason) for each in names]
+    return [Observation(Presence.UNKNOWN, name, reason=reason) for name in names]
 
 
 def _is_lifted(seen: Observation) -> bool:
-    """Return whether a host is not declared down: it is seen not to be, or does not exist any more."""
-    gone = seen.presence is Presence.ABSENT
-    return gone or (seen.present and not seen.properties.get("forced_down"))
+    """Return whether a host is not declared down: it is observed as up again, or does not exist any more."""
+    absent = seen.presence is Presence.ABSENT
+    return absent or (seen.present and not seen.properties.get("forced_down"))

@@ -1,4 +1,4 @@
-"""URLs of members are asked side by side, within limits of time and size."""
+"""URLs of members are called concurrently, within limits of time and size."""
 
 import logging
 import threading
@@ -15,17 +15,17 @@ from homeostat.templates import patterns
 
 LOG = logging.getLogger(__name__)
 PATIENCE_PART, PATIENCE_S_MIN = 0.1, 1.0
-"""Time for an answer, as a part of the pause between attempts, and at least."""
+"""Time limit of an answer: part of the pause between attempts, and its minimum."""
 SIDE_BY_SIDE = 16
-"""URLs of one project that are asked at a time."""
+"""Concurrent calls to URLs of one project."""
 
 
 NOT_PERMITTED = frozenset({401, 403, 407, 429, 511})
-"""Status codes by which a node, or what is before it, says that this service may not ask, or not so often."""
+"""Status codes by which a node, or a proxy before it, refuses calls by this service, or calls so frequent."""
 NO_SUCH_PAGE = frozenset({404, 410})
-"""Status codes of a page that is not there: the node may have lost it, or the URL of the policy may be wrong."""
+"""Status codes of a missing page: the node may have lost the page, or the URL of the policy may be wrong."""
 NO_ANSWER, UNASKED, ANSWERED = "no answer", "it could not be asked", "it answered"
-"""How the evidence begins: nobody has answered, this service could not ask, there was an answer."""
+"""Begin of the evidence: no answer came, this service could not make the call, or there was an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Answer:
 
 
 Get = Callable[[str, bool, float], Answer]
-"""Ask a URL: whether certificates are checked, and seconds for the answer. It need not raise."""
+"""Calls a URL; takes also whether certificates are checked, and the time limit in seconds. It need not raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One URL to ask; `place` says for what, to the caller."""
+    """A URL to call; `place` identifies the probe to the caller."""
 
     place: tuple[str, int]
     project: str
@@ -58,7 +58,7 @@ class Probe:
 
 
 def judged(detection: Detection, answer: Answer) -> Look:
-    """Return what an answer says: an error status is a failure as no answer is, whatever the body says."""
+    """Return the verdict on an answer: an error status is as bad as no answer, whatever the body says."""
     kind, evidence = _heard(detection, answer)
     excused = kind in verdicts.UNCONNECTED and not detection.no_answer_is_unhealthy
     if excused:
@@ -67,7 +67,7 @@ def judged(detection: Detection, answer: Answer) -> Look:
 
 
 def _heard(detection: Detection, answer: Answer) -> tuple[Kind, str]:
-    """Return the kind of an answer, and the evidence of it."""
+    """Return the kind of an answer, and its evidence."""
     if answer.status == 0:
         kind = answer.kind or Kind.SILENT
         return kind, f"{UNASKED if kind in OWN_INABILITIES else NO_ANSWER}: {answer.text}"
@@ -84,21 +84,21 @@ def _heard(detection: Detection, answer: Answer) -> tuple[Kind, str]:
 
 
 def says_nothing(evidence: str) -> bool:
-    """Return whether there was no answer at all: nobody has said anything, or nobody could be asked."""
+    """Return whether there was no answer at all: the node was silent, or could not be called."""
     return evidence.startswith((NO_ANSWER, UNASKED))
 
 
 def lacks_page(look: Look) -> bool:
-    """Return whether a node has answered that there is no such page."""
+    """Return whether a node has answered that the page is missing."""
     return look.evidence in {f"{ANSWERED} {code}" for code in NO_SUCH_PAGE}
 
 
 def ask(probes: Sequence[Probe], get: Get, pool: Executor | None) -> dict[tuple[str, int], Look]:
-    """Ask URLs, of each project at most `SIDE_BY_SIDE` at a time; projects do not wait for one another."""
-    found: dict[tuple[str, int], Look] = {}
+    """Call URLs, at most `SIDE_BY_SIDE` of each project at a time; projects do not wait for each other."""
+    looks: dict[tuple[str, int], Look] = {}
     queues: Mapping[str, deque[Probe]] = defaultdict(deque)
-    for each in probes:
-        queues[each.project].append(each)
+    for probe in probes:
+        queues[probe.project].append(probe)
     lock = threading.Lock()
 
     def work(queue: deque[Probe]) -> None:
@@ -110,15 +110,15 @@ def ask(probes: Sequence[Probe], get: Get, pool: Executor | None) -> dict[tuple[
             patience_s = max(PATIENCE_PART * probe.detection.pause_s, PATIENCE_S_MIN)
             look = _asked(probe, get, patience_s)
             with lock:
-                found[probe.place] = look
+                looks[probe.place] = look
 
     runs = [queue for queue in queues.values() for _ in range(min(SIDE_BY_SIDE, len(queue)))]
     if pool is None:
         for queue in runs:
             work(queue)
-        return found
+        return looks
     wait([pool.submit(work, queue) for queue in runs])
-    return found
+    return looks
 
 
 def _asked(probe: Probe, get: Get, patience_s: float) -> Look:

@@ -1,6 +1,6 @@
-"""Rounds from one place: the URLs of members are asked there for policies that name it, and what is found is stored.
+"""Rounds from one vantage point: URLs of members are called for the policies that name this point.
 
-What all places together have found is for the rounds of health checks to say, see `planner.policies.vantage`.
+The verdict over all vantage points is left to the rounds of health checks, see `planner.policies.vantage`.
 """
 
 from collections import defaultdict
@@ -23,32 +23,35 @@ UNASKED = Seen(Finding.UNKNOWN, "it is being made or changed")
 
 
 class VantageRounds:
-    """Asks URLs from one place. Several may work there on one database."""
+    """Calls URLs from one vantage point. Several workers may serve a vantage point on one database."""
 
     def __init__(self, db: Database, name: str, get: Get | None = None, pool: Executor | None = None) -> None:
         """Prepare the rounds.
 
         Args:
-            db: The database.
-            name: Of the place.
-            get: Asks URLs; None where no URL can be asked.
-            pool: Threads in which they are asked; None for the caller's.
+            name: Name of the vantage point.
+            get: Calls URLs; None if this process calls none.
+            pool: Threads for the calls; None for the caller's thread.
         """
         self._db, self._name, self._get, self._pool = db, name, get, pool
 
     def round(self) -> int:
-        """Ask the URLs of all shards that are due; return how many shards."""
+        """Call the URLs of all shards that are due; return how many shards."""
         if self._get is None:
             return 0
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            taken = {(each.stack_id, each.number): each for each in vantage_looks.take(tx, self._name, now, SHARDS_MAX)}
+            taken = {
+                (entry.stack_id, entry.number): entry for entry in vantage_looks.take(tx, self._name, now, SHARDS_MAX)
+            }
         if not taken:
             return 0
         with self._db.read() as tx:
             checks = health.checks_of(tx, sorted({stack_id for stack_id, _ in taken}))
-            shards = {shard: Taken(*shard, each.project, each.whole, each.whole_at) for shard, each in taken.items()}
-            read = {stack_id: policies(found) for stack_id, found in checks.items()}
+            shards = {
+                shard: Taken(*shard, entry.project, entry.whole, entry.whole_at) for shard, entry in taken.items()
+            }
+            read = {stack_id: policies(stored) for stack_id, stored in checks.items()}
             current = Round(shards, now, now + TAKEN_S, checks, read)
             for row in health.members_of(tx, sorted(taken)):
                 policy = current.policy(row)
@@ -60,10 +63,10 @@ class VantageRounds:
         return len(taken)
 
     def _is_named(self, policy: HealthPolicy) -> bool:
-        return any(each.name == self._name for each in policy.vantage_points)
+        return any(point.name == self._name for point in policy.vantage_points)
 
     def _store(self, current: Round, taken: dict[Shard, TakenLook], answers: dict[Place, Look]) -> None:
-        found: dict[Shard, dict[str, dict[int, Seen]]] = defaultdict(lambda: defaultdict(dict))
+        results: dict[Shard, dict[str, dict[int, Seen]]] = defaultdict(lambda: defaultdict(dict))
         again: dict[Shard, float] = {}
         for row in current.members.values():
             shard = (row.stack_id, row.shard)
@@ -72,38 +75,38 @@ class VantageRounds:
                 seen = _seen(taken[shard], row, number, detection, answers)
                 if seen is None or (seen.finding is Finding.HEALTHY and not seen.attempts):
                     continue
-                found[shard][row.key][number] = seen
+                results[shard][row.key][number] = seen
                 if 0 < seen.attempts < detection.attempts:
                     due_at = current.now + detection.pause_s
                     again[shard] = min(again.get(shard, due_at), due_at)
         with self._db.write() as tx:
-            for shard, each in sorted(taken.items()):
-                named = [one for one in current.policies.get(shard[0], {}).values() if self._is_named(one)]
+            for shard, entry in sorted(taken.items()):
+                named = [policy for policy in current.policies.get(shard[0], {}).values() if self._is_named(policy)]
                 if not named:
                     vantage_looks.forget(tx, self._name, shard, current.until)
                     continue
-                interval_s = min(one.interval_s for one in named)
-                whole_at = current.now + interval_s if each.whole else each.whole_at
-                look = VantageLook(current.now if each.whole else each.before.looked_at, found[shard])
+                interval_s = min(policy.interval_s for policy in named)
+                whole_at = current.now + interval_s if entry.whole else entry.whole_at
+                look = VantageLook(current.now if entry.whole else entry.before.looked_at, results[shard])
                 due_at = min(whole_at, again.get(shard, whole_at))
                 vantage_looks.store(tx, self._name, shard, current.until, due_at, whole_at, look)
 
 
 def _due(current: Round, row: WatchedMember, taken: dict[Shard, TakenLook]) -> list[Place]:
-    """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
+    """Return the due URLs of a member: all in a full look, else only URLs with further attempts."""
     look_row = taken[row.stack_id, row.shard]
     before = look_row.before.found.get(row.key, {})
     return [
         (row.key, number)
-        for number, each in urls_of(current, row)
-        if look_row.whole or (number in before and 0 < before[number].attempts < each.attempts)
+        for number, detection in urls_of(current, row)
+        if look_row.whole or (number in before and 0 < before[number].attempts < detection.attempts)
     ]
 
 
 def _seen(
     taken: TakenLook, row: WatchedMember, number: int, detection: Detection, answers: dict[Place, Look]
 ) -> Seen | None:
-    """Return what is known of one URL after this round; None where it is none."""
+    """Return the look at one URL after this round; None for a detection without URL."""
     if not detection.url:
         return None
     before = taken.before.found.get(row.key, {}).get(number, Seen(Finding.HEALTHY))

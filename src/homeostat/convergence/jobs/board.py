@@ -1,7 +1,7 @@
 """TaskFlow's job board as a view of the table `shard` (ADR 0006).
 
-A job names a shard and carries nothing else. Posting it is a wake-up, claiming it is a lease with a new epoch, and the
-pass itself gives the shard back. What a dead worker held can be claimed again when its lease runs out.
+A job names a shard and carries nothing else. Posting a job is a wake-up, claiming it is a lease with a new epoch, and
+the pass itself gives the shard back. The shards of a dead worker can be claimed again when their leases run out.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ PRIORITIES = (
 LISTED_MAX = 20
 """Jobs listed at once."""
 RETRY_S = 1.0
-"""Seconds after which a pass that could not be finished is tried again."""
+"""Seconds until a pass that could not be finished is tried again."""
 
 
 @contextlib.contextmanager
@@ -43,10 +43,10 @@ def unreachable() -> Iterator[None]:
 
 
 def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: float, lost: LostShards) -> Lease | None:
-    """Claim a shard for a worker; return None when there is nothing to do or another worker was faster.
+    """Claim a shard for a worker; return None if nothing is due or another worker was faster.
 
     Raises:
-        Transient: The database does not answer. The claim may have been stored all the same: `lost` remembers that.
+        Transient: The database does not answer. The claim may be stored all the same, so `lost` remembers the shard.
     """
     try:
         with db.write() as tx:
@@ -59,8 +59,8 @@ def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: flo
 def give_back(db: Database, lease: Lease) -> None:
     """Give back the shard of a pass that could not be finished, to be claimed again by any worker.
 
-    Where a newer owner has the shard already, it may have counted a crash when it claimed it. There was none, so that
-    is taken back.
+    If a newer owner has the shard already, the new claim may have counted a crash. There was none, so that count is
+    reset.
     """
     with db.write() as tx:
         now = db.now_of(tx)
@@ -69,10 +69,9 @@ def give_back(db: Database, lease: Lease) -> None:
 
 
 def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -> ShardRow:
-    """Wake the shard of a job that is posted; return the shard's row.
+    """Wake the shard of a posted job; return the shard's row.
 
     Args:
-        db: The database.
         details: `{"stack_id", "shard"}`.
         priority: Priority of the job, in TaskFlow's terms.
 
@@ -126,9 +125,8 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         """Open the board.
 
         Args:
-            name: Name of the board.
-            conf: `{"database": Database, "lease_s": seconds, "lost": LostShards}`. Without `lost`, claims whose answer
-                got lost are not remembered.
+            conf: `{"database": Database, "lease_s": seconds, "lost": LostShards}`. Without `lost`, claims with a lost
+                answer are not remembered.
             persistence: Not used: there is no log book.
         """
         super().__init__(name, conf)
@@ -138,15 +136,15 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         self._connected = False
 
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
-        """Return the claimable jobs, in fair order; claimed ones are never listed."""
+        """Return the claimable jobs, in fair order; claimed jobs are never listed."""
         with unreachable(), self._db.read() as tx:
             rows = fair_queue.due(tx, self._db.now_of(tx), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
     def due_in(self, within_s: float) -> float:
-        """Return the seconds until a job can be claimed: 0 where one can be now, at most `within_s`.
+        """Return the seconds until a job can be claimed, at most `within_s`; 0 if a job can be claimed now.
 
-        It costs one short indexed query.
+        The call costs one short indexed query.
         """
         with self._db.single_read() as tx:
             return fair_queue.due_in(tx, self._db.agreed_now(), within_s)
@@ -197,7 +195,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
         return ShardJob(self, row.stack_id, row.number, row.wake_at or 0.0, row.priority)
 
     def wait(self, timeout: float | None = None) -> Iterator[ShardJob]:
-        """Return the jobs there are, without waiting: the conductor waits itself (see `conductor.Alarm`)."""
+        """Return the current jobs, without waiting: the conductor waits itself (see `conductor.Alarm`)."""
         return self.iterjobs()
 
     def register_entity(self, entity: Any) -> None:

@@ -1,6 +1,6 @@
 """TaskFlow's conductor for shards: it claims jobs from the board and runs one pass for each, as a TaskFlow task.
 
-There is no log book: the rows say what a job has done, and a job that is lost is found in them again (ADR 0006).
+There is no log book: the rows record the work of a job, and show lost jobs as due again (ADR 0006).
 """
 
 import logging
@@ -27,14 +27,14 @@ from homeostat.store.stacks import action_end, stacks
 
 LOG = logging.getLogger(__name__)
 REFRESH_S = 10.0
-"""Seconds after which the jobs are listed whatever the board says about the next one's due time."""
+"""Seconds after which the jobs are listed, whatever due time the board reports."""
 SET_ASIDE_S = 30.0
 """Seconds for which a shard is set aside after an internal error."""
 DEADLY_RETRY = RetryPolicy(first_s=10.0, longest_s=3600.0)
 """How long a shard is set aside when its passes have killed their workers.
 
-Doubled with each further crash, the time is hardly longer than the crashes went on for: after a storm of kills from
-outside, work soon goes on.
+The time doubles with each further crash, so it hardly exceeds the time for which the crashes went on: after a storm of
+kills from outside, work soon continues.
 """
 DEADLY = (
     "two workers in a row ended in the middle of a pass over it, killed or out of memory: it is tried again later; "
@@ -62,7 +62,8 @@ class PassTask(task.Task):  # type: ignore[misc]
 def run_pass(reconciler: Reconciler, job: ShardJob) -> None:
     """Run a pass over the shard of a claimed job, and handle its errors by who must act.
 
-    Only an internal error, or a pass that kills its workers, sets the shard aside. Everything else is tried again soon.
+    Only an internal error, or a pass that kills its workers, sets the shard aside. After other errors the pass is
+    repeated soon.
 
     Raises:
         Transient: The shard could not be given back.
@@ -75,7 +76,7 @@ def run_pass(reconciler: Reconciler, job: ShardJob) -> None:
         try:
             _run(reconciler, job, lease)
         except Transient:
-            # Only giving the shard back raises it here. The lease may stand, and the next owner would count a crash.
+            # Raised by giving the shard back only. The lease may still stand, so the next owner would count a crash.
             reconciler.lost.add(lease.stack_id, lease.number)
             raise
 
@@ -87,7 +88,7 @@ def _ended(outcome: str) -> None:
 
 
 def _run(reconciler: Reconciler, job: ShardJob, lease: Lease) -> None:
-    # Before anything is loaded: loading may be what ends the worker.
+    # Before anything is loaded: loading itself may kill the worker.
     if lease.crashes_workers:
         _ended("deadly")
         LOG.error("passes over %s ended their workers; the shard is set aside", job.name)
@@ -118,7 +119,7 @@ def set_aside(db: Database, lease: Lease, error: Exception) -> None:
 def set_aside_deadly(db: Database, lease: Lease) -> None:
     """Set a shard aside whose passes kill their workers, for example by taking too much memory.
 
-    It is tried again later and later. A new revision is tried at once, so the stack can always be deleted.
+    The retries become rarer and rarer. A new revision is tried at once, so the stack can always be deleted.
     """
     times = (lease.crashes - shards.CRASHES_MAX) // leases.CRASH
     _set_aside(db, lease, DEADLY, f"Timed out: {DEADLY}", DEADLY_RETRY.delay_s(times + 1))
@@ -127,14 +128,13 @@ def set_aside_deadly(db: Database, lease: Lease) -> None:
 def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float) -> None:
     """Set a shard aside, and FAIL its stack if its deadline has passed.
 
-    The deadline is checked here because no pass does it: otherwise the stack would be in progress for ever.
+    The deadline is checked here because no pass runs that would check it: otherwise the stack would stay IN_PROGRESS.
 
     Args:
-        db: The database.
         lease: Lease of the shard.
         reason: Why, as `explain` shows it.
         late: Reason with which the stack fails.
-        for_s: Seconds until it is tried again.
+        for_s: Seconds until the shard is tried again.
     """
     with db.write() as tx:
         now = db.now_of(tx)
@@ -147,7 +147,7 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
 class Alarm(Timeout):  # type: ignore[misc]
     """The conductor's pause between two listings of jobs, which ends as soon as there may be a job.
 
-    It ends at a nudge, when a job becomes due, and after some time anyway, since notices may be lost.
+    A nudge or a job's due time ends the pause. So does a timeout, since notices may be lost.
     """
 
     def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
@@ -170,7 +170,7 @@ class Alarm(Timeout):  # type: ignore[misc]
         """Return when a job can be claimed, when the conductor stops, or after `REFRESH_S`."""
         until = time.monotonic() + REFRESH_S
         while not self.is_stopped() and time.monotonic() < until:
-            # Cleared before the board is queried: a nudge that comes in meanwhile is not lost.
+            # Cleared before the query, so that a nudge during the query is not lost.
             self._wake.clear()
             pause_s = self._due_in()
             if pause_s <= 0.0:
@@ -201,10 +201,10 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
 
         Args:
             name: Name of the worker, as owner of shards.
-            board: Where jobs are.
+            board: The job board.
             reconciler: Runs the passes.
-            passes_max: Passes that run side by side.
-            on_end: Called at the end of each.
+            passes_max: Maximum of concurrent passes.
+            on_end: Called at the end of each pass.
         """
         alarm = Alarm(board, reconciler.db.notices.longest_wait_s)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
@@ -221,5 +221,5 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
         self._on_end()
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
-        """Return no listeners: TaskFlow's own only logs, and passes log what matters themselves."""
+        """Return no listeners: TaskFlow's own listener only logs, and passes log important events themselves."""
         return []

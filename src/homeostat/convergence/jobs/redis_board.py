@@ -2,7 +2,7 @@
 
 Rows are the truth. One worker at a time is the sweeper: it posts shards that are due in the table `shard` and have no
 job. A claim in Redis is followed by the lease in SQL, whose epoch guards every write; a job whose shard is not due any
-more is removed. So whatever Redis forgets costs only time: it is posted again.
+more is removed. So if Redis loses data, only time is lost: the sweeper posts the jobs again.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ from homeostat.store.sql.notices import Notices
 LOG = logging.getLogger(__name__)
 NAMESPACE = "homeostat"
 POSTED_MAX = 50
-"""So many of the shards that come first are on the board; later ones are posted as these are claimed."""
+"""Jobs on the board at most, those of the first shards in line; the sweeper posts more as jobs are claimed."""
 PAUSE_S = 0.02
 """Time between two looks of the sweeper while shards are due."""
 TERM_S = 1.0
-"""A sweeper that is silent for so long is replaced."""
+"""A sweeper that is silent for so many seconds is replaced."""
 TIMEOUT_S = 1.0
-"""Time that Redis may take to connect and to answer: it is local, or counts as unreachable."""
+"""Seconds that Redis may take to connect and to answer: a local Redis is faster, or counts as unreachable."""
 
 
 def connect(url: str) -> "redis.Redis":
@@ -77,7 +77,6 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         """Open the board.
 
         Args:
-            name: Name of the board.
             conf: As of `ShardBoard`, and `{"url": …}`: a Redis database that no other service uses.
             persistence: Not used: there is no log book.
         """
@@ -114,7 +113,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return sorted(free, key=lambda job: _place(job, busy))
 
     def due_in(self, within_s: float) -> float:
-        """Return 0 where there is an unclaimed job, otherwise `within_s`: posting a job sends a notice."""
+        """Return 0 if there is an unclaimed job, otherwise `within_s`: posting a job sends a notice."""
         with self._outage():
             keys = self._redis.hkeys(self.listings_key)
             owners = [self.join(key + self.OWNED_POSTFIX) for key in keys]
@@ -132,7 +131,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         priority: Any = base.JobPriority.NORMAL,
     ) -> Any:
         """Wake a shard, and post its job; `details` is `{"stack_id", "shard"}`."""
-        # The row is written first: should Redis fail after it, the sweeper posts the job later.
+        # The row is written first: if Redis fails after that, the sweeper posts the job later.
         row = wake_shard(self._db, details, priority)
         return self._put(row.stack_id, row.number, row.project, priority)
 
@@ -144,7 +143,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return job
 
     def claim(self, job: Any, who: str, expiry: float | None = None) -> None:
-        """Claim a job in Redis for the length of a lease, and then its shard in SQL; only that makes an owner.
+        """Claim a job in Redis for the length of a lease, then its shard in SQL: only the lease in SQL gives ownership.
 
         Raises:
             UnclaimableJob: Another worker was faster, or the shard is not due any more.
@@ -165,12 +164,12 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         metrics.claimed()
 
     def consume(self, job: Any, who: str) -> None:
-        """Remove a job; the pass has given the shard back itself, and the sweeper posts it again when it is due."""
+        """Remove a job; the pass has given the shard back itself, and the sweeper posts the shard when due again."""
         self._claimed.pop(job.key, None)
         self._remove(job, who)
 
     def abandon(self, job: Any, who: str) -> None:
-        """Give back the shard of a pass that could not be finished; it is due, and posted, again in a moment."""
+        """Give back the shard of a pass that could not be finished; it is due again in a moment, and posted again."""
         try:
             if job.lease is not None:
                 give_back(self._db, job.lease)
@@ -182,20 +181,20 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         self.abandon(job, who)
 
     def _remove(self, job: Any, who: str) -> None:
-        """Remove what is left of a job in Redis, which may have forgotten it, or given it to another worker."""
+        """Remove a job from Redis, which may have forgotten the job, or given it to another worker."""
         try:
             super().consume(job, who)
         except (exceptions.NotFound, exceptions.JobFailure) as error:
             LOG.debug("job %s was not removed: %s", job.name, error)
 
-    # -- what the sweeper does ---------------------------------------------------------------------------------------
+    # -- the sweeper's work ------------------------------------------------------------------------------------------
 
     @property
     def notices(self) -> Notices:
         return self._db.notices
 
     def sweep(self) -> float:
-        """Post shards that are due and have no job; return the seconds until the next look."""
+        """Post shards that are due and have no job; return the seconds until the next round."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.read() as tx:
             now = self._db.now_of(tx)
@@ -203,8 +202,8 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
             rows = [] if pause_s else fair_queue.due(tx, now, POSTED_MAX)
         if not rows:
             return pause_s
-        there = {job.name for job in self._fetch_jobs()}
-        missing = [row for row in rows if name_of(row.stack_id, row.number) not in there]
+        posted = {job.name for job in self._fetch_jobs()}
+        missing = [row for row in rows if name_of(row.stack_id, row.number) not in posted]
         for row in missing:
             self._put(row.stack_id, row.number, row.project, PRIORITIES[row.priority])
         if missing:
@@ -212,7 +211,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         return PAUSE_S
 
     def extend_claims(self) -> None:
-        """Extend the claims of jobs in hand whose leases are held; a pass that hangs loses both."""
+        """Extend the claims of this worker's jobs whose leases are held; a pass that hangs loses claim and lease."""
         jobs = list(self._claimed.values())
         if not jobs:
             return
@@ -226,8 +225,8 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
 
     def become_sweeper(self, who: str) -> bool:
         """Become or stay the sweeper, for TERM_S seconds from now; return whether that worked."""
-        # Reading the key and extending its life are two steps, so for a moment there may be two sweepers. That does no
-        # harm: a job may be posted twice.
+        # Reading the key and extending its life are two steps, so for a moment there may be two sweepers. Then a job
+        # may be posted twice, which is harmless.
         key, term_ms = self.join("sweeper"), int(TERM_S * 1000)
         if self._redis.set(key, who, nx=True, px=term_ms):
             return True
@@ -303,7 +302,7 @@ class Sweeper:
             self._rounds()
 
     def _rounds(self) -> None:
-        """Run rounds; each is followed by a pause of at least twice its time, so a slow database gets room."""
+        """Run rounds; each is followed by a pause of at least twice its duration, to spare a slow database."""
         round_ = Rounds(self._board, self._who)
         while not self._stop.is_set():
             began = time.monotonic()
@@ -332,7 +331,7 @@ class Rounds:
     def run(self, now: float) -> float:
         """Run one round; return the seconds until the next. `now` is monotonic."""
         if now >= self._renew_at:
-            # Should `extend_claims` fail, this worker must not believe in its term until it has been confirmed.
+            # If `extend_claims` fails, this worker must not rely on its term until the term has been confirmed.
             self._sweeping = False
             self._board.extend_claims()
             self._sweeping = self._board.become_sweeper(self._who)

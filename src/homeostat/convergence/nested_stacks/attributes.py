@@ -1,4 +1,4 @@
-"""What resources show of other rows: members and outputs of nested stacks, nodes of clusters, data of signals."""
+"""Attributes that are read from other rows: members and outputs of nested stacks, cluster nodes, signals."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -28,46 +28,46 @@ from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.weights import TooHeavy, weight
 
 SHOWN_MAX = 64 * 1024 * 1024
-"""Weight of the attributes and outputs that one nested stack, with everything nested in it, may show its parent."""
+"""Weight of the attributes and outputs that a nested stack, including its own nested stacks, may show its parent."""
 
 
 class WeightBudget:
-    """Weight of attributes and outputs that may still be read from nested stacks in one look."""
+    """Remaining weight of attributes and outputs that one look may read from nested stacks."""
 
     def __init__(self) -> None:
         self._left = SHOWN_MAX
 
     @property
     def taken(self) -> int:
-        """Weight of what has been read."""
+        """Weight of everything read so far."""
         return SHOWN_MAX - self._left
 
     def take(self, value: Any) -> None:
         """Count a value.
 
         Raises:
-            TooHeavy: It is too much, together with everything counted before.
+            TooHeavy: The value exceeds the remaining weight.
         """
         self._left -= weight(value, self._left)
 
 
 def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> int:
-    """Add what is kept in other rows to observations, for what reads attributes: members, outputs, data of signals.
+    """Add the attributes that are kept in other rows to observations: members, outputs, data of signals.
 
-    They are not stored with the observation, since a group may have a million members. Where they are too heavy, the
-    observation says so instead, and reading an attribute fails with that (see `RowScope`).
+    They are not stored with the observation, since a group may have a million members. If they are too heavy, the
+    observation says so instead, and reading an attribute fails with that reason (see `RowScope`).
 
     Args:
         tx: A consistent read.
         world: World whose observations are completed, in memory.
         names: Names of the resources that are read.
-        budget: Weight left to the look that this is a part of, for nested stacks of nested stacks.
+        budget: Remaining weight of the enclosing look, for nested stacks of nested stacks.
 
     Returns:
-        Weight of what was added; without a `budget` only.
+        Weight of the added attributes; 0 if a `budget` counts them.
 
     Raises:
-        TooHeavy: With a `budget` only: it is exceeded.
+        TooHeavy: The `budget`, if given, is exceeded.
     """
     added = 0
     for row in world.rows.values():
@@ -76,16 +76,16 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
         if row.name not in names or seen is None or not row.handle or read is None:
             continue
         if budget is not None:
-            shown = read(tx, row.handle, budget)
+            attributes = read(tx, row.handle, budget)
         else:
             own = WeightBudget()
             try:
-                shown = read(tx, row.handle, own)
+                attributes = read(tx, row.handle, own)
                 added += own.taken
             except TooHeavy:
-                shown = {UNREADABLE: f"what is inside of it weighs more than {SHOWN_MAX}"}
-        if shown:
-            properties = {**seen.observation.properties, **shown}
+                attributes = {UNREADABLE: f"what is inside of it weighs more than {SHOWN_MAX}"}
+        if attributes:
+            properties = {**seen.observation.properties, **attributes}
             world.seen[row.key] = Seen(replace(seen.observation, properties=properties), seen.number)
     return added
 
@@ -99,7 +99,7 @@ def _of_cluster(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, 
     """Return the nodes of a cluster, each with its details."""
     rows = node_views.of_cluster(tx, handle)
     details = node_views.details(tx, rows)
-    nodes = [{**each, DETAILS: details.get(each["id"], {})} for each in node_views.nodes(tx, rows, {}, tainted=True)]
+    nodes = [{**node, DETAILS: details.get(node["id"], {})} for node in node_views.nodes(tx, rows, {}, tainted=True)]
     budget.take(nodes)
     return {MEMBERS: nodes}
 
@@ -111,14 +111,14 @@ def _of_node(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any
 
 
 def _of_condition(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
-    """Return the signals that a wait condition shows as its data: its observation only counts them."""
+    """Return the signals that a wait condition shows as its data; its observation only counts the signals."""
     condition = records.get(tx, handle, CONDITION)
     if condition is None:
         return {}
     received = records.signals_of(tx, [condition.link]).get(condition.link, [])
-    found = [{"id": each.object["id"], "data": each.object.get("data")} for each in received]
-    budget.take(found)
-    return {"signals": found}
+    signals = [{"id": signal.object["id"], "data": signal.object.get("data")} for signal in received]
+    budget.take(signals)
+    return {"signals": signals}
 
 
 READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = {
@@ -127,7 +127,7 @@ READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = 
     CONDITION: _of_condition,
     NODE: _of_node,
 }
-"""Kinds whose attributes are read from other rows -> what reads them, by the handle; raises TooHeavy."""
+"""Kinds whose attributes are read from other rows -> reader by handle, which raises TooHeavy."""
 
 
 def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) -> dict[str, Any]:
@@ -135,13 +135,13 @@ def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) 
 
     Returns:
         `{"members": {name: {"reference", "attributes", "faults", "failed", "open", "away"}}, "defined":
-        …, "outputs": {name: value}, "output_faults": {name: error}}`. Members are those that have been made, whatever
-        happens to them now; `faults` tells why attributes cannot be read, `open` whether there may be others, `away`
-        whether it is still being made. Only a stack made from a template has outputs; one whose condition does not hold
-        is null.
+        …, "outputs": {name: value}, "output_faults": {name: error}}`. Members are listed once created, whatever
+        happens to them now; `faults` says why attributes cannot be read, `open` whether a member may have further
+        attributes, `away` whether the member is still being created. Only a stack made from a template has outputs; an
+        output whose condition does not hold is null.
 
     Raises:
-        TooHeavy: They weigh more than `budget` has left.
+        TooHeavy: The members and outputs weigh more than `budget` has left.
     """
     facts = stacks.facts(nested)
     desired = revisions.desired_of(tx, nested.id, nested.revision)
@@ -153,7 +153,7 @@ def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) 
     for number in range(nested.shards):
         rows, seen = shard_state.load_rows(tx, nested.id, number)
         world = World(facts, number, {} if compiled is None else compiled.definitions, rows, seen)
-        # Attributes of its resources may be those of stacks nested in it: so on down to the last level.
+        # The attributes of these resources may be those of nested stacks, so recurse down to the last level.
         show_members(tx, world, {row.name for row in rows.values()}, budget)
         members |= members_of(world, budget)
         if compiled is not None and number == 0:
@@ -162,7 +162,7 @@ def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) 
 
 
 def _defined(desired: revisions.Desired, compiled: Compiled | None) -> Any:
-    """Return which resources a nested stack has, see `resources.nested.DEFINED`; None where it is being deleted."""
+    """Return the resources of a nested stack, see `resources.nested.DEFINED`; None if the stack is being deleted."""
     if compiled is not None:
         return list(compiled.definitions)
     if desired.kind == "group":
@@ -171,16 +171,16 @@ def _defined(desired: revisions.Desired, compiled: Compiled | None) -> Any:
 
 
 def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
-    """Return the members that one shard has made, see `members_and_outputs`. Raise TooHeavy."""
-    found: dict[str, Any] = {}
-    # Several rows may have one name while a replacement is under way: the last in this order is what is shown.
-    made = sorted((row for row in world.rows.values() if row.handle and not row.deleting), key=_order_of_precedence)
-    for row in made:
+    """Return the members that one shard has created, see `members_and_outputs`. Raise TooHeavy."""
+    members: dict[str, Any] = {}
+    # During a replacement several rows have one name: the last in this order is shown.
+    rows = sorted((row for row in world.rows.values() if row.handle and not row.deleting), key=_order_of_precedence)
+    for row in rows:
         kind = type_of(row.type)
         thing = thing_of(world, row, kind)
         attributes, faults = kind.readable_attributes(thing)
         budget.take([attributes, faults])
-        found[row.name] = {
+        members[row.name] = {
             "reference": kind.reference(thing),
             "attributes": attributes,
             "faults": faults,
@@ -188,16 +188,16 @@ def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:
             "open": _is_open(kind),
             "away": row.busy and row.action == Action.CREATE,
         }
-    return found
+    return members
 
 
 def _is_open(kind: ResourceType) -> bool:
-    """Return whether a member may have other attributes than those that are known; all outputs of a template are."""
+    """Return whether a member may have further attributes; the outputs of a template are all known."""
     return kind.open_attributes or (kind.open_schema and not isinstance(kind, TemplateResource))
 
 
 def scope_of(world: World) -> RowScope:
-    """Return what resolves references to the resources of one shard."""
+    """Return the scope that resolves references to the resources of one shard."""
     by_name: dict[str, list[Resource]] = {}
     for row in world.rows.values():
         by_name.setdefault(row.name, []).append(row)
@@ -206,10 +206,10 @@ def scope_of(world: World) -> RowScope:
 
 
 def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dict[str, Any]:
-    """Return `outputs` and `output_faults` of a stack that is made from a template, see `members_and_outputs`.
+    """Return `outputs` and `output_faults` of a stack made from a template, see `members_and_outputs`.
 
     Raises:
-        TooHeavy: They weigh more than `budget` has left.
+        TooHeavy: The outputs weigh more than `budget` has left.
     """
     values: dict[str, Any] = {}
     faults: dict[str, str] = {}
@@ -222,12 +222,12 @@ def outputs_of(compiled: Compiled, scope: RowScope, budget: WeightBudget) -> dic
                     values[name] = evaluate(output.value, scope)
             except Rejected as error:
                 del values[name]
-                # Who reads it names the output, as Heat does, and not where the template has it.
+                # As in Heat, the error that a reader gets names the output, not the output's place in the template.
                 faults[name] = error.message if error.path and str(error.path[0]).lower() == "outputs" else str(error)
     budget.take([values, faults])
     return {"outputs": values, "output_faults": faults}
 
 
 def _order_of_precedence(row: Resource) -> tuple[bool, int]:
-    """Return a sort key; of several rows of one name the last stands for it: a complete one, then the newest."""
+    """Return a sort key; the last of several rows of a name stands for it: a complete row, then the newest."""
     return row.status == Status.COMPLETE, row.born

@@ -43,12 +43,12 @@ class RevisionPlan:
     """The next revision of a nested stack, prepared outside the transaction that stores it.
 
     Attributes:
-        nested_id: Id of the existing nested stack, or of the new one.
-        state: State of the nested stack (`_state`) for which this was prepared; None where there was none.
+        nested_id: Id of the nested stack, existing or new.
+        state: State of the nested stack (`_state`) that the plan is based on; None if there was no nested stack.
         desired: The revision, encoded for the database.
-        least: Number of resources that the nested stack will have at least, see `tree_size.least_size`.
-        touched: Shards that the revision changes, see `action_begin.revise`.
-        adopted: Rows that a new nested stack begins with, where it adopts existing things.
+        least: Minimum of the nested stack's resources, see `tree_size.least_size`.
+        touched: Shards changed by the revision, see `action_begin.revise`.
+        adopted: Initial rows of a new nested stack that adopts existing things.
     """
 
     nested_id: str
@@ -64,25 +64,25 @@ class _PlanOutdated(Exception):
 
 
 VERBS_WITHOUT_PLAN = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
-"""Verbs that need no plan: they do not depend on the next revision of the nested stack."""
+"""Verbs that need no plan, since they do not depend on the next revision of the nested stack."""
 PARTS_MAX = 100_000
-"""Most parts of one thing in nested stacks that are deleted together with it."""
+"""Maximum of parts in nested stacks that are deleted together with their thing."""
 DELETED_AT_ONCE = 100
-"""Nested stacks that one transaction deletes: others wait for it."""
+"""Nested stacks deleted by one transaction, whose locks make concurrent transactions wait."""
 PLANS_MAX = 5
-"""Plans made for one step before it is put off."""
+"""Plans made for one step before the step is put off."""
 
 
 def _state(nested: StackRow | None) -> tuple[Any, ...] | None:
-    """Return what a plan depends on: as long as it is the same, the plan fits."""
+    """Return the state that a plan depends on: the plan fits as long as the state is the same."""
     return None if nested is None else (nested.id, nested.revision, nested.complete_revision)
 
 
 def _is_nested_in(row: Resource) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions that the live nested stack of a row meets.
 
-    It is found by the key of its parent's row, not by the row's handle: so it is found even where the outcome of its
-    creation was never stored.
+    They use the key of the parent's row, not the row's handle, so they match even if the outcome of the creation was
+    never stored.
     """
     table = schema.stack
     return table.c.parent_key == row.key, table.c.deleted_at.is_(None)
@@ -103,13 +103,12 @@ class NestedStacks:
         """Prepare the executor.
 
         Args:
-            db: The database.
             clock: Clock of events and deadlines.
             entropy: Source of the ids of new stacks and of row keys.
             timeout_s: Time limit of the rollback of a root stack that grew too large. Nested stacks have as
                 much time as their parent has left.
             depth_max: Levels of nested stacks.
-            resources_max: Resources of a root stack, with everything nested in it.
+            resources_max: Resources of a root stack, including its nested stacks.
         """
         self._depth_max = depth_max
         self.trees = tree_size.TreeSizes(clock, resources_max)
@@ -124,23 +123,23 @@ class NestedStacks:
 
         Raises:
             Superseded: A newer owner has the parent's shard; nothing was done.
-            HomeostatError: The nested stack cannot be made or changed as it should be, or not now.
+            HomeostatError: The nested stack cannot be created or changed as described, or not now.
         """
-        # The plan is made before anything is locked: others would wait while templates are compiled. The nested
-        # stack may change in between, so its state is compared once it is locked, and the plan made anew if need be.
+        # The plan is made before anything is locked, since compiling templates takes long. The nested stack may change
+        # in between, so its state is compared under the lock; if it differs, the plan is made again.
         for _ in range(PLANS_MAX):
             plan = None if step.verb in VERBS_WITHOUT_PLAN else self._plan(world, step)
             try:
                 with self._db.write() as tx:
                     answer = self._execute(tx, world, step, plan)
                     # Locks the parent's shard, so it comes last: shards are locked from the deepest stack up (ADR
-                    # 0057). Should it fail, the transaction is rolled back.
+                    # 0057). If it fails, the transaction is rolled back.
                     ownership.fence(tx)
                     return answer
             except _PlanOutdated:
                 continue
             except tree_size.TooLarge as error:
-                # The whole tree fails at once. That is another transaction, since this one was rolled back.
+                # The whole tree fails at once, in another transaction, since this one was rolled back.
                 ownership.check()
                 reason = f"Resource {step.row.action} failed: {step.row.name} of stack {world.stack.name}: {error}"
                 tree_size.give_up(self._db, world, reason, self._clock.now(), self._timeout_s)
@@ -148,10 +147,10 @@ class NestedStacks:
         raise Transient(f"the stack of {step.row.name} is changed by others again and again")
 
     def delete_many(self, world: World, steps: Sequence[Step], ownership: ShardOwnership) -> dict[str, Answer]:
-        """Delete nested stacks, or begin to, many in one transaction.
+        """Delete nested stacks, or begin their deletion, many in one transaction.
 
         Returns:
-            Row key -> answer, of those of which nothing else is to be done.
+            Row key -> answer; rows that are missing here need single steps.
 
         Raises:
             Superseded: A newer owner has the parent's shard.
@@ -163,26 +162,26 @@ class NestedStacks:
             with self._db.write() as tx:
                 now, some = self._clock.now(), steps[start : start + DELETED_AT_ONCE]
                 times_s = {step.row.key: self._time_left(world, step, now) for step in some}
-                found = deletion.delete_many(self._db, tx, world.stack.id, times_s, now)
-                answers |= {key: _deleted(id, now, ended=ended) for key, (id, ended) in found.items()}
+                deletions = deletion.delete_many(self._db, tx, world.stack.id, times_s, now)
+                answers |= {key: _deleted(id, now, ended=ended) for key, (id, ended) in deletions.items()}
                 ownership.fence(tx)  # last, as in `execute`
         return answers
 
     def parts_inside(self, world: World, row: Resource) -> Mapping[str, Sequence[str]]:
-        """Return the handles of what nested stacks of the tree are deleting of the kinds of a thing's parts, by kind.
+        """Return the handles of a thing's parts which nested stacks of the tree are deleting, by kind.
 
-        It is read at the time of the request, and is in no row: these may be thousands.
+        They are read when the request is sent, and stored in no row: there may be thousands.
         """
         types = [name for names in of_kind(part_kinds(row)).values() for name in names]
         with self._db.read() as tx:
-            going = deletion.deletions_below(tx, world.stack.root_id, types, PARTS_MAX)
-        found: dict[str, list[str]] = {}
-        for name, handle in going:
-            found.setdefault(kind_of(name), []).append(handle)
-        return found
+            deleted = deletion.deletions_below(tx, world.stack.root_id, types, PARTS_MAX)
+        parts: dict[str, list[str]] = {}
+        for type_name, handle in deleted:
+            parts.setdefault(kind_of(type_name), []).append(handle)
+        return parts
 
     def _plan(self, world: World, step: Step) -> RevisionPlan | None:
-        """Prepare the next revision of the nested stack; None where a nested stack to be changed does not exist.
+        """Prepare the next revision of the nested stack; None if a nested stack to be changed does not exist.
 
         Raises:
             Rejected, Terminal: The nested stack cannot be as its resource describes it.
@@ -222,7 +221,7 @@ class NestedStacks:
         document: adoption.Document,
         now: float,
     ) -> tuple[revisions.Desired, Sequence[Resource]]:
-        """Return the first revision of a stack that adopts what a document names, and its rows.
+        """Return the first revision and the rows of a stack that adopts the things of a document.
 
         Raises:
             Terminal: The document does not fit the stack.
@@ -235,11 +234,11 @@ class NestedStacks:
     def _execute(self, tx: Connection, world: World, step: Step, plan: RevisionPlan | None) -> Answer:
         """Execute a step within a transaction.
 
-        Each act is idempotent: the revision that it makes carries the intent of the parent's row, and one that carries
-        it already is not made again. So a worker that died before it stored the answer does no harm.
+        Each act is idempotent: its revision carries the intent of the parent's row, and is not added again if the
+        nested stack has it already. So a worker that died before storing the answer does no harm.
         """
         now = self._clock.now()
-        # Before the first lock on a row: it may wait for another transaction (see `TreeSizes.begin`).
+        # Before the first lock on a row, since this may wait for another transaction (see `TreeSizes.begin`).
         if plan is not None:
             self.trees.begin(self._db, tx, world.stack, plan.least)
         nested = self._nested(tx, step)
@@ -255,25 +254,25 @@ class NestedStacks:
             return self._pass_on(tx, world, step, nested, now)
         if step.verb is Verb.DELETE:
             return self._delete(tx, world, step, nested, now)
-        if plan is None:  # there was no nested stack when the plan was made, and there is one now
+        if plan is None:  # the nested stack was created after the plan was made
             raise _PlanOutdated
         return self._update(tx, world, step, plan, nested, now)
 
     def _delete(self, tx: Connection, world: World, step: Step, nested: StackRow, now: float) -> Answer:
-        # A deletion under way is left to itself, unless the parent has been abandoned since: what is not to be touched
-        # is another deletion.
+        # A deletion in progress continues, unless the parent has been abandoned since: then other things are kept, and
+        # a new deletion is needed.
         under_way = nested.action == Action.DELETE and nested.status == Status.IN_PROGRESS
         if under_way and world.stack.spares in (None, nested.spares):
             return observe(tx, nested.id, now)
         changes: dict[str, Any] = dict(action_begin.UNHELD)
-        # An abandoned stack stays abandoned, even where its parent spares only what was adopted.
+        # An abandoned stack stays abandoned, even if its parent keeps only adopted things.
         if world.stack.spares is not None:
             changes["spares"] = KeepPolicy.ALL if nested.spares == KeepPolicy.ALL else world.stack.spares
         desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
-        # First, since their shards are deeper, so they are locked before those of the stack itself (ADR 0057).
+        # First the stacks nested deeper: their shards are locked before those of the stack itself (ADR 0057).
         deletion.wake_nested_deletions(tx, nested, now)
         number = action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
-        # Of a tree that is deleted while it grows, most stacks were not begun: none of them needs a pass.
+        # If a tree is deleted while it grows, most of its stacks have not begun yet: they need no pass.
         return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))
 
     def _update(
@@ -284,13 +283,13 @@ class NestedStacks:
         if revisions.intent_of(tx, nested.id, nested.revision) == desired.intent:
             return observe(tx, nested.id, now)
         changes: dict[str, Any] = {"suspended": False, "cooldown": _cooldown(step.row, desired, nested, now)}
-        # Where the parent converges (looks at everything, then mends it), so does the nested stack.
+        # If the parent converges (observes everything, then repairs it), so does the nested stack.
         if stack.look_from is not None:
             changes["look_from"] = self._db.now_of(tx)
         if stack.restoring:
             action = Action.RESTORE if stack.action == Action.RESTORE else action
             changes["snapshot"] = stack.snapshot_inside(step.row.name)
-        # These concern every shard of the nested stack, whatever its definition says: all are woken.
+        # These changes concern every shard of the nested stack, whatever its definitions: all are woken.
         neglected = step.row.key in world.neglected
         all_shards = nested.suspended or neglected or changes.keys() & {"look_from", "snapshot"}
         desired, touched = replace(desired, secret=stack.secret), None if all_shards else plan.touched
@@ -318,8 +317,8 @@ class NestedStacks:
     def _time_left(self, world: World, step: Step, now: float) -> float:
         """Return the seconds that an action of the nested stack may take.
 
-        As many as its parent has left (at rest: as an action of the parent may take), or fewer where the resource says
-        so.
+        They are the parent's remaining time (at rest: the time limit of an action of the parent), or less if the
+        resource has a shorter limit.
         """
         deadline = world.stack.deadline
         left = world.patience_s if deadline is None else max(deadline - now, 1.0)
@@ -334,7 +333,7 @@ class NestedStacks:
 
     def _create(self, tx: Connection, world: World, step: Step, plan: RevisionPlan, now: float) -> Answer:
         stack, row = world.stack, step.row
-        # The tree may have failed as a whole since this pass loaded its world: then nothing more is made for it.
+        # The tree may have failed as a whole since this pass loaded its world: then it gets no new stacks.
         ended = tree_size.ended(tx, stack)
         if ended:
             return Terminal(ended)
@@ -373,7 +372,7 @@ def _deleted(nested_id: str, now: float, *, ended: bool) -> Observation:
 def _cooldown(
     row: Resource, desired: revisions.Desired, nested: StackRow | None, now: float
 ) -> Mapping[str, Any] | None:
-    """Return the column for a group that scales: signals do not change the size that its template has just given."""
+    """Return the cooldown column of a scaling group: signals must not soon change the size given by its template."""
     kind, group = type_of(row.type), desired.group
     if not isinstance(kind, ScalingGroup) or group is None:
         return None

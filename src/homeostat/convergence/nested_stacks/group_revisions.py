@@ -1,4 +1,4 @@
-"""The next revision of a group's nested stack: its members, in batches where its update policy says so."""
+"""The next revision of a group's nested stack: its members, in batches if its update policy says so."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from homeostat.convergence.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
-from homeostat.convergence.nested_stacks.removal_requests import Asks
+from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.group import GroupDefinition
@@ -31,7 +31,7 @@ from homeostat.store.stacks import revisions, stacks
 from homeostat.templates.weights import TooHeavy, weight
 
 MEMBERS_MAX = 32 * 1024 * 1024
-"""Weight (`templates.weights`) of the definitions of those members of a group or chain that are loaded together."""
+"""Weight (`templates.weights`) of the definitions of the members of a group or chain that are loaded together."""
 
 
 def group_revision(
@@ -42,7 +42,7 @@ def group_revision(
     nested_id: str,
     before: revisions.Desired,
     now: float,
-    asks: Asks,
+    requests: RemovalRequests,
     model: Mapping[str, Any] | None = None,
     *,
     adopts: bool = False,
@@ -53,13 +53,12 @@ def group_revision(
         tx: A consistent read.
         world: World of the parent's shard.
         row: Row of the group.
-        nested: Row of its stack, None while it is yet to be made.
-        nested_id: Id of its stack.
-        before: Newest revision of its stack.
-        now: The agreed time.
-        asks: Whom it was asked to remove, besides what its properties say.
-        model: What a new group takes over from the server that its members are to be like.
-        adopts: Whether its members are adopted, and so are not asked to report.
+        nested: Row of the group's stack; None if it does not exist yet.
+        nested_id: Id of the group's stack.
+        before: Newest revision of the group's stack.
+        requests: Earlier removal requests, besides the group's properties.
+        model: Settings that a new group copies from the server that is the model of its members.
+        adopts: Whether its members are adopted, and so do not have to report.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
@@ -70,25 +69,25 @@ def group_revision(
     away = away_members(tx, nested, standing)
     failed, first = failed_of(away), first_to_leave(tx, nested, away)
     launched: Launched = (lambda _: model) if model is not None else lambda name: launched_in(world, name)
-    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, asks)
+    wanted = wanted_group(tx, kind, values, nested, before, launched, nested_id, failed, first, requests)
     policy = kind.batches(values) if isinstance(kind, Membership) else {}
     if adopts:
-        policy = {name: each for name, each in policy.items() if name != "creation"}
+        policy = {name: settings for name, settings in policy.items() if name != "creation"}
     new, pending = nested is None or nested.complete_revision is None, is_pending(nested)
     if isinstance(kind, Membership) and kind.rolls_out(values, AppliesTo.DEFINITION):
         if nested is not None and standing is not None and not new and not adopts and not _goes_back(world):
             return staged_group.begin(standing, wanted, int(nested.revision) + 1)
-        policy = {name: each for name, each in policy.items() if name != "rolling_update"}
+        policy = {name: settings for name, settings in policy.items() if name != "rolling_update"}
     return rolling_update.begin(standing, wanted, policy, failed, new, away, pending=pending, now=now)
 
 
 def _goes_back(world: World) -> bool:
-    """Return whether a stack returns to what was well before: its members get that at once."""
+    """Return whether a stack returns to an earlier, working definition, which its members then get at once."""
     return world.stack.restoring or world.stack.action in (Action.ROLLBACK, Action.RESTORE)
 
 
 def is_pending(nested: StackRow | None) -> bool:
-    """Return whether the stack of a group is still on the way to its newest revision."""
+    """Return whether the stack of a group has yet to complete its newest revision."""
     under_way = nested is not None and nested.status == Status.IN_PROGRESS
     return nested is not None and under_way and nested.complete_revision != nested.revision
 
@@ -98,32 +97,30 @@ def away_members(tx: Connection, nested: StackRow | None, group: GroupDefinition
 
     Args:
         tx: A consistent read.
-        nested: Row of its stack, None where there is none.
+        nested: Row of the group's stack; None if absent.
         group: Its newest revision.
     """
     return absences(tx, stacks.facts(nested), group) if nested is not None and group is not None else {}
 
 
 def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
-    """Return the names of the members that are FAILED, among those that are away."""
+    """Return the names of the FAILED or marked members among the absent ones."""
     return {name for name, why in away.items() if why in (Absence.FAILED, Absence.MARKED)}
 
 
 def first_to_leave(tx: Connection, nested: StackRow | None, away: Mapping[str, Absence]) -> Collection[str]:
-    """Return the names of the members that leave before all others when a group gets smaller, for a mark.
-
-    They are marked unhealthy, or others are being made in their place for that.
+    """Return the members that leave first when a group shrinks: marked unhealthy, or being replaced because of a mark.
 
     Args:
         tx: A consistent read.
-        nested: Row of its stack, None where there is none.
-        away: Its members that are away.
+        nested: Row of the group's stack; None if absent.
+        away: The absent members.
     """
     return marked(tx, stacks.facts(nested), away) if nested is not None else ()
 
 
 def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
-    """Return the properties of the launch configuration in this shard that has this reference."""
+    """Return the properties of the launch configuration in this shard with this reference."""
     for row in world.rows.values():
         kind = type_of(row.type)
         if isinstance(kind, LaunchConfiguration) and kind.reference(thing_of(world, row, kind)) == reference:
@@ -132,7 +129,7 @@ def launched_in(world: World, reference: str) -> Mapping[str, Any] | None:
 
 
 def model_of(group: GroupDefinition | None) -> Mapping[str, Any] | None:
-    """Return what a group of servers has taken over from the server that they are like; None where it is new."""
+    """Return the settings that a group of servers has copied from its model server; None if it is new."""
     properties: Mapping[str, Any] = {} if group is None else group.resource_def.get("properties") or {}
     properties = properties.get(SERVER, properties)
     return {name: properties[name] for name in COPIED.values() if name in properties} or None
@@ -148,72 +145,71 @@ def wanted_group(
     nested_id: str,
     failed: Collection[str],
     first: Collection[str] = (),
-    asks: Asks = Asks(math.inf),
+    requests: RemovalRequests = RemovalRequests(math.inf),
 ) -> GroupDefinition:
-    """Return what a group's stack should be once all batches are done.
+    """Return the revision of a group's stack at which its batches aim.
 
-    Members that were removed by name stay out while the skip list names them, and those that left for a mark for good.
+    Members removed by name stay out as long as the skip list names them; members that left because of a mark stay out
+    for good.
 
     Args:
         tx: A consistent read.
-        kind: Type of the group.
         values: Properties of the group, with defaults.
-        nested: Row of its stack, None while it is yet to be made.
-        before: Newest revision of its stack.
-        launched: Returns the properties of members by the reference of their launch configuration, or by the server
-            that they are like; None where there is none.
-        nested_id: Id of its stack.
+        nested: Row of the group's stack; None if it does not exist yet.
+        before: Newest revision of the group's stack.
+        launched: Returns the properties of members by the reference of their launch configuration, or of their model
+            server; None if absent.
+        nested_id: Id of the group's stack.
         failed: Names of its FAILED members.
         first: Names of the members that leave first, see `first_to_leave`.
-        asks: Whom it was asked to remove, besides what its properties say.
+        requests: Earlier removal requests, besides the group's properties.
 
     Raises:
         Terminal: The members cannot be as the group describes them.
     """
     standing = before.group
     if isinstance(kind, ScalingGroup):
-        # What the group has taken over from a server stays, whatever becomes of that server.
+        # Settings copied from a model server stay, whatever happens to that server.
         taken = model_of(standing) if isinstance(kind, LikeServer) and kind.model(values) else None
-        one = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
-        scaled = _scaled(kind, values, one, standing, failed, first)
+        member = kind.member(values, launched if taken is None else lambda _: taken, nested_id)
+        scaled = _scaled(kind, values, member, standing, failed, first)
         return listed_members.kept_own(standing, scaled)
-    skip = removal_requests.skip_list(tx, nested, standing, values, asks)
-    made = GroupDefinition(values["resource_def"], values["index_var"], values["count"], tuple(skip))
-    if isinstance(kind, NodeGroup):  # its cluster has said which of its nodes leave
-        return GroupDefinition.decoded({**made.encoded(), **kind.further(values)})
+    skip = removal_requests.skip_list(tx, nested, standing, values, requests)
+    group = GroupDefinition(values["resource_def"], values["index_var"], values["count"], tuple(skip))
+    if isinstance(kind, NodeGroup):  # its cluster decides which of its nodes leave
+        return GroupDefinition.decoded({**group.encoded(), **kind.further(values)})
     leaving = groups.leaving_first(standing, values["count"], skip, first)
     left = (*(() if standing is None else standing.left), *leaving)
-    return listed_members.kept_own(standing, replace(made, skip=(*skip, *leaving), left=left))
+    return listed_members.kept_own(standing, replace(group, skip=(*skip, *leaving), left=left))
 
 
 def _scaled(
     kind: ScalingGroup,
     values: Mapping[str, Any],
-    one: Any,
+    member: Any,
     before: GroupDefinition | None,
     failed: Collection[str],
     first: Collection[str],
 ) -> GroupDefinition:
-    """Return a scaling group in its wanted size; it keeps the size it has where the template says none.
+    """Return a scaling group in its wanted size, which is the present size unless the template gives one.
 
     Args:
-        kind: Type of the group.
         values: Properties of the group, with defaults.
-        one: Definition of each member; None where its launch configuration is missing.
-        before: The group as its newest revision says; None if there is none.
+        member: Definition of each member; None if its launch configuration is missing.
+        before: The group in its newest revision; None if it does not exist yet.
         failed: Names of its FAILED members.
-        first: Names of the members that leave first, besides those.
+        first: Names of further members that leave first.
 
     Raises:
         Terminal: There is no such launch configuration.
     """
-    if one is None:
+    if member is None:
         name = values.get("LaunchConfigurationName")
         raise Terminal(f"There is no launch configuration {name} in this stack: refer to one with get_resource or Ref")
     healthy = None
     if before is not None:
         healthy = groups.size_of(before) - sum(groups.is_member(name, before) for name in failed)
-    return groups.resized(before, one, kind.wanted_size(values, healthy), {*failed, *first})
+    return groups.resized(before, member, kind.wanted_size(values, healthy), {*failed, *first})
 
 
 def listed_group(
@@ -229,10 +225,9 @@ def listed_group(
     Args:
         tx: A consistent read.
         row: Row of the group.
-        nested: Row of its stack.
-        before: Newest revision of its stack.
+        nested: Row of the group's stack.
+        before: Newest revision of the group's stack.
         listed: All its members, see `listed_members`.
-        now: The agreed time.
 
     Raises:
         Rejected: The group cannot have these members.
@@ -250,10 +245,10 @@ def listed_group(
 
 
 def check_weight(row: Resource, member: Any, count: int) -> None:
-    """Check that the members of a group, which are alike, can be loaded together.
+    """Check that a number of equal members of a group is light enough to be loaded together.
 
     Raises:
-        Terminal: So many are too heavy.
+        Terminal: The members are too heavy.
     """
     try:
         weight(member, MEMBERS_MAX // max(count, 1))
@@ -263,7 +258,7 @@ def check_weight(row: Resource, member: Any, count: int) -> None:
 
 
 def check_time(group: GroupDefinition, time_left_s: float) -> None:
-    """Check that the pauses between batches fit into the time that is left.
+    """Check that the pauses between batches fit into the remaining time.
 
     Raises:
         Terminal: The pauses alone take longer.
@@ -273,7 +268,7 @@ def check_time(group: GroupDefinition, time_left_s: float) -> None:
         total_s += pause_s
         if total_s >= time_left_s:
             raise Terminal("The current update policy will result in stack update timeout.")
-        # All pauses of a series are alike: without any, a long series need not be walked to its end.
+        # All pauses of a series are equal: a long series without pauses need not be walked to its end.
         if not pause_s:
             return
 
@@ -287,15 +282,14 @@ def check_policy(
     away: Mapping[str, Absence],
     time_left_s: float,
 ) -> None:
-    """Check that a group can become as it is wanted in the batches of its update policy.
+    """Check that a group can reach its wanted revision in the batches of its update policy.
 
     Args:
-        kind: Type of the group.
         values: Properties of the group, with defaults.
-        nested: Row of its stack, None while it is yet to be made.
-        before: Newest revision of its stack.
-        wanted: The group once all batches are done.
-        away: Its members that are away.
+        nested: Row of the group's stack; None if it does not exist yet.
+        before: Newest revision of the group's stack.
+        wanted: The group after all batches.
+        away: Its absent members.
         time_left_s: Seconds that an action of its stack may take.
 
     Raises:

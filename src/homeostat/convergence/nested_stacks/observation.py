@@ -1,4 +1,4 @@
-"""What a parent sees of its nested stacks."""
+"""A parent's view of its nested stacks."""
 
 from typing import Any
 
@@ -16,19 +16,19 @@ from homeostat.store.stacks.nested_status import NestedStatus
 
 
 def refresh(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
-    """Bring the observations of nested stacks in a world up to date; return those that changed, to be stored.
+    """Bring the observations of nested stacks in a world up to date; return the changed ones, to be stored.
 
-    The nested stack's own rows are read, not a message from it, so a lost wake-up costs only time (invariant 1,
+    The rows of the nested stack are read, not a message from it, so a lost wake-up costs only time (invariant 1,
     CONTRIBUTING.md).
     """
     changed = []
     rows = [row for row in world.rows.values() if row.handle and kind_of(row.type) == STACK]
-    found = nested_status.of(tx, [row.handle for row in rows])
+    statuses = nested_status.of(tx, [row.handle for row in rows])
     asked = [row.handle for row in rows if row.marks is not None and row.marks.requested]
     inside = unwell(tx, asked, now)
     for row in rows:
         before = world.seen.get(row.key)
-        observation = _observation(row.handle, found.get(row.handle), now, inside.get(row.handle, ""))
+        observation = _observation(row.handle, statuses.get(row.handle), now, inside.get(row.handle, ""))
         if before is not None and _same(before.observation, observation):
             continue
         seen = Seen(observation, next_look(before.number if before is not None else 0))
@@ -48,7 +48,7 @@ def _observation(stack_id: str, nested: NestedStatus | None, now: float, inside:
     properties: dict[str, Any] = {
         "status": nested.status.lower(),
         "action": nested.action,
-        # Differs whenever the nested stack has changed, so that the parent judges it anew.
+        # Differs whenever the nested stack has changed, so that the parent judges the new observation.
         "changes": nested.changes,
         "skip": nested.skip,
         "failures": nested.failures,

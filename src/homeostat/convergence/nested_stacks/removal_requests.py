@@ -1,7 +1,7 @@
-"""Whom a group was asked to remove by several updates, and so which names its members have no more (ADR 0095).
+"""Members that several updates asked a group to remove, and so the names withheld from new members (ADR 0095).
 
-Updates overtake each other. A number of members counts by its newest value alone; who was named goes, whichever update
-named them. Who is named by an id is who had it when the update was accepted.
+Updates overtake each other. Of a group's size only the newest value counts, but a member named by any of the updates is
+removed. An id names the member with that id at the time when the update was accepted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from homeostat.store.stacks import former_members
 from homeostat.templates.weights import TooHeavy
 
 
-class Asked(NamedTuple):
-    """What one revision asks of a group.
+class RemovalRequest(NamedTuple):
+    """The removal request of one revision to a group.
 
     Attributes:
-        at: When it was accepted.
+        at: When the revision was accepted.
         policies: As the property `removal_policies`.
         mode: As the property `removal_policies_mode`.
     """
@@ -37,45 +37,49 @@ class Asked(NamedTuple):
         return [str(entry) for policy in self.policies for entry in policy.get("resource_list") or []]
 
 
-class Asks(NamedTuple):
-    """What was asked of a group since its stack was complete.
+class RemovalRequests(NamedTuple):
+    """The removal requests to a group since its stack was complete.
 
     Attributes:
         at: When the newest revision was accepted.
-        earlier: What those before it asked, the oldest first.
+        earlier: Requests of the revisions before the newest, oldest first.
     """
 
     at: float
-    earlier: Sequence[Asked] = ()
+    earlier: Sequence[RemovalRequest] = ()
 
 
 def skip_list(
-    tx: Connection, nested: StackRow | None, before: GroupDefinition | None, values: Mapping[str, Any], asks: Asks
+    tx: Connection,
+    nested: StackRow | None,
+    before: GroupDefinition | None,
+    values: Mapping[str, Any],
+    requests: RemovalRequests,
 ) -> list[str]:
     """Return the names that no member of a group may have any more, oldest first.
 
     Args:
         tx: A consistent read.
-        nested: Row of its stack, None while it is yet to be made.
-        before: The group as its newest revision says.
+        nested: Row of the group's stack; None if it does not exist yet.
+        before: The group in its newest revision.
         values: Properties of the group, with defaults.
-        asks: What was asked of it besides these.
+        requests: Earlier requests, besides these properties.
 
     Raises:
         Terminal: The members are too heavy to be read.
     """
-    newest = Asked(asks.at, values["removal_policies"], values["removal_policies_mode"])
+    newest = RemovalRequest(requests.at, values["removal_policies"], values["removal_policies_mode"])
     skipped, left = (list(before.skip), before.left) if before is not None else ([], ())
-    listed = {name for each in (*asks.earlier, newest) for name in each.names}
+    listed = {name for request in (*requests.earlier, newest) for name in request.names}
     references: dict[str, Any] = {name: name for name in listed if groups.is_member(name, before)}
     # A removal policy may name a member by its reference (an id of the cloud). Only then are all members read.
     if nested is not None and not {*references, *skipped}.issuperset(listed):
         references |= _references(tx, nested)
     known = {*references, *references.values()}
-    for each in (*asks.earlier, newest):
-        unknown = [name for name in each.names if name not in known and name not in skipped]
-        former = former_members.names(tx, nested.id, unknown, each.at) if nested is not None and unknown else {}
-        skipped = groups.skip_list(skipped, each.policies, each.mode, references, left, former)
+    for request in (*requests.earlier, newest):
+        unknown = [name for name in request.names if name not in known and name not in skipped]
+        former = former_members.names(tx, nested.id, unknown, request.at) if nested is not None and unknown else {}
+        skipped = groups.skip_list(skipped, request.policies, request.mode, references, left, former)
     return skipped
 
 

@@ -49,11 +49,10 @@ class NestedRevisions:
             tx: A consistent read.
             world: World of the parent's shard.
             step: Creation or update of the resource.
-            nested: Row of the nested stack, None while it is yet to be made.
-            nested_id: Its id, or that of the new one.
-            before: Its newest revision, `revisions.EMPTY` where there is none.
+            nested: Row of the nested stack; None if it does not exist yet.
+            nested_id: Id of the nested stack, existing or new.
+            before: Newest revision of the nested stack; `revisions.EMPTY` if there is none.
             time_left_s: Seconds that an action of the nested stack may take.
-            now: The agreed time.
 
         Raises:
             Rejected, Terminal: The nested stack cannot be as its resource describes it.
@@ -67,9 +66,9 @@ class NestedRevisions:
         if contents == "template":
             return replace(from_template(row, parent, inside), intent=intent)
         if isinstance(kind, Composed):
-            made = kind.template(kind.complete(row.properties))
+            template = kind.template(kind.complete(row.properties))
             files = parent.files if kind.needs_files else {}
-            return revisions.Desired("template", made, environment=inside, files=files, intent=intent)
+            return revisions.Desired("template", template, environment=inside, files=files, intent=intent)
         if contents == "chain":
             chain = chain_desired(kind.complete(row.properties))
             check_weight(row, chain.template["resource_properties"], len(chain.template["resources"]))
@@ -77,11 +76,11 @@ class NestedRevisions:
         if isinstance(kind, SoftwareDeploymentGroup):
             named = named_desired(kind, kind.complete(row.properties), new=nested is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
-        asks = self._overtaken.asks_of(tx, world, row)
+        requests = self._overtaken.requests_of(tx, world, row)
         adopts, model = step.arguments.get("document") is not None, step.arguments.get(MODEL)
-        group = group_revision(tx, world, row, nested, nested_id, before, now, asks, model, adopts=adopts)
+        group = group_revision(tx, world, row, nested, nested_id, before, now, requests, model, adopts=adopts)
         check_weight(row, group.resource_def, min(groups.size_of(group), MEMBERS_PER_SHARD))
-        # Only when the series of batches begins: carried out again, less time is left for the rest of it.
+        # Only when the series of batches begins: a repeated step has less time left for the rest of the series.
         if before.intent != intent:
             check_time(group, time_left_s)
         return replace(group_desired(group), environment=inside, files=parent.files, intent=intent)
@@ -93,7 +92,7 @@ class NestedRevisions:
         return {environments.INHERITED: sorted(texts)} if texts else {}
 
     def _parent_of(self, tx: Connection, world: World) -> revisions.Desired:
-        """Return the parent's revision, read once for all its nested stacks that are made or changed in a row."""
+        """Return the parent's revision, read once for consecutive steps on its nested stacks."""
         wanted = (world.stack.id, world.stack.revision)
         name, desired = self._parent
         if name != wanted:
@@ -103,5 +102,5 @@ class NestedRevisions:
 
 
 def intent_of(row: Resource) -> str:
-    """Return a text that identifies the one act that a row in progress is about."""
+    """Return a text that identifies the current act on a row in progress."""
     return f"{row.token}/{row.revision}/{stamp_of(row.intent)}"

@@ -1,4 +1,4 @@
-"""Stacks nested in a resource that has a template: what they are to be, by the revision of their parent."""
+"""The revisions of stacks nested in template resources, derived from the revision of the parent."""
 
 from typing import Any
 
@@ -15,12 +15,11 @@ def from_template(row: Resource, parent: revisions.Desired, environment: dict[st
     """Return the revision of the stack of a template resource.
 
     Args:
-        row: The resource.
-        parent: Revision of the stack that it is in.
+        parent: Revision of the parent stack.
         environment: See `environment_inside`.
 
     Raises:
-        Rejected: It cannot be made from these files and properties.
+        Rejected: The files and properties give no valid stack.
     """
     kind = type_of(row.type)
     assert isinstance(kind, FromTemplate)
@@ -29,7 +28,7 @@ def from_template(row: Resource, parent: revisions.Desired, environment: dict[st
     if FACADE in row.properties:
         environment = {**environment, environments.FACADE: row.properties[FACADE]}
     desired = revisions.Desired("template", template, parameters, environment, parent.files)
-    # Compiled only to be checked: what is wrong fails this resource before the nested stack exists.
+    # Compiled only as a check: an error fails this resource before the nested stack exists.
     compile_desired(desired, Identity("", row.name, ""))
     return desired
 
@@ -39,7 +38,6 @@ def environment_inside(parent: revisions.Desired, name: str, called: str) -> dic
 
     Args:
         parent: Revision of the parent stack.
-        name: Name of the resource.
-        called: Its type as the template calls it.
+        called: The resource's type as the template calls it.
     """
     return environments.nested_environment(parent.environment, registry_of(parent.environment), name, called)

@@ -1,7 +1,7 @@
-"""The limit on the resources of a root stack with everything nested in it, while it lives (ADR 0039).
+"""The limit on the resources of a root stack including its nested stacks, while the stack lives (ADR 0039).
 
-The API checks the same limit as far as the templates show. What only shows at run time, such as the size of a group
-that depends on an attribute, is counted here whenever a nested stack is created or grows.
+The API checks the same limit as far as the templates show. Sizes that are known only at run time, such as the size of a
+group that depends on an attribute, are counted here whenever a nested stack is created or grows.
 """
 
 import threading
@@ -37,11 +37,12 @@ from homeostat.templates.tree import Allowance
 SIZES_CACHED_MAX, SIZES_CACHED_S = 1000, 2.0
 """Trees whose counts are cached, and for how many seconds."""
 UNSEEN_SHARE = 0.02
-"""Share of the limit that a worker may add to a tree before it has to count the tree anew, with what others added."""
+"""Share of the limit that a worker may add to a tree before it counts the tree anew, with the additions of all workers.
+"""
 ESTIMATE_LEVELS = 5
-"""Levels of nested stacks that one estimate looks into."""
+"""Levels of nested stacks that one estimate covers."""
 ESTIMATE_MIN = 10
-"""Members from which on a group is looked into before it is made: a look costs as much as making one member."""
+"""Members from which on a group is estimated before its creation: an estimate costs as much as creating one member."""
 ESTIMATE_MAX = 100
 """Nested templates that one estimate compiles."""
 
@@ -54,22 +55,21 @@ class TreeSizes:
     """Counts of resources by root stack, as this worker knows them. Safe to share between threads."""
 
     def __init__(self, clock: Clock, resources_max: int) -> None:
-        """Begin without any count; `resources_max` is the limit of a root stack with everything nested in it."""
+        """Begin without any count; `resources_max` is the limit of a root stack including its nested stacks."""
         self.resources_max = resources_max
         self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_CACHED_MAX, SIZES_CACHED_S, clock.monotonic)
         self._counting = threading.Lock()
 
     def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
-        """Make large additions to a tree take turns; called before `counted`, and before any row is locked.
+        """Serialise large additions to a tree; called before `counted`, and before any row is locked.
 
-        What adds more than `UNSEEN_SHARE` at once is counted exactly: alone, and with a new count of the tree. It has
-        to wait for its turn before it locks rows, since the transaction that has the turn may need those.
+        An addition of more than `UNSEEN_SHARE` is counted exactly: alone, and with a new count of the tree. The wait
+        for the advisory lock must precede row locks, since the transaction that holds it may need those rows.
 
         Args:
-            db: The database.
-            tx: The transaction that makes or changes a nested stack.
-            parent: Stack in which that is nested.
-            least: Number of resources that it will have at least.
+            tx: The transaction that creates or changes a nested stack.
+            parent: Parent of the nested stack.
+            least: Minimum of its resources.
         """
         root_id = parent.root_id or parent.id
         if least > self._unseen_max:
@@ -84,17 +84,16 @@ class TreeSizes:
     def counted(
         self, tx: Connection, parent: StackFacts, desired: revisions.Desired, least: int, before: int
     ) -> revisions.Desired:
-        """Return the same revision of a nested stack with its number of resources, if the tree has room for it.
+        """Return the same revision of a nested stack with its number of resources, if the tree has room for them.
 
-        The tree is counted anew only every few seconds, and when this worker has added much to it: counting it for each
-        nested stack would take longer than making them.
+        The tree is counted anew only every few seconds, and after large additions by this worker: a count for each
+        nested stack would take longer than its creation.
 
         Args:
             tx: The transaction that stores the revision.
-            parent: Stack in which the stack is nested.
-            desired: The revision.
-            least: Number of resources that it will have at least, see `least_size`.
-            before: Number of resources that the nested stack had.
+            parent: Parent of the nested stack.
+            least: Minimum of the nested stack's resources, see `least_size`.
+            before: Number of resources before the revision.
 
         Raises:
             TooLarge: The tree would have more resources than allowed.
@@ -119,22 +118,22 @@ class TreeSizes:
 
 @dataclass(slots=True)
 class _Size:
-    """Size of a tree: as it was counted, and what this worker has added since."""
+    """Size of a tree: the last count, and the additions of this worker since."""
 
     counted: int
     added: int = 0
 
 
 def least_size(desired: revisions.Desired) -> int:
-    """Return how many resources a revision will have at least, with what is nested in the members of a large group."""
+    """Return the minimum of a revision's resources, for large groups including nested stacks of their members."""
     size = size_of(desired)
     return GroupSize().size(desired) if desired.kind == "group" and size >= ESTIMATE_MIN else size
 
 
 class GroupSize:
-    """Estimate of the resources of a group, with everything nested in its members, before any of it is made.
+    """Estimate of the resources of a group, including the nested stacks of its members, before the group is created.
 
-    It follows from the templates and their parameters. What cannot be known before a resource exists counts as nothing.
+    It follows from the templates and their parameters. Sizes that are unknown before a resource exists count as 0.
     """
 
     def __init__(self) -> None:
@@ -142,13 +141,13 @@ class GroupSize:
         self._known: dict[str, int] = {}
 
     def size(self, desired: revisions.Desired, levels: int = ESTIMATE_LEVELS) -> int:
-        """Return how many resources a stack will have at least, nested ones included, down to `levels` levels."""
+        """Return the minimum of a stack's resources, including nested stacks down to `levels` levels."""
         group = desired.group
         if group is not None:
             return size_of(desired) * (1 + self._member(desired, group, levels))
         identity = Identity("None", "nested", "None")
         compiled = compile_desired(desired, identity, strict=False, allowance=self._allowance)
-        return sum(1 + self._within(each, desired, levels) for each in compiled.definitions.values())
+        return sum(1 + self._within(definition, desired, levels) for definition in compiled.definitions.values())
 
     def _member(self, desired: revisions.Desired, group: GroupDefinition, levels: int) -> int:
         """Return how many resources are nested in each member; 0 if members differ by the index in their text."""
@@ -158,36 +157,36 @@ class GroupSize:
         definition = Definition("0", member["type"], member["properties"], static=True)
         return self._within(registry_of(desired.environment).applied(definition), desired, levels)
 
-    def _within(self, each: Definition, around: revisions.Desired, levels: int) -> int:
-        """Return how many resources are nested in one resource; `around` is the stack that it belongs to."""
-        kind = type_of(each.type)
+    def _within(self, definition: Definition, around: revisions.Desired, levels: int) -> int:
+        """Return the number of resources nested in a resource of the stack `around`."""
+        kind = type_of(definition.type)
         if isinstance(kind, BalancedServer):
-            return 1 + len(each.properties["places"])
+            return 1 + len(definition.properties["places"])
         if not levels or not isinstance(kind, FromTemplate | ResourceGroup):
             return 0
         registry = registry_of(around.environment)
-        inside = nested_environment(around.environment, registry, each.name, each.shown_type)
+        inside = nested_environment(around.environment, registry, definition.name, definition.shown_type)
         if isinstance(kind, ResourceGroup):
-            count, one = each.properties.get("count"), each.properties.get("resource_def")
-            if not isinstance(count, int) or not isinstance(one, Mapping) or not isinstance(one.get("type"), str):
+            count, member = definition.properties.get("count"), definition.properties.get("resource_def")
+            if not isinstance(count, int) or not isinstance(member, Mapping) or not isinstance(member.get("type"), str):
                 return 0
-            members = group_desired(GroupDefinition(one, each.properties.get("index_var"), count))
+            members = group_desired(GroupDefinition(member, definition.properties.get("index_var"), count))
             return self.size(replace(members, environment=inside, files=around.files), levels - 1)
-        return self._template(kind, each, inside, around.files, levels) if each.static else 0
+        return self._template(kind, definition, inside, around.files, levels) if definition.static else 0
 
     def _template(
         self,
         kind: FromTemplate,
-        each: Definition,
+        definition: Definition,
         environment: dict[str, Any],
         files: Mapping[str, str],
         levels: int,
     ) -> int:
-        """Return the size of a nested stack template; equal ones with equal parameters are compiled once.
+        """Return the size of a nested stack template; equal templates with equal parameters are compiled once.
 
-        A template that is wrong counts as nothing: its error is reported when the nested stack is made.
+        An invalid template counts as 0: its error is reported when the nested stack is created.
         """
-        source, values = kind.source(each.properties), kind.stack_parameters(each.properties)
+        source, values = kind.source(definition.properties), kind.stack_parameters(definition.properties)
         key = repr((source, values, environment, levels))
         if key not in self._known and len(self._known) < ESTIMATE_MAX:
             try:
@@ -201,17 +200,14 @@ class GroupSize:
 
 
 def give_up(db: Database, world: World, reason: str, now: float, timeout_s: float) -> None:
-    """FAIL everything of a tree that is being made, since the tree has grown too large.
+    """FAIL all of a tree that is being created, since the tree has grown too large.
 
-    That happens in one transaction, from the outermost stack that the same request makes. Failing stack by stack from
-    below would wait in line with everything that the tree may still make (ADR 0039).
+    One transaction fails all stacks from the outermost stack of the same request down. Failing stack by stack from
+    below would queue behind all the stacks that the tree may still create (ADR 0039).
 
     Args:
-        db: The database.
         world: World of the shard in which the tree was found to be too large.
-        reason: Reason of the failure.
-        now: The time.
-        timeout_s: Time limit for rolling the outermost stack back, where that is wanted.
+        timeout_s: Time limit for rolling the outermost stack back, if the user wants so.
     """
     with db.write() as tx:
         highest = _highest_busy(tx, world.stack)
@@ -224,29 +220,29 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
 
 
 def _highest_busy(tx: Connection, stack: StackFacts) -> str:
-    """Return the id of the outermost stack that the same request is making; "" where not even this one is being made.
+    """Return the id of the outermost stack in progress by the same request; "" if not even this stack is.
 
-    A parent is being made by the same request when it is at the revision at which it last acted on the row of
-    the nested stack.
+    A parent belongs to the same request if its newest revision is the revision at which it last acted on the nested
+    stack's row.
     """
-    found, stack_id = "", stack.id
+    outermost, stack_id = "", stack.id
     revision: int | None = stack.revision
     rows = schema.resource.c
     while True:
         row = stacks.get(tx, stack_id)
         if row is None or row.revision != revision or row.status != Status.IN_PROGRESS:
-            return found
+            return outermost
         if row.action not in CREATING:
-            return found
-        found = stack_id
+            return outermost
+        outermost = stack_id
         if row.parent_id is None:
-            return found
+            return outermost
         stack_id = row.parent_id
         revision = tx.execute(select(rows.revision).where(rows.key == row.parent_key)).scalar_one_or_none()
 
 
 def ended(tx: Connection, stack: StackFacts) -> str:
-    """Return why a stack has failed since it was loaded, so that nothing new may be made for it; "" if it has not."""
+    """Return why a stack has failed since it was loaded, which forbids new stacks in it; otherwise ""."""
     row = None if stack.failed_early else stacks.get(tx, stack.id)
     if row is None or row.revision != stack.revision or not stacks.facts(row).failed_early:
         return ""

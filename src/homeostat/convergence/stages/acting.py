@@ -22,7 +22,7 @@ def act(current: Pass, executor: StepExecutor, steps: Sequence[Step]) -> Acted:
     Raises:
         Superseded: A newer owner has the shard.
     """
-    # Noted before the requests are sent: should this pass turn out to be superseded, `hand_over` has to know of every
-    # creation that may have been sent and is not stored.
+    # Noted before the requests are sent: if this pass turns out to be superseded, `hand_over` must know every creation
+    # that may have been sent and is not stored.
     current.unconfirmed += [step for step in steps if step.verb is Verb.CREATE]
     return Acted(executor.execute(current.world, steps, current.ownership, current.redactor.text))

@@ -1,4 +1,4 @@
-"""The stage that decides: which steps are taken now, and what becomes of the stack if its time is over."""
+"""The stage that decides which steps are taken now, and fails a stack whose time is over."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from homeostat.store.shards.retained import Retained
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What is to be done now; the intents are among the writes of the pass.
+    """Steps to take now; their intents are among the writes of the pass.
 
     Attributes:
-        steps: All steps, those included that only record something and are applied already.
+        steps: All steps, including steps that only record something and are applied already.
         inside: Steps on resources that live in the service alone.
         outside: Steps on clouds and nested stacks.
     """
@@ -28,12 +28,12 @@ class Decided:
 
     @property
     def observes(self) -> bool:
-        """Whether a cloud is observed, and so more is to be decided afterwards."""
+        """Whether a cloud is observed, so that more decisions follow the observation."""
         return any(step.verb is Verb.OBSERVE for step in self.outside)
 
 
 def decide(current: Pass, now: float) -> Decided:
-    """Return the steps that may be taken now; none where nothing is left to do, or everything waits."""
+    """Return the steps that may be taken now; none if nothing is left to do, or everything waits."""
     steps = current.frontier.steps(now, current.batch)
     acts = [step for step in steps if step.verb is not Verb.RECORD]
     decided = Decided(
@@ -46,10 +46,10 @@ def decide(current: Pass, now: float) -> Decided:
 
 
 def time_out(current: Pass) -> None:
-    """Fail the stack where the time limit of its action is over."""
+    """Fail the stack if the time limit of its action is over."""
     stack = current.world.stack
     if stack.abandoned:
-        return  # its shards merely let go of their rows: no cloud can delay that
+        return  # the shards of an abandoned stack merely release their rows: no cloud can delay that
     now = current.clock.now()
     if stack.status == Status.IN_PROGRESS and stack.deadline is not None and now >= stack.deadline:
         _collect(current, current.frontier.time_out(now))
@@ -82,7 +82,7 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
 
 
 def _collect_things(current: Pass, step: Step) -> None:
-    """Put what a step says of things without a row, and of parts of a snapshot, into the next transaction."""
+    """Put a step's orphans, retained things, snapshot parts and recoveries into the next transaction."""
     writes = current.writes
     if step.orphan_token:
         writes.orphans += current.orphans_of(step.row, step.orphan_token)

@@ -1,4 +1,4 @@
-"""Loading the world of one shard, for a pass of its owner and for an explanation, which owns nothing."""
+"""Loading the world of one shard, for a pass of its owner or, without ownership, for an explanation."""
 
 import logging
 import math
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.draining import drain_s
-from homeostat.convergence.healing_brake import brake_of
+from homeostat.convergence.healing_brake import batches_of, brake_of
 from homeostat.convergence.health_facts import shard_health
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
@@ -21,11 +20,13 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import HEAL_SHARE, Resource, Seen, StackFacts, World
 from homeostat.planner.actions.check import unsettled
 from homeostat.planner.lifecycle import deleted_around
+from homeostat.planner.policies.draining import SERVER
 from homeostat.resources.families.resource_groups import Membership
+from homeostat.resources.group_limits import DRAIN_TIME
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.schema.rows import ShardRow
-from homeostat.store.shards import shard_state, shards
+from homeostat.store.shards import brakes, shard_state, shards
 from homeostat.store.stacks import deletion, nested_status, revisions, rollouts, snapshots, stacks
 from homeostat.templates import requires
 
@@ -37,7 +38,7 @@ class Loaded:
     """A world and the row of its shard.
 
     Attributes:
-        world: All that deciding about the shard needs.
+        world: All facts for decisions about the shard.
         shard: Row of table `shard`.
         looks: Observations of nested stacks that differ from the stored ones; the shard's owner stores them.
     """
@@ -62,10 +63,9 @@ def load_world(
         tx: A consistent read: everything is of one moment.
         definitions: Cache of compiled graphs.
         stack_id: Stack of the shard.
-        number: Number of the shard.
         now: Time of the observations of nested stacks.
-        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
-        timeout_s: How long an action may take, where the stack has no setting of its own.
+        share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
+        timeout_s: Time limit of an action, unless the stack has a setting of its own.
 
     Raises:
         Superseded: The shard does not exist (any more): its stack was purged.
@@ -87,10 +87,10 @@ def load_world(
 
 
 def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
-    """Return whether a stack will be deleted with one around it, and that has not come to it yet."""
+    """Return whether a stack will be deleted with an enclosing stack whose deletion has not reached it yet."""
     if stack.parent_key is None or stack.action == Action.DELETE:
         return False
-    # By new policies it may be kept: the stacks around it read them as their own deletion begins.
+    # Newer policies may retain the stack: the enclosing stacks read them when their own deletion begins.
     to_be_deleted = deleted_around.is_to_be_deleted(deletion.enclosing_stacks(tx, stack.parent_key))
     return to_be_deleted and deletion.newest_policies(tx, stack.root_id, stack.id) is None
 
@@ -107,11 +107,10 @@ def world_of(
 
     Args:
         tx: A consistent read.
-        facts: Facts of the stack: as they are, or as they would be.
-        graph: Definitions of the shard: those of its newest revision, or as they would be.
-        shard: Row of the shard.
+        facts: Facts of the stack, actual or hypothetical.
+        graph: Definitions of the shard: those of its newest revision, or hypothetical ones.
         now: Time of the observations of nested stacks.
-        share: Share of a stack's things that is healed at a time, where the stack has no setting of its own.
+        share: Share of a stack's things that is healed at a time, unless the stack has a setting of its own.
     """
     number = int(shard.number)
     rows, seen = shard_state.load_rows(tx, facts.id, number)
@@ -126,29 +125,47 @@ def world_of(
     looks = observation.refresh(tx, world, now)
     show_members(tx, world, _read_by_others(world))
     world.brake = brake_of(tx, world, share)
-    world.drain_s = drain_s(tx, world)
+    world.drain_s = _drain_s(tx, world)
     world.health = shard_health(tx, world, shard, now)
-    # Of few types there are many rows.
-    if any(isinstance(type_of(each), Membership) for each in {row.type for row in rows.values()}):
+    # A shard has many rows, but of few types.
+    if any(isinstance(type_of(type_name), Membership) for type_name in {row.type for row in rows.values()}):
         world.rollouts = rollouts.of_stack(tx, facts.id)
     world.neglected = _neglected(tx, world)
     return Loaded(world, shard, looks)
 
 
-def _neglected(tx: Connection, world: World) -> frozenset[str]:
-    """Return the keys of the rows of nested stacks in which something waits that the newest revision mends.
+def _drain_s(tx: Connection, world: World) -> float:
+    """Return the `drain_time` of the innermost group around the servers of a shard (ADR 0069).
 
-    It is left alone, or marked unhealthy, or being replaced for a mark.
+    It is 0 if the group itself is deleted: then no server is left to take over.
+    """
+    key = world.stack.parent_key
+    # Every shard with servers counts: a server may begin to leave in the middle of the pass, once its successor exists.
+    if key is None or not any(kind_of(row.type) == SERVER for row in world.rows.values()):
+        return 0.0
+    while key is not None and (owner := brakes.owner_of(tx, key)) is not None:
+        batches = batches_of(owner)
+        if batches is not None:
+            deleted = Action.DELETE in (owner.action, owner.stack_action)
+            return 0.0 if deleted else float(batches.get(DRAIN_TIME) or 0)
+        key = owner.parent_key
+    return 0.0
+
+
+def _neglected(tx: Connection, world: World) -> frozenset[str]:
+    """Return the keys of nested stacks' rows that contain a problem which the newest revision repairs.
+
+    Inside such a stack, a resource is left alone, marked unhealthy, or being replaced because of a mark.
     """
     stack = world.stack
     nested = {row.handle: row.key for row in world.rows.values() if row.handle and kind_of(row.type) == STACK}
     if not nested or not unsettled(world) or stack.frozen or stack.action not in CREATING:
         return frozenset()
     ids = nested_status.neglected(tx, stack.root_id or stack.id, stack.id)
-    # Where the newest revision has been acted on, that is seen to by the nested stack itself.
+    # Once the newest revision has reached the nested stacks, they repair marked resources themselves.
     if any(world.rows[key].revision != stack.revision for key in nested.values()):
         ids |= nested_status.marked(tx, stack.root_id or stack.id, stack.id)
-    return frozenset(nested[each] for each in ids if each in nested)
+    return frozenset(nested[stack_id] for stack_id in ids if stack_id in nested)
 
 
 def _graph_of(
@@ -159,18 +176,23 @@ def _graph_of(
 
 
 def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:
-    """Return the graphs by which what there is was last brought about; one that was purged is left out."""
+    """Return the earlier graphs that the rows still follow, by revision; purged revisions are left out."""
     complete = world.stack.complete_revision or 0
     reached = {max(row.revision, complete) for row in world.rows.values()} | {complete}
-    found = {}
+    graphs = {}
     for revision in sorted(reached - {0, world.stack.revision}):
         try:
-            found[revision] = _graph_of(tx, definitions, world.stack, world.shard, revision)
+            graphs[revision] = _graph_of(tx, definitions, world.stack, world.shard, revision)
         except LookupError:
             LOG.info("revision %d of stack %s is not kept any more", revision, world.stack.id)
-    return found
+    return graphs
 
 
 def _read_by_others(world: World) -> set[str]:
-    """Return the names of resources whose reference or attributes others of the shard read."""
-    return {name for each in world.definitions.values() if not each.static for name in requires(each.properties)}
+    """Return the names of resources whose reference or attributes are read by siblings in the shard."""
+    return {
+        name
+        for definition in world.definitions.values()
+        if not definition.static
+        for name in requires(definition.properties)
+    }

@@ -1,4 +1,4 @@
-"""The stage that looks again at things that others have changed (ADR 0099)."""
+"""The stage that looks again at things changed by side effects of other things (ADR 0099)."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -20,38 +20,38 @@ from homeostat.store.stacks import stacks
 
 LOG = logging.getLogger(__name__)
 Look = Callable[[Sequence[WatchedThing]], Sequence[Any]]
-"""Looks at things, stores what has changed and wakes their shards; returns those that could not be looked at."""
+"""Observes things, stores the changes and wakes their shards; returns the things that could not be observed."""
 HOLDER = "device_id"
-"""Field of a thing that says which other one holds it."""
+"""Field of a thing that names its holder, such as the server of a port."""
 
 
 def look_again(current: Pass, executor: StepExecutor, look: Look) -> None:
-    """Look at what was changed by others since the last look, one call for each kind.
+    """Look at things changed by side effects since the last look, in one call for each kind.
 
-    It comes before the transaction that stores what has changed it: a worker that dies in between has that happen once
-    more. What could not be looked at is left to the observers, soon.
+    The look precedes the transaction that stores the end of the causing step: if the worker dies in between, the step's
+    end and the look are repeated. If an observation fails, the observers look soon.
 
     Raises:
         Superseded: A newer owner has the shard.
     """
     changes, current.changes = current.changes, []
-    found = to_look_at(current.world, current.frontier.current, changes)
-    if found.rows:
-        steps = [Step(Verb.OBSERVE, row) for row in found.rows]
+    effects = to_look_at(current.world, current.frontier.current, changes)
+    if effects.rows:
+        steps = [Step(Verb.OBSERVE, row) for row in effects.rows]
         for step, answer in executor.execute(current.world, steps, current.ownership, current.redactor.text):
             if isinstance(answer, Observation) and answer.present:
                 _take(current, step.row, answer)
             else:
                 LOG.info("resource %s was changed by another one, and is not seen now: %s", step.row.name, answer)
                 current.looks_soon = True
-    if found.elsewhere:
-        elsewhere = _elsewhere(current, found.elsewhere)
+    if effects.elsewhere:
+        elsewhere = _elsewhere(current, effects.elsewhere)
         if elsewhere:
             look(elsewhere)
 
 
 def _take(current: Pass, row: Resource, answer: Observation) -> None:
-    """Make a look the newest one of its row, where it differs from the one before; it is yet to be judged."""
+    """Take an observation that differs from the row's previous observation as the newest, not yet judged."""
     before, kind = current.world.seen.get(row.key), type_of(row.type)
     known = before.observation.properties if before is not None else {}
     once = {name: known[name] for name in kind.creation_only_fields if name in known}
@@ -67,31 +67,31 @@ def _take(current: Pass, row: Resource, answer: Observation) -> None:
 
 
 def _elsewhere(current: Pass, named: Sequence[Named]) -> list[WatchedThing]:
-    """Return what is looked at of things that templates name and that are not of this shard."""
+    """Return the affected things of other shards, as `named` by templates."""
     stack = current.world.stack
     with current.db.read() as tx:
         root = stacks.get(tx, stack.root_id or stack.id)
         if root is None or root.action == Action.DELETE:
-            return []  # all of it goes
+            return []  # the whole tree is being deleted
 
-        def things(wanted: dict[str, set[str]]) -> Iterator[WatchedThing]:
+        def watched(wanted: dict[str, set[str]]) -> Iterator[WatchedThing]:
             """Yield the things with these handles, by kind."""
-            names = [name for each in of_kind(wanted).values() for name in each]
+            names = [name for handles in of_kind(wanted).values() for name in handles]
             for thing in observations.by_handle(tx, sorted(set().union(*wanted.values())), names):
                 if thing.project == stack.project and thing.handle in wanted[kind_of(thing.type)]:
                     yield thing
 
         wanted: dict[str, set[str]] = {}
-        for each in named:
-            wanted.setdefault(each.through or each.kind, set()).add(each.name)
-        holders = {each.through: each.kind for each in named if each.through}
-        found, held = list[WatchedThing](), dict[str, set[str]]()
-        for thing in things(wanted):
+        for affected_thing in named:
+            wanted.setdefault(affected_thing.through or affected_thing.kind, set()).add(affected_thing.name)
+        holders = {affected_thing.through: affected_thing.kind for affected_thing in named if affected_thing.through}
+        affected, held = list[WatchedThing](), dict[str, set[str]]()
+        for thing in watched(wanted):
             kind = kind_of(thing.type)
             if kind in holders:
                 held.setdefault(holders[kind], set()).add(str((thing.seen or {}).get(HOLDER)))
             else:
-                found.append(thing)
-        found += things(held) if held else ()
+                affected.append(thing)
+        affected += watched(held) if held else ()
     rows = current.world.rows
-    return [thing for thing in found if thing.key not in rows and not thing.busy]
+    return [thing for thing in affected if thing.key not in rows and not thing.busy]

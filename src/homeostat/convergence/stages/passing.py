@@ -28,23 +28,22 @@ class Pass:
     """State of a pass: its world, its frontier, and the writes of the next transaction.
 
     Attributes:
-        db: The database.
         clock: Clock of decisions and deadlines.
         limits: Time limits and sizes.
         ownership: Ownership of the shard.
         world: The world of the shard. The stages change its rows and observations.
         frontier: The plan for the world, moved by the outcomes of steps.
-        redactor: Redacts what is stored.
+        redactor: Redacts stored text.
         look_max_s: See `clouds.port.look_max_s`.
         failures_before: Number of failed resources, as the shard's row has it.
         healing_before: Number of resources being healed, as the shard's row has it.
-        writes: What the next transaction stores.
+        writes: Writes of the next transaction.
         failure: Why the stack fails; "" as long as it does not.
         failure_events: Events to store with the failure, see `fail`.
         unconfirmed: Creations that may have been sent, and whose outcome is not stored.
-        changes: What was changed of other things since they were looked at, see `planner.effects`.
-        looked_again: Whether some of these were seen to be otherwise than before.
-        looks_soon: Whether the shard is to be looked at soon, since such a look was missed, or showed what goes on.
+        changes: Side effects on other things since these were last looked at, see `planner.effects`.
+        looked_again: Whether such a look has changed an observation.
+        looks_soon: Whether observers look at the shard soon, since a look failed, or showed work in progress.
         batch: Steps taken at once.
     """
 
@@ -68,17 +67,16 @@ class Pass:
     batch: int = field(init=False)
 
     def __post_init__(self) -> None:
-        types = {each.type for each in self.world.definitions.values()} | {
-            each.type for each in self.world.rows.values()
-        }
-        nests = any(kind_of(each) == STACK for each in types)
+        types = {definition.type for definition in self.world.definitions.values()}
+        types |= {row.type for row in self.world.rows.values()}
+        nests = any(kind_of(name) == STACK for name in types)
         self.batch = min(self.limits.batch, self.limits.nested_batch) if nests else self.limits.batch
 
     def fail(self, step: Step) -> None:
-        """Fail the stack with a step, though its row has not failed.
+        """Fail the stack because of a step whose row has not failed.
 
         The events of the step wait for the transaction that fails the stack, which stores them only while this revision
-        is still the newest: so they are stored once for each revision, however many passes decide the same.
+        is the newest. So they are stored once for each revision, however many passes decide the same.
         """
         self.failure_events += step.events
         self.failure = self.failure or step.fails
@@ -86,9 +84,9 @@ class Pass:
     def note_failure(self, row: Resource) -> None:
         """Fail the stack at the first failure of its newest revision.
 
-        What runs already is finished, and judged by a later pass. A `thorough` action (a check, a lock) gives every
-        resource its turn first, and fails at the end. A row that a user has merely marked unhealthy fails nothing,
-        nor does one that a health policy recovers.
+        Running requests are finished, and judged by a later pass. A `thorough` action (a check, a lock) acts on every
+        resource first, and fails at the end. A resource that a user has merely marked unhealthy does not fail the
+        stack, nor does a resource that a health policy recovers.
         """
         stack = self.world.stack
         concerns_action = row.fails_stack and row.revision == stack.revision
@@ -102,12 +100,11 @@ class Pass:
             self.note_failure(row)
 
     def note_effects(self, row: Resource, events: Iterable[Event], before: Mapping[str, Any], *, removed: bool) -> None:
-        """Note the effects of a row on other things, once its act has ended.
+        """Note the side effects of a row's act on other things, once the act has ended.
 
         Args:
-            row: The row.
-            events: Its new events.
-            before: What was seen of its thing before.
+            events: The row's new events.
+            before: The thing's observed properties before the act.
             removed: Whether the row is deleted.
         """
         if has_ended(row, events, removed=removed):
@@ -127,7 +124,7 @@ class Pass:
         return seen.observation.properties if seen is not None else {}
 
     def orphans_of(self, row: Resource, token: str) -> list[Orphan]:
-        """Return the orphan to watch for an abandoned token; none for types that live in the database alone."""
+        """Return the orphan to watch for an abandoned token; none for types that live in the service alone."""
         return [Orphan(token, kind_of(row.type), self.world.stack.project)] if is_outside(row.type) else []
 
     @property
@@ -142,5 +139,5 @@ class Pass:
 
     @property
     def counts_healing(self) -> bool:
-        """Whether the count of resources being healed is stored in the shard's row, for other shards."""
+        """Whether the count of resources being healed is stored in the shard's row, for sibling shards."""
         return self.world.stack.shards > 1 or self.world.brake.limit.binds

@@ -39,8 +39,8 @@ def record(current: Pass, acted: Acted) -> None:
 
 
 def _conclude_of(step: Step) -> Callable[[World, Step, Observation | HomeostatError, float], StepOutcome]:
-    """Return what says what an answer means for the row of a step."""
+    """Return the function that interprets the answer to a step."""
     if step.handover is not None:
         return handover_outcome.conclude
-    # What a user has asked for ends in its own way: a failure of it is none of the resource.
+    # A request of a user ends in its own way: its failure is not a failure of the resource.
     return request_outcome.conclude if request_outcome.is_operating(step.row) else outcome.conclude

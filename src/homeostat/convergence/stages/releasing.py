@@ -1,4 +1,4 @@
-"""The last stage: the end of the stack's action where it is due, and the shard is given back."""
+"""The last stage: the stack's action ends if it is due, and the shard is given back."""
 
 from dataclasses import dataclass, replace
 
@@ -28,19 +28,18 @@ from homeostat.store.stacks import action_begin, action_end, stack_state, stacks
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """What the last transaction of a pass needs, read and encoded before it.
+    """Facts for the last transaction of a pass, read and encoded before it.
 
-    Whether the stack is really at rest is decided inside the transaction, with its row locked: a batch or a description
-    that proves premature is not used.
+    The transaction decides, with the stack's row locked, whether the stack is really at rest: a premature batch or
+    description is not used.
 
     Attributes:
-        now: The time.
-        encoded: What is left to be stored.
+        encoded: The remaining writes.
         failure_events: Events to store if the stack fails with them.
-        batch: What follows a batch of a rolling update.
-        snapshot: Description of a stack of which a snapshot was taken.
+        batch: The next move of a rolling update.
+        snapshot: Description of the stack for its snapshot.
         failures: Number of failed resources.
-        merely_marked: Whether all these are merely marked unhealthy.
+        merely_marked: Whether all failed resources are merely marked unhealthy.
         corrects: Whether the status of a stack at rest may be wrong.
         ends: Whether the stack's action may end.
     """
@@ -57,17 +56,17 @@ class _Ending:
 
 
 def release(current: Pass) -> None:
-    """Store what is left, end the stack's action where that is due, and give the shard back, in one transaction."""
+    """Store the remaining writes, end the stack's action if due, and give the shard back, in one transaction."""
     ending = _prepare(current)
     stack, lease, now = current.world.stack, current.ownership.lease, ending.now
     with current.db.write() as tx:
         _lock(current, tx, ending)
         failed_more = ending.failures - current.failures_before
-        # A pass that changed nothing must not count as one that got further (`shards.CRASHES_MAX`), nor look like a
-        # change to the parent of a nested stack.
+        # A pass without changes must not count as progress (`shards.CRASHES_MAX`), nor look to the parent of a nested
+        # stack like a change.
         same = ending.encoded.writes.empty and not failed_more and not (ending.ends or ending.corrects)
         write(current, tx, ending.encoded, changes=not same)
-        # Counted before the stack is judged, which reads the counts of all its shards.
+        # Counted before the stack's end or status is decided, which reads the counts of all shards.
         if failed_more:
             shards.count_failures(tx, stack.id, lease.number, failed_more)
         wake_at = _end_action(current, tx, ending)
@@ -82,17 +81,17 @@ def release(current: Pass) -> None:
 
 
 def hand_over(current: Pass) -> None:
-    """Leave the shard to its new owner: have everything watched that was created and not stored (ADR 0012).
+    """Leave the shard to its new owner: watch every creation whose outcome is not stored, as an orphan (ADR 0012).
 
-    The new owner looks for each stored intent by its token. But a request of this worker may arrive after that look;
-    then the thing belongs to no row. Observers remove what turns up under these tokens, unless a row has the token
+    The new owner looks for each stored intent by its token, but a request of this worker may arrive after that look:
+    then the created thing belongs to no row. Observers remove such a thing by its token, unless a row has the token
     after all.
     """
-    given_up = [each for step in current.unconfirmed for each in current.orphans_of(step.row, step.row.token)]
+    given_up = [orphan for step in current.unconfirmed for orphan in current.orphans_of(step.row, step.row.token)]
     if given_up:
         with current.db.write() as tx:
             stack = stacks.for_update(current.db, tx, current.world.stack.id)
-            # Nothing of an abandoned stack is deleted, whenever it was made.
+            # Things of an abandoned stack are never deleted, whenever they were created.
             if stack is not None and stack.spares != KeepPolicy.ALL:
                 orphans.add(current.db, tx, given_up, current.db.now_of(tx))
 
@@ -111,22 +110,22 @@ def _prepare(current: Pass) -> _Ending:
 
 
 def _lock(current: Pass, tx: Connection, ending: _Ending) -> None:
-    """Lock what the transaction needs besides the shard, in the common order."""
+    """Lock the rows that the transaction needs besides the shard's, in the common order."""
     stack = current.world.stack
     if ending.corrects or current.heals_more or ending.ends:
-        # The stack's row is locked before the shard's (invariant 5). It also makes two shards that come to rest in the
-        # same instant take turns, so that one of them sees that it is the last.
+        # The stack's row is locked before the shard's (invariant 5). The lock also serialises two shards that come to
+        # rest in the same instant, so that the later one knows to be the last.
         locked = stacks.for_update(current.db, tx, stack.id)
         if locked is not None and locked.revision == stack.revision:
             ending.encoded.writes.events.extend(ending.failure_events)
     if ending.ends and stack.action == Action.UNLOCK and stack.parent_id is None:
-        # Should this be the last shard to come to rest, the end of unlocking changes every stack of the tree and wakes
-        # all their shards: all are locked here, in the common order, before this pass's own shard.
+        # If this is the last shard to come to rest, the end of unlocking changes every stack of the tree and wakes
+        # all their shards: lock all of them here, in the common order, before this pass's own shard.
         lock_order.take_tree(tx, stacks.tree_of(stack.id))
 
 
 def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
-    """FAIL the stack, or complete it with its last shard; return when its status at rest is to be looked at again."""
+    """FAIL the stack, or complete it with its last shard; return when to reconsider its status at rest."""
     if current.failure:
         _fail(current, tx, ending.now)
     elif current.frontier.at_rest:
@@ -147,7 +146,7 @@ def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
 
 
 def _fail(current: Pass, tx: Connection, now: float) -> None:
-    """FAIL the stack, unless there is a newer revision; roll it back where that is wanted."""
+    """FAIL the stack, unless there is a newer revision; roll it back if the user wants so."""
     stack = current.world.stack
     before = action_end.fail(current.db, tx, stack.id, stack.revision, current.failure, now)
     if before is None:
@@ -162,13 +161,14 @@ def _fail(current: Pass, tx: Connection, now: float) -> None:
 def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
     """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
     stack, number = current.world.stack, current.ownership.lease.number
-    # While it is frozen, nothing is compared with a revision that was never complete: the shard is not at rest at that.
+    # While a stack is frozen, its rows are not compared with a revision that was never complete: the shard has not come
+    # to rest at that revision.
     passed_over = stack.frozen and stack.status != Status.IN_PROGRESS and stack.complete_revision != stack.revision
     if current.world.settled_revision < stack.revision and not passed_over:
         shards.settle(tx, stack.id, number, stack.revision)
     if stack.status != Status.IN_PROGRESS:
         return
-    # What the shard was woken for may be a member that was lost: the next pass, which sees it, takes the next batch.
+    # The wake-up may stem from the loss of a member: the next pass sees the loss, and takes the next batch.
     if ending.batch is not None and ending.batch.unrest is not None and current.ownership.woken:
         stack.step_at = ending.now
     else:
@@ -185,7 +185,7 @@ def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
 
 
 def _next_batch(current: Pass) -> Batch | None:
-    """Return the next batch of a rolling update, where this shard of the group's stack has come to rest."""
+    """Return the next batch of a rolling update if this shard of the group's stack has come to rest."""
     stack = current.world.stack
     ends = not current.failure and current.frontier.at_rest and stack.status == Status.IN_PROGRESS
     if not ends or stack.parent_id is None:
@@ -193,15 +193,15 @@ def _next_batch(current: Pass) -> Batch | None:
     own_absences = away_of(current.frontier.current.values(), current.world.seen)
     with current.db.read() as tx:
         batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number, own_absences)
-    # Redacted here, since that may read, which the last transaction of the pass must not wait for.
+    # Redacted here: redaction may read the database, which must not delay the last transaction of the pass.
     return replace(batch, refusal=current.redactor.text(batch.refusal)) if batch is not None else None
 
 
 def _snapshot(current: Pass) -> Cell | None:
-    """Return the description of a stack whose snapshot is complete, encoded; None while anything is left to do.
+    """Return the encoded description of a stack whose snapshot is complete; None while work is left.
 
-    It can be long, so it is made only by a pass that finds this shard at rest already (`settled`). The pass that brings
-    the last shard to rest gets None, and `rolling_update.settle` requests another one at once.
+    A description can be long, so only a pass that finds this shard at rest already (`settled`) makes it. The pass that
+    brings the last shard to rest gets None, and `rolling_update.settle` requests another pass at once.
     """
     stack, settled = current.world.stack, current.world.settled_revision
     ends = stack.status == Status.IN_PROGRESS and current.frontier.at_rest and settled == stack.revision
@@ -229,7 +229,7 @@ def _progress(current: Pass) -> leases.PassProgress:
 def _wake_at(current: Pass, now: float) -> float | None:
     """Return when this shard needs its next pass if nothing wakes it before; `now` if there is more to do."""
     frontier, stack = current.frontier, current.world.stack
-    # After a failure there is still work: what runs is judged, and what was made for nothing is rolled back.
+    # A failure leaves work: running requests are judged, and useless creations are rolled back.
     if current.failure or not frontier.exhausted:
         return now
     times = [frontier.due_at()]

@@ -22,7 +22,7 @@ class Stored:
     """Results of a transaction of a pass.
 
     Attributes:
-        abandoned: Whether the stack has been abandoned since it was loaded: then nothing of it may be touched any more.
+        abandoned: Whether the stack has been abandoned since it was loaded; then none of its things may be touched.
     """
 
     abandoned: bool = False
@@ -39,23 +39,23 @@ def store(current: Pass, now: float) -> Stored:
         if encoded.writes.rollouts:
             rollouts.lock_stacks(tx, current.world.stack.id)
         if current.begins_healing:
-            # Shards of one stack that heal more take turns, see `_count_healing`. A stack is locked before its shards
+            # Sibling shards that heal more take turns, see `_count_healing`. A stack is locked before its shards
             # (invariant 5), and `write` locks the shard.
             _check_unlocked(current, stacks.for_update(current.db, tx, current.world.stack.id))
         write(current, tx, encoded)
-        # Abandoning a stack wakes its shards, so nothing has to be read unless the shard was woken.
+        # Abandoning a stack wakes its shards, so the stack's row is read only if the shard was woken.
         stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
-    metrics.recovering(each.what for each in encoded.writes.recoveries)
+    metrics.recovering(recovery.what for recovery in encoded.writes.recoveries)
     # The outcomes of these creations are stored now: the next owner knows of them.
     current.unconfirmed.clear()
     return stored
 
 
 def _check_unlocked(current: Pass, stack: StackRow | None) -> None:
-    """Check that a stack has not been locked since it was loaded: what is nested in a locked one has no new revision.
+    """Check that the stack has not been locked since loading: nested stacks of a locked stack get no revisions.
 
     Raises:
-        Superseded: It has: nothing is healed in it.
+        Superseded: The stack is locked; nothing is healed in it.
     """
     if stack is not None and stack.lock is not None and current.world.stack.lock is None:
         raise Superseded("the stack is locked by now")
@@ -64,7 +64,7 @@ def _check_unlocked(current: Pass, stack: StackRow | None) -> None:
 def unlock_expired(current: Pass) -> None:
     """Unlock a stack whose lock has expired (LK7)."""
     stack, now = current.world.stack, current.clock.now()
-    # Only the first shard does it, so that the shards of a large stack do not compete for its row.
+    # Only the first shard unlocks, so that the shards of a large stack do not compete for its row.
     if not locks.is_over(stack, now) or current.ownership.lease.number != 0:
         return
     with current.db.write() as tx:
@@ -86,9 +86,7 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     """Write the encoded changes, within a transaction.
 
     Args:
-        current: The pass.
-        tx: The transaction. Where more is healed than before, it holds the stack's row.
-        encoded: What to write.
+        tx: The transaction. If more is healed than before, it holds the stack's row.
         changes: Whether the transaction stores anything, see `ShardOwnership.fence`.
 
     Raises:
@@ -96,7 +94,7 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     """
     stack, parts, rolling = current.world.stack, encoded.writes.parts, encoded.writes.rollouts
     locked = rollouts.lock_stacks(tx, stack.id) if rolling else ()
-    # Before anything is written, so that a stale owner finds out in time, and the shard is locked before its rows.
+    # First, so that a stale owner finds out in time, and the shard is locked before its rows.
     current.ownership.wakes = current.ownership.fence(tx, stores=changes)
     _check_nested(current, tx, encoded)
     _count_healing(current, tx)
@@ -116,15 +114,15 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
 
 
 def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
-    """Check that no other shard has begun recoveries meanwhile, where a policy says how many may begin.
+    """Check that no sibling shard has begun recoveries meanwhile if a policy limits their rate.
 
-    They begin as healing does: the caller has locked the stack, so the count is exact.
+    Recoveries begin as healing does: the caller has locked the stack, so the count is exact.
 
     Raises:
-        Superseded: One has. The next pass decides with the new count.
+        Superseded: A sibling has begun one. The next pass decides with the new count.
     """
-    known, begun = current.world.health, sum(each.begins for each in encoded.writes.recoveries)
-    if known is None or not begun or not any(each.per_hour for each in known.policies.values()):
+    known, begun = current.world.health, sum(recovery.begins for recovery in encoded.writes.recoveries)
+    if known is None or not begun or not any(policy.per_hour for policy in known.policies.values()):
         return
     _, recovered = health.counts(tx, current.world.stack.id, encoded.now)
     if recovered > known.recovered - begun:
@@ -138,7 +136,7 @@ def _is_to_be_checked(row: Resource) -> bool:
 
 
 def _redact(current: Pass) -> None:
-    """Redact every reason that is about to be stored: whatever is stored is shown to users."""
+    """Redact every reason that is about to be stored, since users see stored reasons."""
     redactor = current.redactor
     if not redactor.needed:
         return
@@ -146,15 +144,15 @@ def _redact(current: Pass) -> None:
         row.reason = redactor.text(row.reason)
     current.writes.events = redactor.events(current.writes.events)
     declared = current.writes.declared
-    current.writes.declared = [each._replace(reason=redactor.text(each.reason)) for each in declared]
+    current.writes.declared = [host._replace(reason=redactor.text(host.reason)) for host in declared]
     current.failure = redactor.text(current.failure)
 
 
 def _check_nested(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
-    """Check that no nested stack is retained that has been abandoned since: it would never end.
+    """Check that no nested stack is retained if the stack has been abandoned since: the nested one would never end.
 
     Raises:
-        Superseded: The next pass has it let go of its own things.
+        Superseded: The stack has been abandoned. The next pass abandons the nested stack, too.
     """
     leaving = any(kind_of(row.type) == STACK for row in encoded.writes.removed.values())
     if leaving and current.ownership.woken and _is_abandoned(current, tx):
@@ -168,16 +166,16 @@ def _is_abandoned(current: Pass, tx: Connection) -> bool:
 
 
 def _count_healing(current: Pass, tx: Connection) -> None:
-    """Store how many resources this shard heals, for the healing brake of the other shards (ADR 0046).
+    """Store how many resources this shard heals, for the healing brake of sibling shards (ADR 0046).
 
     Raises:
-        Superseded: Another shard began to heal or change more meanwhile, or a new revision has, so together it may be
-            too many. Nothing is stored, and the next pass decides with the new sum.
+        Superseded: A sibling shard began to heal or change more meanwhile, or there is a new revision, so the sum may
+            be too large. Nothing is stored, and the next pass decides with the new sum.
     """
     healing, world = current.frontier.healing, current.world
     if healing == current.healing_before or not (current.counts_healing or current.healing_before):
         return
-    # Healing less needs no check. Healing more does: the caller has locked the stack, so the sum is exact.
+    # Only an increase needs a check. The caller has locked the stack for it, so the sum is exact.
     if current.heals_more:
         now, brake = brakes.sibling_counts(tx, world.stack.id, world.shard), world.brake
         if now.healing > brake.elsewhere or (brake.limit.binds and now.changing > brake.changing):

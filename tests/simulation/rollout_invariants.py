@@ -1,8 +1,8 @@
 """What must hold of rollouts after every commit, judged from rows alone, and which stories have happened (RU3 to
 RU8).
 
-The laws work out by themselves what a step may reach and when the next one may begin. What is wrong is noted, as by
-the watcher.
+The invariants work out by themselves what a step may reach and when the next one may begin. What is wrong is noted, as
+by the watcher.
 """
 
 import json
@@ -106,7 +106,7 @@ class Committed(NamedTuple):
     active: Mapping[str, Mapping[str, Member]]
 
 
-class RolloutLaws:
+class RolloutInvariants:
     """Takes: db, now — the database, and the time of the world.
 
     wrong — what was seen that must not be; happened — how often each story happened in this world.

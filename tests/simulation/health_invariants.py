@@ -17,7 +17,7 @@ from homeostat.model.observed import Observation
 from homeostat.model.status import Action, Status
 from homeostat.planner.lifecycle.recovery import JOINED
 from tests.simulation.health_evidence import CheckedCloud, Evidence, may_run
-from tests.simulation.health_keeping import KeepingLaws
+from tests.simulation.health_keeping import KeepingInvariants
 from tests.simulation.health_policies import sees
 from tests.simulation.health_rows import Known, Member, Reader, Recovery, read
 from tests.simulation.watched import WatchedDatabase
@@ -73,7 +73,7 @@ class Sent:
     passes: list[Pass | None] = field(default_factory=list)
 
 
-class HealthLaws:
+class HealthInvariants:
     """Takes: db, cloud, now — what is watched, and the time of the world; lived — the same without the time that was
     leapt over; changes, wanted — whether a member has to be changed by the newest revision of its stack, or is there.
 
@@ -111,7 +111,7 @@ class HealthLaws:
         self._calls: set[str] = set()
         self._joining: set[str] = set()
         self._forced: set[str] = set()
-        self.keeping = KeepingLaws(self._reader, cloud, lived, self._demand, self.happened)
+        self.keeping = KeepingInvariants(self._reader, cloud, lived, self._demand, self.happened)
         cloud.on_answer = self._saw
         cloud.on_create = self._creating
         cloud.on_operate = self._operated

@@ -1,7 +1,7 @@
 """What must hold of rollouts of a new definition after every commit, judged from rows alone (ADR 0068).
 
 Which members have which definition follows from the newest revision of the group's stack. What is wrong is noted, as by
-`rollout_laws`, which judges rollouts of metadata alone.
+`rollout_invariants`, which judges rollouts of metadata alone.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import RolloutSettings, RolloutState, load
 from homeostat.resources import groups
-from tests.simulation.rollout_laws import Member, Rolling, RolloutLaws, reachable
+from tests.simulation.rollout_invariants import Member, Rolling, RolloutInvariants, reachable
 from tests.simulation.watched import WatchedDatabase
 
 _NEWEST = """SELECT s.id, s.parent_key, s.revision, r.template FROM stack s
@@ -25,7 +25,7 @@ _LEFT = """SELECT a.resource_id FROM active_metadata_updates a JOIN resource g O
     LEFT JOIN rollout r ON r.key = a.resource_id WHERE g.new_metadata IS NULL AND r.subject IS NULL"""
 _UNWATCHED = """SELECT r.key FROM rollout r JOIN resource g ON g.key = r.key
     WHERE g.new_metadata IS NULL AND r.subject IS NULL"""
-LAWS = {
+INVARIANTS = {
     _KEPT: "after a failure members keep what is new",
     _LEFT: "members are noted of a group that has no rollout",
     _UNWATCHED: "a rollout has nothing to roll out",
@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         return frozenset(name for name, definition in definitions(self.group).items() if definition == wanted)
 
 
-class DefinitionLaws(RolloutLaws):
+class DefinitionInvariants(RolloutInvariants):
     """Judges rollouts of definitions in place of those of metadata alone."""
 
     def __init__(self, db: WatchedDatabase, now: Callable[[], float]) -> None:
@@ -64,8 +64,8 @@ class DefinitionLaws(RolloutLaws):
     def committed(self) -> None:
         before, after = self._known, self._read()
         self._known = after
-        for law, broken in LAWS.items():
-            found = self._db.raw.execute(law).fetchall()
+        for invariant, broken in INVARIANTS.items():
+            found = self._db.raw.execute(invariant).fetchall()
             self._demand(not found, f"{broken}: {found}")
         for key, other in after.rollouts.items():
             one = before.rollouts.get(key)
