@@ -16,7 +16,7 @@ from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
 from homeostat.clustering.decisions.states import ClusterAction, webhook_action_name
-from homeostat.clustering.service.message_receivers import asked_in
+from homeostat.clustering.service.message_receivers import parse_message
 from homeostat.clustering.store import listing
 from homeostat.clustering.store.node_views import Wire
 from homeostat.clustering.wire import bodies, views
@@ -150,7 +150,7 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
     is_owner = context.scope.owner["user"] == row.user
     if not (is_owner or context.caller.is_admin or context.caller.is_anybody):
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
-    asked = asked_in(body)
+    asked = parse_message(body)
     if asked is None or asked.action not in BEGUN:
         LOG.warning("receiver %s got a message that names no cluster and action: it is ignored", row.id)
         return nothing()
