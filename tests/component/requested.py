@@ -12,7 +12,7 @@ from homeostat.clustering.decisions.requests import CHECKED, NodeRequest
 from homeostat.clustering.service.requests import RequestService
 from homeostat.clustering.store import actions
 from homeostat.clustering.store.actions import NewAction
-from homeostat.clustering.store.requests import Asked, RequestEnd, end_of
+from homeostat.clustering.store.requests import RequestedNodes, RequestEnd, end_of
 from homeostat.model.errors import Terminal
 from homeostat.model.requested import RECREATE, Aim
 from homeostat.model.world import Resource
@@ -96,7 +96,7 @@ class Nodes(Service):
             self._remember(tx, identity, asked)
         return identity
 
-    def _remember(self, tx: Any, identity: str, asked: Asked) -> None:
+    def _remember(self, tx: Any, identity: str, asked: RequestedNodes) -> None:
         new = NewAction("NODE_OPERATION", "a", identity, None, {}, 3600, self.id, id=identity, data=asked.data())
         actions.add(tx, new, OWNER, self.clock.now())
 

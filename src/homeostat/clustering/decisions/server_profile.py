@@ -191,7 +191,7 @@ def _nested(server: dict[str, Any], companions: dict[str, Any], parameters: Mapp
 
 
 def _parts(properties: Mapping[str, Any], terms: Terms) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the properties of the server, and the resources beside it by name."""
+    """Return the properties of the server, and its companion resources: name -> resource."""
     same = ("flavor", "image", "key_name", "availability_zone", "config_drive", "admin_pass")
     server: dict[str, Any] = {
         **given(properties, *same),

@@ -3,7 +3,7 @@
 - `requester`: the caller and the project; `quotas`: limits on clusters and metadata
 - `specs`: profiles and policies
 - `clusters`, `nodes`: clusters and nodes; `change_rows`: rows of nodes and waiting actions that a change writes
-- `plans`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
+- `changes`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
 - `membership_moves`: nodes that move into a cluster or out of it
 - `stack_texts`: the templates of clusters and nodes; `stack_requests`: the revisions made from them
 - `bindings`, `attached_policies`: the policies attached to clusters; `policy_lookups`: server groups, regions and URLs

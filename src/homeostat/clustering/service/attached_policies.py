@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.health_policy import HEALTH
 from homeostat.clustering.decisions.policies import stored_policy
-from homeostat.clustering.service.plans import Outdated, PolicyChange
+from homeostat.clustering.service.changes import Outdated, PolicyChange
 from homeostat.clustering.store import bindings, living
 from homeostat.clustering.store.bindings import Binding
 from homeostat.model.limits import ATTACHED

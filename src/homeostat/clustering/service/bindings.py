@@ -20,8 +20,8 @@ from homeostat.clustering.decisions.profiles import check_profile, define, regio
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction
 from homeostat.clustering.service import attached_policies, policy_lookups
+from homeostat.clustering.service.changes import ClusterChange, Outdated, PolicyChange, StartedAction
 from homeostat.clustering.service.clusters import ClusterService
-from homeostat.clustering.service.plans import ClusterChange, Outdated, PolicyChange, StartedAction
 from homeostat.clustering.service.policy_lookups import Lookup
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.service.specs import SpecService
@@ -80,11 +80,11 @@ class Bindings:
         # Outside of the transaction: a policy never changes, and references are resolved again at creation.
         lookup = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
 
-        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
             self._policy(tx, scope, wanted.id)
             return _attaching(tx, self._db.now_of(tx), row, wanted, spec, lookup, enabled=enabled)
 
-        return self._clusters.change(scope, cluster.id, planner, check_types)
+        return self._clusters.change(scope, cluster.id, build, check_types)
 
     def first(
         self, scope: RequestScope, name: str, profile: Spec, policies: Mapping[str, bool], count: int
@@ -150,7 +150,7 @@ class Bindings:
             Rejected: ResourceNotFound; BadRequest: the policy is not attached; ActionConflict.
         """
 
-        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
             after = [
                 attached for attached in attached_policies.of_cluster(tx, cluster.id) if attached.id != row.policy_id
@@ -159,9 +159,11 @@ class Bindings:
             forgotten = (GROUP,) if kind == AFFINITY.name else ()
             seen = attached_policies.seen(tx, cluster.id)
             change = PolicyChange(seen, after, removed=row.id, forgotten=forgotten)
-            return _plan(cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK)
+            return _cluster_change(
+                cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK
+            )
 
-        return self._clusters.change(scope, identity, planner, check_types)
+        return self._clusters.change(scope, identity, build, check_types)
 
     def switch(
         self,
@@ -178,11 +180,11 @@ class Bindings:
             Rejected: As `detach`.
         """
 
-        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
-                return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
+                return _cluster_change(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
             binding = attached_policies.of_row(row)
             state = _switched(binding, cluster.next_index - 1, enabled=enabled)
             after = [
@@ -192,9 +194,9 @@ class Bindings:
             columns = {"enabled": enabled, "state": dict(state)}
             change = PolicyChange(attached_policies.seen(tx, cluster.id), after, changed={row.id: columns})
             moves = binding.type == LOAD_BALANCING.name
-            return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
+            return _cluster_change(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
 
-        return self._clusters.change(scope, identity, planner, check_types)
+        return self._clusters.change(scope, identity, build, check_types)
 
     def _cloud(self, project: str) -> Cloud | None:
         try:
@@ -224,14 +226,14 @@ def _attaching(
     """Return the change that attaches a policy, or a failed action."""
     bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
     if any(row.policy_id == wanted.id for row in bound):
-        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False)
+        return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False)
     problem = _problem(spec, _profile(tx, cluster), [row.policy_type for row in bound], lookup)
     if problem:
-        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False, problem)
+        return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False, problem)
     attached = _new(wanted.id, spec, lookup, cluster.name, cluster.next_index - 1, enabled=enabled)
     after = [*attached_policies.of_cluster(tx, cluster.id), attached]
     change = PolicyChange({row.id: row.enabled for row in bound}, after, added=_row(attached, now))
-    return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, change, spec.type.name in IN_STACK)
+    return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, change, spec.type.name in IN_STACK)
 
 
 def _new(policy_id: str, spec: Spec, lookup: Lookup, name: str, below: int, *, enabled: bool) -> Attached:
@@ -274,7 +276,7 @@ def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
     return state
 
 
-def _plan(
+def _cluster_change(
     cluster: ClusterRow,
     action: ClusterAction,
     inputs: Mapping[str, Any],

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select, update
 
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.states import ActionStatus, NodeAction, action_name
-from homeostat.clustering.service.plans import ClusterChange
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.store import actions
 from homeostat.clustering.store.actions import NewAction
@@ -21,25 +21,28 @@ CAUSE = "Derived Action with Lifecycle Hook"
 _node = schema.node
 
 
-def store_nodes(tx: Connection, cluster_id: str, plan: ClusterChange, now: float) -> None:
-    """Store the changes of existing nodes: leaving nodes, and the columns of the target."""
-    if plan.leaving:
-        leaving = (_node.c.cluster_id == cluster_id, _node.c.number.in_(plan.leaving))
+def store_nodes(tx: Connection, cluster_id: str, change: ClusterChange, now: float) -> None:
+    """Store the changes of existing nodes: leaving nodes, columns of the target, columns of all nodes."""
+    if change.leaving:
+        leaving = (_node.c.cluster_id == cluster_id, _node.c.number.in_(change.leaving))
         tx.execute(update(_node).where(*leaving).values(leaving=True, updated_at=now))
-    if plan.target and plan.one and not plan.added:
-        row = typed.rows(NodeRow, tx.execute(select(_node).where(_node.c.id == plan.target))).one()
-        sized = with_size(tx, row.project, plan.one, row)
-        tx.execute(update(_node).where(_node.c.id == plan.target).values(**sized, updated_at=now))
+    if change.target and change.one and not change.added:
+        row = typed.rows(NodeRow, tx.execute(select(_node).where(_node.c.id == change.target))).one()
+        sized = with_size(tx, row.project, change.one, row)
+        tx.execute(update(_node).where(_node.c.id == change.target).values(**sized, updated_at=now))
+    if change.nodes:
+        conditions = (_node.c.cluster_id == cluster_id, _node.c.leaving.is_(False))
+        tx.execute(update(_node).where(*conditions).values(**change.nodes, updated_at=now))
 
 
-def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
+def add_waiting(tx: Connection, new: NewAction, change: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
     """Store a waiting action with a child action for each node to remove; return its id."""
     parent = actions.new_id()
-    ids = {node_id: actions.new_id() for node_id in plan.hooked}
+    ids = {node_id: actions.new_id() for node_id in change.hooked}
     waits = replace(new, id=parent, status=ActionStatus.WAITING, data={WAITS_FOR: list(ids.values())})
     actions.add(tx, waits, owner, now)
-    for node_id, notifies in plan.hooked.items():
-        hook = hooks.waiting(plan.hook or {}, now) if notifies else {}
+    for node_id, notifies in change.hooked.items():
+        hook = hooks.waiting(change.hook or {}, now) if notifies else {}
         child = NewAction(
             NodeAction.DELETE,
             action_name(NodeAction.DELETE, node_id),

@@ -17,8 +17,8 @@ from homeostat.clustering.decisions.profiles import check_profile, check_same_ty
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction
 from homeostat.clustering.service import attached_policies, change_rows
+from homeostat.clustering.service.changes import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.membership_moves import Mover, Moving, moved, own_node
-from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.quotas import check_room, with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.service.stack_requests import LEFT_ALONE, request_of
@@ -172,7 +172,7 @@ class ClusterService:
         self,
         scope: RequestScope,
         identity: str,
-        planner: ChangeBuilder,
+        build: ChangeBuilder,
         check_types: CheckTypes | None = None,
         also: InTransaction = no_op,
     ) -> StartedAction:
@@ -180,17 +180,17 @@ class ClusterService:
 
         Args:
             identity: Id or name of the cluster, from the user.
-            planner: Builds the change; called again if the cluster changes meanwhile.
+            build: Builds the change; called again if the cluster changes meanwhile.
             check_types: See `StackRequest`.
             also: Further writes in the same transaction; called with the id of the target.
 
         Raises:
-            Rejected: From `planner`; ActionConflict: another action of the cluster is in progress.
+            Rejected: From `build`; ActionConflict: another action of the cluster is in progress.
             Transient: A cloud does not answer.
         """
         while True:
             try:
-                return self._try_change(scope, identity, planner, check_types, also)
+                return self._try_change(scope, identity, build, check_types, also)
             except Outdated:
                 continue
 
@@ -198,50 +198,50 @@ class ClusterService:
         self,
         scope: RequestScope,
         identity: str,
-        planner: ChangeBuilder,
+        build: ChangeBuilder,
         check_types: CheckTypes | None,
         with_it: InTransaction,
     ) -> StartedAction:
         with self._db.read() as tx:
             cluster = self.get(tx, scope, identity)
-            plan = planner(tx, cluster)
-            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
-            facts = self._facts(tx, cluster, plan)
+            change = build(tx, cluster)
+            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), change), cluster.id, change.action)
+            facts = self._facts(tx, cluster, change)
         begun: list[str] = []
-        target, moving = plan.target or cluster.id, None
-        if plan.at_once:
+        target, moving = change.target or cluster.id, None
+        if change.at_once:
             with self._db.write() as tx:
                 # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
-                if plan.policies is not None:
+                if change.policies is not None:
                     stacks.for_update(self._db, tx, cluster.id)
-                begun.append(self._store(tx, scope, cluster, plan))
+                begun.append(self._store(tx, scope, cluster, change))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
-        request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
+        request = request_of(stack_text(facts), change.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
             accept: TransactionStep = no_step
             lock: TransactionStep = no_step
-            if plan.moves:
-                moving = self._mover.prepare(scope, cluster, plan, facts.form, check_types)
+            if change.moves:
+                moving = self._mover.prepare(scope, cluster, change, facts.form, check_types)
                 accept, lock = held.enter_context(self._mover.entrusted(scope, moving)), moving.lock
 
             def also(tx: Connection) -> None:
-                begun.append(self._store(tx, scope, cluster, plan, moving))
+                begun.append(self._store(tx, scope, cluster, change, moving))
                 accept(tx)
                 with_it(tx, target)
 
             self._stacks.update(cluster.id, request, by=scope.caller, also=also, first=lock)
         return StartedAction(target, begun[-1])
 
-    def _facts(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterFacts:
-        profile = plan.columns.get("profile_id", cluster.profile_id)
-        spec = plan.spec or check_profile(_spec_of(tx, profile))
+    def _facts(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterFacts:
+        profile = change.columns.get("profile_id", cluster.profile_id)
+        spec = change.spec or check_profile(_spec_of(tx, profile))
         conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-        all_alike = bool(plan.nodes) and "profile_id" in (plan.nodes or {})
+        all_alike = bool(change.nodes) and "profile_id" in (change.nodes or {})
         placed = _node.c.data != literal({}, _node.c.data.type)
         differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
         own, known = [], {profile: spec}
-        removed_numbers = {*plan.leaving, *(row.number for row in plan.released)}
+        removed_numbers = {*change.leaving, *(row.number for row in change.released)}
 
         def add(number: int, values: Mapping[str, Any]) -> None:
             profile_id = profile if all_alike else values["profile_id"]
@@ -249,31 +249,31 @@ class ClusterService:
                 known[profile_id] = check_profile(_spec_of(tx, profile_id))
             own.append(own_node(number, values, known[profile_id]))
 
-        chosen = select(_node).where(*conditions, or_(differs, _node.c.id == plan.target))
+        chosen = select(_node).where(*conditions, or_(differs, _node.c.id == change.target))
         for row in typed.rows(NodeRow, tx.execute(chosen)):
             if row.number not in removed_numbers:
-                add(row.number, {**row._asdict(), **(plan.one if row.id == plan.target else {})})
+                add(row.number, {**row._asdict(), **(change.one if row.id == change.target else {})})
         first = cluster.next_index - 1
-        for place in range(plan.added):
-            data = _placed(plan.placements, place)
-            if data or "profile_id" in plan.one:
-                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
-        for place, row in enumerate(plan.joining):
+        for place in range(change.added):
+            data = _placed(change.placements, place)
+            if data or "profile_id" in change.one:
+                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **change.one})
+        for place, row in enumerate(change.joining):
             add(first + place, {**row._asdict(), **moved(row, "")})
         count = tx.execute(select(func.count()).where(*conditions)).scalar_one()
-        count += plan.added + len(plan.joining) - len(removed_numbers)
+        count += change.added + len(change.joining) - len(removed_numbers)
         form = str(cluster.config.get(NAME_FORMAT) or "")
         # Each revision names the leaving nodes until the group has removed them: else it would remove others instead.
         leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
         removed = sorted({*removed_numbers, *tx.execute(leaving).scalars()})
-        policies = attached_policies.of_cluster(tx, cluster.id) if plan.policies is None else plan.policies.after
-        beside = arrangement.policy_resources(policies, leaving=bool(plan.leaving))
+        policies = attached_policies.of_cluster(tx, cluster.id) if change.policies is None else change.policies.after
+        beside = arrangement.policy_resources(policies, leaving=bool(change.leaving))
         _check_region(beside, [*known.values()])
         facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
-        return replace(facts, batches=plan.batches, policy_resources=beside)
+        return replace(facts, batches=change.batches, policy_resources=beside)
 
     def _store(
-        self, tx: Connection, scope: RequestScope, seen: ClusterRow, plan: ClusterChange, moving: Moving | None = None
+        self, tx: Connection, scope: RequestScope, seen: ClusterRow, change: ClusterChange, moving: Moving | None = None
     ) -> str:
         """Store the rows of a change, in the transaction of the revision; return the id of the action.
 
@@ -285,41 +285,41 @@ class ClusterService:
         cluster = typed.rows(ClusterRow, locked).first()
         if cluster is None or cluster != seen:
             raise Outdated
-        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
+        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), change), cluster.id, change.action)
         now = self._db.now_of(tx)
         living.forget_gone(tx, cluster.project)
-        if plan.policies is not None:
-            attached_policies.store(tx, cluster, plan.policies, now)
-        columns = {**plan.columns, **({} if plan.policies is not None or plan.failure else {"updated_at": now})}
-        if plan.added:
-            columns["next_index"] = cluster.next_index + plan.added
+        if change.policies is not None:
+            attached_policies.store(tx, cluster, change.policies, now)
+        columns = {**change.columns, **({} if change.policies is not None or change.failure else {"updated_at": now})}
+        if change.added:
+            columns["next_index"] = cluster.next_index + change.added
             values = {**cluster._asdict(), **columns}
             owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
-            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.placements, plan.one)
-        change_rows.store_nodes(tx, cluster.id, plan, now)
+            self._add_nodes(tx, owner, values, cluster.next_index, change.added, now, change.placements, change.one)
+        change_rows.store_nodes(tx, cluster.id, change, now)
         if moving is not None:
             columns["next_index"] = cluster.next_index + len(moving.joining)
             self._mover.move(tx, scope, moving)
         if columns:
             sized = with_size(tx, cluster.project, columns, cluster)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**sized))
-        bindings.note_operations(tx, plan.cooled, now)
-        if plan.awaited:
-            if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
+        bindings.note_operations(tx, change.cooled, now)
+        if change.awaited:
+            if not waiting_actions.go_on(tx, change.awaited, cluster.id, now):
                 raise Outdated
-            return plan.awaited[0]
+            return change.awaited[0]
         new = NewAction(
-            plan.action,
-            scope.action_name or plan.name,
-            plan.target or cluster.id,
+            change.action,
+            scope.action_name or change.name,
+            change.target or cluster.id,
             cluster.id,
-            plan.inputs,
+            change.inputs,
             columns.get("timeout", cluster.timeout),
-            None if plan.at_once else cluster.id,
-            failure=plan.failure,
+            None if change.at_once else cluster.id,
+            failure=change.failure,
         )
-        if plan.hooked:
-            return change_rows.add_waiting(tx, new, plan, scope.owner, now)
+        if change.hooked:
+            return change_rows.add_waiting(tx, new, change, scope.owner, now)
         return actions.add(tx, new, scope.owner, now)
 
     def delete(self, scope: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
@@ -433,9 +433,9 @@ def check_free(going_on: Sequence[ActionRow], target: str, action: str) -> None:
         raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
 
 
-def conflicting_actions(going_on: Sequence[ActionRow], plan: ClusterChange) -> list[ActionRow]:
+def conflicting_actions(going_on: Sequence[ActionRow], change: ClusterChange) -> list[ActionRow]:
     """Return the conflicting actions: all in progress, but waiting actions only if the change continues none."""
-    return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
+    return [row for row in going_on if not change.awaited or not waiting_actions.is_one(row)]
 
 
 def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:

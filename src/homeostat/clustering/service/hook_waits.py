@@ -12,8 +12,8 @@ from sqlalchemy import Connection, select
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.hooks import Next
 from homeostat.clustering.decisions.states import ActionStatus, NodeAction, action_name
+from homeostat.clustering.service.changes import ClusterChange, StartedAction
 from homeostat.clustering.service.clusters import ClusterService
-from homeostat.clustering.service.plans import ClusterChange, StartedAction
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import listing, node_views, waiting_actions
 from homeostat.clustering.store.waiting_actions import HOOK

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from homeostat.clustering.decisions import sizes
 from homeostat.clustering.decisions.sizes import Sizes
 from homeostat.clustering.decisions.states import ClusterAction, action_name
-from homeostat.clustering.service.plans import ClusterChange
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Bug, Rejected

@@ -16,7 +16,7 @@ from homeostat.clustering.decisions.origins import Origin, origin_of, with_origi
 from homeostat.clustering.decisions.placement import GROUP, REGION, ZONE
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.specs import Spec
-from homeostat.clustering.service.plans import ClusterChange, Outdated
+from homeostat.clustering.service.changes import ClusterChange, Outdated
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
 from homeostat.clustering.service.stack_texts import ClusterFacts, OwnNode, stack_text
@@ -126,7 +126,7 @@ class Mover:
         self._stacks = stack_service
 
     def prepare(
-        self, scope: RequestScope, cluster: ClusterRow, plan: ClusterChange, form: str, check_types: CheckTypes | None
+        self, scope: RequestScope, cluster: ClusterRow, change: ClusterChange, form: str, check_types: CheckTypes | None
     ) -> Moving:
         """Return the moves of a change, with checked stacks for leaving nodes.
 
@@ -138,15 +138,15 @@ class Mover:
             Rejected: BadRequest: too many nodes, or an inactive node; the cluster has no group yet.
             Transient: A cloud does not answer.
         """
-        if len(plan.joining) + len(plan.released) > MOVED_MAX:
+        if len(change.joining) + len(change.released) > MOVED_MAX:
             raise Rejected("BadRequest", f"At most {MOVED_MAX} nodes can be moved at once: name fewer.")
         profile = schema.profile
         with self._db.read() as tx:
             stack = living.stacks_of(tx, [cluster.id]).get(cluster.id)
             if stack is None or stack.group_id is None:
                 raise Rejected("BadRequest", f"The cluster '{cluster.name}' is not made yet: wait until it is ACTIVE.")
-            joining = [_seen(tx, row, "") for row in plan.joining]
-            released = [_seen(tx, row, form) for row in plan.released]
+            joining = [_seen(tx, row, "") for row in change.joining]
+            released = [_seen(tx, row, form) for row in change.released]
             ids = {member.row.profile_id for member in released}
             chosen = select(profile.c.id, profile.c.spec).where(profile.c.id.in_(ids))
             specs = {row.id: check_profile(row.spec) for row in tx.execute(chosen)}

@@ -10,9 +10,9 @@ from homeostat.clustering.decisions.names import node_id
 from homeostat.clustering.decisions.profiles import check_profile, check_same_type, check_type_of_node
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import NodeAction
+from homeostat.clustering.service.changes import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.clusters import ClusterService, check_free
 from homeostat.clustering.service.membership_moves import own_node
-from homeostat.clustering.service.plans import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.service.sizing import facts_of, placements, sizes_of
@@ -78,10 +78,10 @@ class NodeService:
             return self._create_alone(scope, name, profile, fields, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
-        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
             return self._joining(tx, row, profile, fields, own)
 
-        return self._clusters.change(scope, cluster.id, planner, check_types, also)
+        return self._clusters.change(scope, cluster.id, build, check_types, also)
 
     def _joining(
         self,
@@ -175,11 +175,11 @@ class NodeService:
             cluster_id = self.get(tx, scope, identity).cluster_id
         if cluster_id is not None:
 
-            def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+            def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
                 row = self.get(tx, scope, identity)
                 return _change(row, self._changes(tx, row, fields, profile))
 
-            return self._clusters.change(scope, cluster_id, planner, check_types)
+            return self._clusters.change(scope, cluster_id, build, check_types)
         while True:
             with self._db.read() as tx:
                 row = self.get(tx, scope, identity)

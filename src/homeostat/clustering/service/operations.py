@@ -14,9 +14,9 @@ from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.requests import CHECKED, NodeRequest, operation_of, recovery_of
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction, NodeAction, NodeStatus
+from homeostat.clustering.service.changes import StartedAction
 from homeostat.clustering.service.clusters import ClusterService, check_free
 from homeostat.clustering.service.nodes import NodeService
-from homeostat.clustering.service.plans import StartedAction
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.requests import RequestService
 from homeostat.clustering.service.stack_requests import TIMEOUT_S

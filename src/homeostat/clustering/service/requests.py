@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from homeostat.clustering.decisions.requests import NodeRequest
 from homeostat.clustering.decisions.server_profile import SERVER
 from homeostat.clustering.store import living
-from homeostat.clustering.store.requests import Asked
+from homeostat.clustering.store.requests import RequestedNodes
 from homeostat.model.errors import Rejected
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.requested import Request
@@ -70,7 +70,7 @@ class RequestService:
         request_id: str,
         by: str | None,
         timeout_s: float,
-    ) -> Asked:
+    ) -> RequestedNodes:
         """Write a request into the rows of nodes, and wake their shards.
 
         Args:
@@ -109,7 +109,7 @@ class RequestService:
             written.setdefault(place.row.stack_id, Writes()).intend(place.row)
         for stack_id, writes in written.items():
             shard_state.record(self._db, tx, stack_id, writes, now)
-        return Asked([place.node.id for place in places], failures)
+        return RequestedNodes([place.node.id for place in places], failures)
 
     def _hold(self, tx: Connection, places: Sequence[_Place]) -> set[tuple[int, str, int]]:
         """Lock the stacks of rows, against passes and other requests; wake and return the shards."""

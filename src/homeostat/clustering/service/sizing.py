@@ -16,7 +16,7 @@ from homeostat.clustering.decisions.policy_types import BATCH, SCALING
 from homeostat.clustering.decisions.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
 from homeostat.clustering.decisions.states import ClusterAction, NodeStatus, action_name, refused_by_policy
 from homeostat.clustering.service import attached_policies, membership
-from homeostat.clustering.service.plans import ClusterChange
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import actions, bindings, living
 from homeostat.model.errors import Rejected
@@ -74,10 +74,10 @@ class Sizing:
         if after.failure:
             policy = rule.policy if rule is not None else strict
             failure = refused_by_policy(policy, after.failure) if policy else after.failure
-            plan = ClusterChange(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
+            change = ClusterChange(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
         else:
-            plan = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
-        return replace(plan, cooled=tuple(ids))
+            change = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
+        return replace(change, cooled=tuple(ids))
 
     def del_nodes(
         self, tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], fields: Mapping[str, Any]
@@ -98,25 +98,27 @@ class Sizing:
         columns = {"desired_capacity": desired} if rule is None or rule.reduce_desired else {}
         ids = [row.id for row in leaving]
         inputs = {"candidates": ids, "count": len(leaving), "destroy_after_deletion": destroy}
-        plan = ClusterChange(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
+        change = ClusterChange(
+            ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns
+        )
         if not destroy:
-            return replace(plan, released=leaving)
+            return replace(change, released=leaving)
         if rule is not None and rule.hooks is not None:
             facts = [node for node in facts_of(tx, cluster) if node.id in ids]
-            return _waiting(plan, rule.hooks, facts)
-        return replace(plan, leaving=tuple(row.number for row in leaving))
+            return _waiting(change, rule.hooks, facts)
+        return replace(change, leaving=tuple(row.number for row in leaving))
 
-    def batches(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterChange:
+    def batches(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterChange:
         """Return the change for an update, in batches if the cluster has a batch policy."""
         policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
-        if policy is None or plan.spec is None:
-            return plan
+        if policy is None or change.spec is None:
+            return change
         rule, nodes = choices.batch_rule(policy.spec), facts_of(tx, cluster)
         groups = choices.batches(nodes, rule)
         size = len(groups[0]) if groups else 1
         in_service = min(rule.min_in_service, max(len(nodes) - size, 0))
         rolling = {"max_batch_size": size, "min_in_service": in_service, "pause_time": rule.pause_s}
-        return replace(plan, batches=rolling)
+        return replace(change, batches=rolling)
 
     def _sized(
         self,
@@ -131,16 +133,18 @@ class Sizing:
         """Return the change that gives a cluster `desired` nodes."""
         policies = attached_policies.of_cluster(tx, cluster.id)
         places, more = placement.rules(policies), desired - len(nodes)
-        plan = ClusterChange(action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired})
+        change = ClusterChange(
+            action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired}
+        )
         if more >= 0:
-            return replace(plan, added=more, placements=placement.placements(nodes, places, more))
+            return replace(change, added=more, placements=placement.placements(nodes, places, more))
         rule = placement.deletion_rule(policies) or DeletionRule()
         leaving = placement.leaving(nodes, places, -more, rule.criteria, f"{cluster.id}/{cluster.updated_at}")
         if not rule.destroy:
-            return replace(plan, released=membership.rows_of(tx, [node.id for node in leaving]))
+            return replace(change, released=membership.rows_of(tx, [node.id for node in leaving]))
         if leaving and rule.hooks is not None:
-            return _waiting(plan, rule.hooks, leaving)
-        return replace(plan, leaving=tuple(sorted(node.index - 1 for node in leaving)))
+            return _waiting(change, rule.hooks, leaving)
+        return replace(change, leaving=tuple(sorted(node.index - 1 for node in leaving)))
 
     def _rule(
         self, tx: Connection, cluster: ClusterRow, direction: Direction
@@ -173,7 +177,7 @@ class Sizing:
         return chosen_rule, strict, ids
 
 
-def resize_asked(fields: Mapping[str, Any]) -> Resize:
+def parse_resize(fields: Mapping[str, Any]) -> Resize:
     """Return the resize from the fields of a request.
 
     Raises:
@@ -192,10 +196,10 @@ def resize_asked(fields: Mapping[str, Any]) -> Resize:
     return request
 
 
-def _waiting(plan: ClusterChange, hook: Mapping[str, Any], leaving: Sequence[NodeFacts]) -> ClusterChange:
+def _waiting(change: ClusterChange, hook: Mapping[str, Any], leaving: Sequence[NodeFacts]) -> ClusterChange:
     """Return the change with a lifecycle hook before active nodes leave; inactive nodes leave at once."""
     active = {node.id: node.status == NodeStatus.ACTIVE and node.created_at is not None for node in leaving}
-    return replace(plan, hook=hook, hooked=active, at_once=True)
+    return replace(change, hook=hook, hooked=active, at_once=True)
 
 
 def placements(tx: Connection, cluster: ClusterRow, nodes: Sequence[NodeFacts], count: int) -> list[Placement]:

@@ -18,7 +18,7 @@ class Outdated(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StartedAction:
-    """An action that a request has begun, and its target."""
+    """An action that a request has started, and its target."""
 
     target: str
     action: str
