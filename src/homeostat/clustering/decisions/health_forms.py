@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clustering.decisions.definitions import invalid_spec
+from homeostat.clustering.decisions.specs import Spec
 from homeostat.resources.schema import Schema, between, boolean, integer, text
 
 MISSPELT = ("poll_url_conn_error_as_unhealty", "poll_url_conn_error_as_unheathy")
@@ -78,7 +79,25 @@ def _spelled(mode: Any, place: int, warnings: list[str]) -> Any:
     return {**mode, "options": {CORRECT if name == wrong[0] else name: value for name, value in options.items()}}
 
 
-def shown_mode(mode: Mapping[str, Any], has_options: bool) -> dict[str, Any]:
+def binding_data(spec: Spec) -> dict[str, Any]:
+    """Return the data of a binding of a health policy, as in Senlin."""
+    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
+    present, _ = present_form(spec.sent["properties"])
+    has_options = [mode.get("options") is not None for mode in present["detection"]["detection_modes"]]
+    return {
+        "interval": detection["interval"],
+        "node_update_timeout": detection["node_update_timeout"],
+        "recovery_conditional": detection["recovery_conditional"],
+        "node_delete_timeout": recovery["node_delete_timeout"],
+        "node_force_recreate": recovery["node_force_recreate"],
+        "detection_modes": [
+            _shown_mode(mode, with_options)
+            for mode, with_options in zip(detection["detection_modes"], has_options, strict=True)
+        ],
+    }
+
+
+def _shown_mode(mode: Mapping[str, Any], has_options: bool) -> dict[str, Any]:
     """Return the format of a mode in bindings; without options, Senlin shows no values for the attempts."""
     options = dict(mode["options"])
     if not has_options:

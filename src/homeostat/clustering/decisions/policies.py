@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from homeostat.clustering.decisions import health_data, health_policy, policy_types
+from homeostat.clustering.decisions import health_forms, health_policy, policy_types
 from homeostat.clustering.decisions.health_policy import HEALTH, Intervals
 from homeostat.clustering.decisions.profiles import SERVER_PROFILE
 from homeostat.clustering.decisions.specs import Catalogue, Spec, SpecType
@@ -209,7 +209,7 @@ def binding_data(policy: Spec, resources: Mapping[str, Any] | None = None) -> di
         resources: Data about the resources of a load balancing or affinity policy.
     """
     kind = policy_kind(policy.full_name)
-    data = health_data.binding_data(policy) if kind.type is HEALTH else resources
+    data = health_forms.binding_data(policy) if kind.type is HEALTH else resources
     return None if data is None else {kind.data_key: {"version": kind.data_version, "data": dict(data)}}
 
 
