@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 
 from homeostat.clustering.decisions.sizes import Adjustment, Direction, Resize
 from homeostat.clustering.service import membership
-from homeostat.clustering.service.plans import StartedAction
+from homeostat.clustering.service.changes import StartedAction
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.services import Clustering
 from homeostat.clustering.store import bindings, node_views, parts

@@ -8,11 +8,11 @@ from sqlalchemy import select
 
 from homeostat.clouds.port import Answer, Operation
 from homeostat.clouds.simulated import CloudBehaviour, SimulatedCloud
-from homeostat.clustering.decisions.requests import CHECKED, Ask
+from homeostat.clustering.decisions.requests import CHECKED, NodeRequest
 from homeostat.clustering.service.requests import RequestService
 from homeostat.clustering.store import actions
 from homeostat.clustering.store.actions import NewAction
-from homeostat.clustering.store.requests import Asked, RequestEnd, end_of
+from homeostat.clustering.store.requests import RequestedNodes, RequestEnd, end_of
 from homeostat.model.errors import Terminal
 from homeostat.model.requested import RECREATE, Aim
 from homeostat.model.world import Resource
@@ -29,16 +29,16 @@ OFF = ConvergenceSettings({"converge": False})
 OWNER = {"project": "p", "user": None, "domain": None}
 
 
-def reboot(type: str = "SOFT") -> Ask:
-    return Ask("reboot", Aim.OPERATION, {"type": type})
+def reboot(type: str = "SOFT") -> NodeRequest:
+    return NodeRequest("reboot", Aim.OPERATION, {"type": type})
 
 
-def operation(name: str, **arguments: Any) -> Ask:
-    return Ask(name, Aim.OPERATION, arguments)
+def operation(name: str, **arguments: Any) -> NodeRequest:
+    return NodeRequest(name, Aim.OPERATION, arguments)
 
 
-def recreation(delete_timeout: int = 20, *, force: bool = False, check: bool = False, **more: Any) -> Ask:
-    return Ask(RECREATE, Aim.RECOVERY, {"delete_timeout": delete_timeout, "force": force, **more}, check)
+def recreation(delete_timeout: int = 20, *, force: bool = False, check: bool = False, **more: Any) -> NodeRequest:
+    return NodeRequest(RECREATE, Aim.RECOVERY, {"delete_timeout": delete_timeout, "force": force, **more}, check)
 
 
 class Counting(SimulatedCloud):
@@ -85,8 +85,8 @@ class Nodes(Service):
     def counting(self) -> Counting:
         return cast(Counting, self.cloud)
 
-    def ask(self, ask: Ask, *numbers: int, timeout_s: int = 3600) -> str:
-        """Ask nodes for something; return the id of the action."""
+    def ask(self, ask: NodeRequest, *numbers: int, timeout_s: int = 3600) -> str:
+        """NodeRequest nodes for something; return the id of the action."""
         nodes = [SimpleNamespace(id=f"n{each}", name=f"n{each}", number=each, stack_id=self.id) for each in numbers]
         self.asked += 1
         identity = f"00000000-0000-4000-8000-{self.asked:012}"
@@ -96,7 +96,7 @@ class Nodes(Service):
             self._remember(tx, identity, asked)
         return identity
 
-    def _remember(self, tx: Any, identity: str, asked: Asked) -> None:
+    def _remember(self, tx: Any, identity: str, asked: RequestedNodes) -> None:
         new = NewAction("NODE_OPERATION", "a", identity, None, {}, 3600, self.id, id=identity, data=asked.data())
         actions.add(tx, new, OWNER, self.clock.now())
 

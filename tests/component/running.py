@@ -154,7 +154,7 @@ class Service:
 
     def report_member(self, stack_id: str, group: str, member: str, status: str = "SUCCESS", said: str = "") -> None:
         """Report how a member of a group is, as the API does it for a user who may act in the project."""
-        self.reports.take(self.row(stack_id, group).key, replace(report(member, status), said=said))
+        self.reports.take(self.row(stack_id, group).key, replace(report(member, status), reason=said))
         self.work()
 
     def put(self, url: str, body: dict[str, Any] | None, method: str = "PUT") -> Any:

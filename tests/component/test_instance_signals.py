@@ -264,7 +264,7 @@ def test_what_is_hidden_is_so_in_the_words_of_a_member(monkeypatch: pytest.Monke
     monkeypatch.setattr(service.db, "write", alone)
     first = service.rows(service.row(stack_id, "group").handle)[0]
     key = service.row(stack_id, "group").key
-    service.reports.take(key, MemberReport(str(first.handle), failed=True, said="no login with the-hidden-one"))
+    service.reports.take(key, MemberReport(str(first.handle), failed=True, reason="no login with the-hidden-one"))
     service.live(10)
     assert service.state(stack_id) == "CREATE_FAILED"
     reason = str(service.row(stack_id, "group").reason)
@@ -417,7 +417,7 @@ def test_a_deleted_group_leaves_no_reports() -> None:
 )
 def test_bodies(body: Any, wanted: tuple[str, bool, str]) -> None:
     found = report_of(body)
-    assert (found.member, found.failed, found.said) == wanted
+    assert (found.member, found.failed, found.reason) == wanted
 
 
 @pytest.mark.parametrize("body", [{"id": "m", "status": "GOOD"}, {"id": "m", "colour": "red"}])

@@ -147,7 +147,7 @@ def test_of_many_that_report_at_once_the_last_one_wakes_the_group(database: Data
 
 
 def test_a_failure_wakes_it_at_once(database: Database, group: str) -> None:
-    MemberReports(database).take(KEY, MemberReport("server-0", failed=True, said="no"))
+    MemberReports(database).take(KEY, MemberReport("server-0", failed=True, reason="no"))
     assert woken(database, group)
 
 

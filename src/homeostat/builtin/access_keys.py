@@ -1,4 +1,4 @@
-"""Access keys that the service has issued: their holders, and the resources that a holder may read.
+"""Access keys issued by the service: their holders, and the resources that a holder may read.
 
 The key of a server reads that server. The key of an `AWS::IAM::User` reads what the policies of the user allow, in the
 stack of the key.
@@ -18,7 +18,7 @@ from homeostat.store.builtin.stack_users import STACK_USER
 from homeostat.store.stacks import views
 
 KINDS = (AGENT, DEPLOYED, KEY)
-"""Kinds of records whose id serves as an access key."""
+"""Kinds of records whose ids are access keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class KeyHolder:
 
     Attributes:
         name: Name to show: of the user, or of the server's resource.
-        owner: Resource that the key was made for: a server, or an `AWS::IAM::AccessKey`.
+        owner: Resource of the key: a server, or an `AWS::IAM::AccessKey`.
         is_server: Whether the key belongs to a resource that reads only itself.
-        user_id: Id of the record of the `AWS::IAM::User`; "" where there is none.
-        secret: The secret key; "" where the holder was not found by an access key.
+        user_id: Id of the record of the `AWS::IAM::User`, or "".
+        secret: The secret key; "" if the holder was not found by an access key.
     """
 
     name: str
@@ -41,7 +41,7 @@ class KeyHolder:
 
 
 def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
-    """Return the holder of a key; None where the service did not issue it, or its resource is gone."""
+    """Return the holder of a key; None if the service has not issued the key, or its resource is gone."""
     id = id_of(access_key)
     record = records.get(tx, id) if id else None
     if record is None or record.kind not in KINDS:
@@ -57,10 +57,9 @@ def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
 
 
 def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
-    """Return the resource for which the identity service's user of that id was made, as a holder.
+    """Return the resource of a Keystone user that the service has created, as a holder; None for any other user.
 
-    None where the user was made for no resource of this service. The record of such a user has the kind `STACK_USER`,
-    the user's id as its link, and a token of its resource's row.
+    The record of such a user has the kind `STACK_USER`, the user's id as link, and a token of the resource's row.
     """
     for record in records.linked(tx, [user_id], STACK_USER) if user_id else ():
         key = records.key_of(record.token)
@@ -72,10 +71,10 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
 
 
 def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
-    """Return the virtual location of a server in the group `resource`, or that `resource` names; None for another."""
+    """Return the virtual location of a server if `resource` is its group or its location there; otherwise None."""
     for group, instance in groups_around(tx, holder.owner, holder.owner.parent_key):
-        # A server behind load balancers is inside of the member, and knows its own id alone.
-        places = {f"{group.name}{INSTANCES}{each}" for each in (instance, holder.owner.handle)}
+        # A server with load balancers is nested in the member, and knows only its own id.
+        places = {f"{group.name}{INSTANCES}{identity}" for identity in (instance, holder.owner.handle)}
         if group.stack_id == stack_id and resource in {group.name, *places}:
             return VirtualLocation(group.name, instance)
     return None
@@ -84,7 +83,7 @@ def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource:
 def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resource: str) -> VirtualLocation | None:
     """Return the virtual location that the holder of a key means by a resource; None for the resource itself.
 
-    A server that names the group that it is in means its own place there: agents know no more of a path than that.
+    A server that names its group means its own place there: agents know only the name of the group.
     """
     if holder is not None and holder.is_server and (stack_id, resource) != (holder.owner.stack_id, holder.owner.name):
         return virtual_location(tx, holder, stack_id, resource)
@@ -101,10 +100,10 @@ def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) ->
     user = records.get(tx, holder.user_id, USER) if holder.user_id else None
     if user is None:
         return False
-    # Only names refer to access policies of the stack. As in Heat, a policy written out in place limits nothing.
-    names = [each for each in user.object.get("policies") or () if isinstance(each, str)]
+    # Only names refer to access policies of the stack. As in Heat, an inline policy limits nothing.
+    names = [name for name in user.object.get("policies") or () if isinstance(name, str)]
     rows, _ = views.resources(tx, stack_id, names)
     policies = {row.name: row.properties for row in rows.values() if row.type == AccessPolicy.name}
     among = allowed(policies)
-    # A named policy that does not exist (any more) must not widen access: then nothing may be read.
+    # A missing policy must not widen access: then nothing may be read.
     return not set(names) - policies.keys() and (among is None or resource in among)

@@ -1,9 +1,9 @@
-"""Names and addresses of records: access keys, ARNs, and the paths of signed addresses."""
+"""Names and URLs of records: access keys, ARNs, and the paths of signed URLs."""
 
 from homeostat.store.builtin.records import Owner
 
 VERBS = {"PUT": "waitcondition", "POST": "signal", "GET": "metadata"}
-"""HTTP method of a signed address -> the beginning of its path."""
+"""HTTP method of a signed URL -> the beginning of its path."""
 
 
 def arn(owner: Owner) -> str:

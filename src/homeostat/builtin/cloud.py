@@ -1,7 +1,7 @@
-"""The records of a project behind the port of a cloud: software configs, deployments, wait conditions and others.
+"""The cloud adapter of records: software configs, deployments, wait conditions and other kinds.
 
-It is joined to the cloud of each project, so that these resources converge like all others: an intent is stored before
-a record is made, a record is found again by its token, and observers look at it (ADR 0029).
+The adapter is joined to the cloud of each project, so resources with records converge like all resources: the intent is
+stored before the record, the record is found again by its token, and observers read it (ADR 0029).
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 class RecordCloud:
-    """The records of one project, behind the port of a cloud (`clouds.port.Cloud`)."""
+    """The records of a project as a cloud (`clouds.port.Cloud`)."""
 
     name = "own"
     kinds = frozenset(RECORD_KINDS)
@@ -49,20 +49,24 @@ class RecordCloud:
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         with self._db.read() as tx:
             session = self._session(tx)
-            return [look for chunk in _chunks(handles) for look in _observed(session, kind, chunk)]
+            return [observation for chunk in _chunks(handles) for observation in _observed(session, kind, chunk)]
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         self._give_keys(kind, tokens)
         with self._db.read() as tx:
             session = self._session(tx)
-            found = {token: each for chunk in _chunks(tokens) for token, each in _carrying(session, kind, chunk)}
-        return [found.get(token) or Observation(Presence.ABSENT, seen_at=session.now) for token in tokens]
+            by_token = {
+                token: observation
+                for chunk in _chunks(tokens)
+                for token, observation in _carrying(session, kind, chunk)
+            }
+        return [by_token.get(token) or Observation(Presence.ABSENT, seen_at=session.now) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        """Return the names that are ids of records in this project; None in place of others."""
+        """Return the names that are ids of records in this project, and None for each other name."""
         with self._db.read() as tx:
-            found = {id: each for chunk in _chunks(names) for id, each in records.of_ids(tx, kind, chunk).items()}
-        return [name if name in found and found[name].project == self._project else None for name in names]
+            by_id = {id: record for chunk in _chunks(names) for id, record in records.of_ids(tx, kind, chunk).items()}
+        return [name if name in by_id and by_id[name].project == self._project else None for name in names]
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         self._own.ensure_users([intent.token for intent in intents if kind == USER or needed(intent.spec)])
@@ -73,7 +77,7 @@ class RecordCloud:
         return answers
 
     def _give_keys(self, kind: str, tokens: Sequence[str]) -> None:
-        """Store access keys in the identity service, too, before their creation is answered."""
+        """Store access keys in Keystone, too, before their creation is answered."""
         if kind == KEY and self._own.users is not None:
             self._own.users.give_keys(tokens)
 
@@ -81,47 +85,47 @@ class RecordCloud:
         """Create as many of these records as fit into one write transaction; return their answers."""
         record_kind = RECORD_KINDS[kind]
         refused: dict[str, HomeostatError] = {}
-        made: list[Record] = []
+        new: list[Record] = []
         with self._db.write() as tx:
             session = self._session(tx)
             tokens = [intent.token for intent in intents]
-            there = records.of_tokens(tx, kind, tokens)
+            existing = records.of_tokens(tx, kind, tokens)
             owners = records.owners(tx, [records.key_of(token) for token in tokens])
             for number, intent in enumerate(intents):
                 owner = owners.get(records.key_of(intent.token))
-                if intent.token in there:
+                if intent.token in existing:
                     continue
                 if session.load.full:  # the rest is left to the next call
                     tokens = tokens[:number]
                     break
                 try:
-                    more = record_kind.make(session, intent, _owned(record_kind, owner))
+                    created = record_kind.make(session, intent, _owned(record_kind, owner))
                 except Terminal as error:
                     refused[intent.token] = error
                     continue
-                made += more
-                session.load.put(more)
-            records.add(self._db, tx, made)
+                new += created
+                session.load.put(created)
+            records.add(self._db, tx, new)
             seen = dict(_carrying(session, kind, tokens))
         return [refused[token] if token in refused else seen[token] for token in tokens]
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         record_kind = RECORD_KINDS[kind]
-        self._ensure_users(kind, [one.handle for one in changes if needed(one.spec)])
+        self._ensure_users(kind, [change.handle for change in changes if needed(change.spec)])
 
-        def change(session: RecordSession, record: Record, one: Change) -> bool:
-            record_kind.change(session, record, one.spec)
+        def act(session: RecordSession, record: Record, change: Change) -> bool:
+            record_kind.change(session, record, change.spec)
             return False
 
-        return self._each(kind, [(one.handle, one) for one in changes], change)
+        return self._act_on_all(kind, [(change.handle, change) for change in changes], act)
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         record_kind = RECORD_KINDS[kind]
         if kind == KEY and self._own.users is not None:
             with self._db.read() as tx:
-                tokens = [each.token for each in records.of_ids(tx, KEY, handles).values()]
+                tokens = [record.token for record in records.of_ids(tx, KEY, handles).values()]
             self._own.users.take_keys(tokens)
-        return self._each(
+        return self._act_on_all(
             kind,
             [(handle, None) for handle in handles],
             lambda session, record, _: record_kind.end(session, record),
@@ -130,23 +134,21 @@ class RecordCloud:
     def _ensure_users(self, kind: str, handles: Sequence[str]) -> None:
         if handles:
             with self._db.read() as tx:
-                tokens = [each.token for each in records.of_ids(tx, kind, handles).values()]
+                tokens = [record.token for record in records.of_ids(tx, kind, handles).values()]
             self._own.ensure_users(tokens)
 
-    def _each(
+    def _act_on_all(
         self, kind: str, items: Sequence[tuple[str, Any]], act: Callable[[RecordSession, Record, Any], bool]
     ) -> list[Answer]:
-        """Act on records, each locked, and return an answer for each.
-
-        They are locked in the order of their handles, so that two batches do not wait for each other in a circle.
+        """Lock and change records, and return an answer for each.
 
         Args:
-            kind: Kind of the records.
-            items: Handles, each with what `act` needs.
-            act: Acts on a record; returns whether it is gone.
+            items: Handles with the last argument of `act`.
+            act: Changes a record; returns whether the record is removed.
         """
         answers: dict[str, Answer] = {}
-        waiting = deque(sorted(items, key=lambda each: each[0]))
+        # Locked in the order of handles: two batches cannot deadlock.
+        waiting = deque(sorted(items, key=lambda item: item[0]))
         while waiting:
             self._act(kind, waiting, act, answers)
         return [answers[handle] for handle, _ in items]
@@ -168,33 +170,33 @@ class RecordCloud:
                     answers[handle] = Observation(Presence.ABSENT, handle, seen_at=session.now)
                     continue
                 try:
-                    gone = act(session, record, item)
+                    removed = act(session, record, item)
                 except Terminal as error:
                     answers[handle] = error
                     continue
                 answers[handle] = (
                     Observation(Presence.ABSENT, handle, seen_at=session.now)
-                    if gone
+                    if removed
                     else _observed(session, kind, [handle])[0]
                 )
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         return [
-            self._adopt(kind, each.arguments) if each.verb == ADOPT else self._operate(kind, each)
-            for each in operations
+            self._adopt(kind, operation.arguments) if operation.verb == ADOPT else self._operate(kind, operation)
+            for operation in operations
         ]
 
     def _operate(self, kind: str, operation: Operation) -> Answer:
         record_kind = RECORD_KINDS[kind]
 
-        def act(session: RecordSession, record: Record, one: Operation) -> bool:
-            record_kind.operate(session, record, one.verb)
+        def act(session: RecordSession, record: Record, operation: Operation) -> bool:
+            record_kind.operate(session, record, operation.verb)
             return False
 
-        return self._each(kind, [(operation.handle, operation)], act)[0]
+        return self._act_on_all(kind, [(operation.handle, operation)], act)[0]
 
     def _adopt(self, kind: str, document: Mapping[str, Any]) -> Answer:
-        """Adopt the record of that id, or make it anew from the document; idempotent by the token."""
+        """Adopt the record with the id in the document, or create a new record from it; idempotent by the token."""
         token = document["token"]
         with self._db.write() as tx:
             session = self._session(tx)
@@ -206,41 +208,41 @@ class RecordCloud:
             return dict(_carrying(session, kind, [token]))[token]
 
     def _take(self, session: RecordSession, kind: str, document: Fields) -> None:
-        """Adopt a record, or make it anew.
+        """Adopt a record, or create a new record.
 
         Raises:
-            Terminal: A resource has the record already, or it cannot be made.
-            Transient: A resource that is being deleted has it still.
+            Terminal: The record belongs to a resource already, or cannot be created.
+            Transient: The record belongs to a resource that is being deleted.
         """
         id = str(document["id"] or "")
-        there = records.for_update(self._db, session.tx, id) if id else None
-        if there is not None and (there.kind, there.project) == (kind, self._project):
-            for other in records.owners(session.tx, [records.key_of(there.token)]).values():
+        existing = records.for_update(self._db, session.tx, id) if id else None
+        if existing is not None and (existing.kind, existing.project) == (kind, self._project):
+            for other in records.owners(session.tx, [records.key_of(existing.token)]).values():
                 raise _taken(id, other)
             records.hand_over(session.tx, id, document["token"])
             return
-        # One that is deleted already may be deleted once more, by its id, as long as there is a row for it.
-        for other in records.owners_of(session.tx, [id]) if there is None else ():
+        # The owner of a record that is gone may still delete it by its id, until the owner's row is removed.
+        for other in records.owners_of(session.tx, [id]) if existing is None else ():
             if (kind_of(other.type), other.project) == (kind, self._project):
                 raise _taken(id, other) if other.action != Action.DELETE else _leaving(id, other)
         record_kind, stored = RECORD_KINDS[kind], _exported_record(document)
         old = {"key": (stored.get("secret") or {}).get("key", "")}
-        # The old id is kept only where it is free here, and where it could have been given by such a service.
-        if stored and there is None and id_of(access_key(id)) == id:
+        # Keep the old id only if it is unused here, and in the format of this service's ids.
+        if stored and existing is None and id_of(access_key(id)) == id:
             old["id"] = id
-        same = {each.name: getattr(session, each.name) for each in fields(session)}
+        same = {attribute.name: getattr(session, attribute.name) for attribute in fields(session)}
         owner = records.owners(session.tx, [records.key_of(document["token"])]).get(records.key_of(document["token"]))
         intent = Creation(document["token"], document["spec"])
-        made = record_kind.restore(AdoptingSession(**same, old=old), intent, _owned(record_kind, owner), document)
-        session.add(made)
-        record_kind.restore_signals(session, made[0], document)
+        new = record_kind.restore(AdoptingSession(**same, old=old), intent, _owned(record_kind, owner), document)
+        session.add(new)
+        record_kind.restore_signals(session, new[0], document)
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
         """Return no notices: a signal wakes the shards concerned in the transaction that stores it."""
         return iter(())
 
     def close(self) -> None:
-        """Do nothing: the database is closed by its owner."""
+        """Do nothing: the owner of the database closes it."""
 
     def _session(self, tx: Connection) -> RecordSession:
         return self._own.session(tx, self._project)
@@ -251,7 +253,7 @@ def _chunks(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _owned(record_kind: RecordKind, owner: Owner | None) -> Owner:
-    """Return the resource of a new record, or an empty one where the kind needs none.
+    """Return the resource of a new record; an empty resource if the kind needs none.
 
     Raises:
         Terminal: The resource is gone: its creation was given up.
@@ -266,14 +268,14 @@ def _observed(session: RecordSession, kind: str, ids: Sequence[str]) -> list[Obs
 
 
 def _carrying(session: RecordSession, kind: str, tokens: Sequence[str]) -> list[tuple[str, Observation]]:
-    """Return the tokens that records carry, each with an observation of its record."""
-    found = {
-        token: each.id
-        for token, each in records.of_tokens(session.tx, kind, tokens).items()
-        if each.project == session.project
+    """Return the tokens of existing records with observations of the records."""
+    by_token = {
+        token: record.id
+        for token, record in records.of_tokens(session.tx, kind, tokens).items()
+        if record.project == session.project
     }
-    looks = _observed(session, kind, list(found.values()))
-    return list(zip(found, looks, strict=True))
+    seen = _observed(session, kind, list(by_token.values()))
+    return list(zip(by_token, seen, strict=True))
 
 
 def _taken(id: str, other: Owner) -> Terminal:
@@ -296,13 +298,11 @@ class Records:
         users: StackUsers | None = None,
         health_interval_min: int = 60,
     ) -> None:
-        """Remember where records are kept.
+        """Create the clouds of records.
 
         Args:
-            db: The database.
-            entropy: Randomness for ids and keys.
-            url: Where servers reach the API, without its version, like `http://10.0.0.1:8004`.
-            users: Users of the identity service for servers; None where there can be none.
+            url: URL of the API for servers, without its version, like `http://10.0.0.1:8004`.
+            users: Keystone users for servers; None without Keystone, or without rights to create users.
             health_interval_min: Shortest interval of health checks, in seconds.
         """
         self._db = db
@@ -321,7 +321,7 @@ class Records:
         return RecordSession(self._db, tx, project, now, self._url, self._entropy, self.users, limit)
 
     def ensure_users(self, tokens: Sequence[str]) -> None:
-        """Make sure that the resources of these tokens have users, where there can be any.
+        """Make sure that the resources of these tokens have users, if the service can create users.
 
         Raises:
             HomeostatError: As `StackUsers.ensure`.

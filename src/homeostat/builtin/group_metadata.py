@@ -1,4 +1,4 @@
-"""Metadata of groups as their members have them: at the virtual location of a member, and with its own (RU2, RU5)."""
+"""Metadata of groups in the view of a member: at its virtual location, and merged into its own (RU2, RU5)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,27 +14,27 @@ from homeostat.store.stacks import rollouts
 from homeostat.store.stacks.rollouts import Group
 
 INSTANCES = ".Instances."
-"""What stands between the names of a group and of its member in a virtual location."""
+"""Separator between the names of a group and its member in a virtual location."""
 
 
 @dataclass(frozen=True, slots=True)
 class VirtualLocation:
-    """Place of the metadata of one member: `Resources.<group>.Instances.<instance>.Metadata`."""
+    """Place of the metadata of a member: `Resources.<group>.Instances.<instance>.Metadata`."""
 
     group: str
     instance: str
 
 
 def location(name: str) -> VirtualLocation | None:
-    """Return the virtual location that the name of a resource stands for; None for an ordinary name."""
-    group, found, instance = name.partition(INSTANCES)
-    return VirtualLocation(group, instance) if found and group and instance else None
+    """Parse a virtual location from the name of a resource; None for an ordinary name."""
+    group, separator, instance = name.partition(INSTANCES)
+    return VirtualLocation(group, instance) if separator and group and instance else None
 
 
 def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
-    """Return the metadata of a group as a member has them; None where there is no such group or member.
+    """Return the metadata of a group in the view of a member; None if the group or member does not exist.
 
-    Members of groups behind load balancers are known by the ids of their servers, too.
+    Members of groups with load balancers are also addressed by the ids of their servers.
     """
     row = rollouts.metadata_of(tx, stack_id, at.group, at.instance)
     kind = None if row is None else type_of(row.type)
@@ -44,19 +44,17 @@ def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dic
         member = None if row.handle is None else rollouts.member_with(tx, row.handle, at.instance)
         if member is None:
             return None
-        # The id that users know of a server behind load balancers is not that of its member of the group.
+        # With load balancers, the id of the server for users differs from the id of the group's member.
         if row.new_metadata is not None and BALANCERS in kind.properties:
             row = rollouts.metadata_of(tx, stack_id, at.group, member)
     return None if row is None else dict(rollouts.seen_by(row) or {})
 
 
 def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:
-    """Return the groups that a resource is a member of, from the inside out, each with the instance id of the member.
+    """Return the groups of a resource, from the inside out, with the instance id of the member.
 
     Args:
-        tx: The transaction.
-        row: The resource.
-        parent_key: `parent_key` of its stack; None for a root stack, where nothing is asked.
+        parent_key: `parent_key` of the resource's stack; None for a root stack, whose resources are in no group.
     """
     if parent_key is None:
         return []
@@ -65,10 +63,10 @@ def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None)
 
 
 def inherited_metadata(tx: Connection, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
-    """Return the metadata that a resource has from the groups around it; those of inner groups come first.
+    """Return the metadata of a resource from its groups; inner groups override outer groups.
 
-    Only groups whose template says how members get new metadata pass theirs on: others behave as in Heat. For the
-    arguments see `groups_around`.
+    Only groups whose template defines how members get new metadata pass metadata on; other groups behave as in Heat.
+    For the arguments see `groups_around`.
     """
     metadata: dict[str, Any] = {}
     for group, _ in groups_around(tx, row, parent_key):

@@ -1,7 +1,7 @@
-"""Signals for handles of wait conditions and for deployments: they are stored with the observation of what they change.
+"""Signals for handles of wait conditions and for deployments, stored with observations of the changed records.
 
-The shard that waits for it is woken in the same transaction. The wake-up itself carries nothing: the shard reads the
-observation (invariant 1, CONTRIBUTING.md).
+The waiting shard is woken in the same transaction. The wake-up carries no data: the shard reads the observation
+(invariant 1, CONTRIBUTING.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from homeostat.store.schema import json_size
 from homeostat.store.shards import observations, shards
 
 ANSWERED_MAX = 64 * 1024
-"""Bytes of the signals of a handle up to which the answer to a signal has all of them."""
+"""Maximum of bytes of a handle's signals to include all signals in the answer to a signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class SignalOutcome:
     """The result of a signal.
 
     Attributes:
-        name: Name of the resource; "" where it is gone.
-        metadata: Metadata of the resource as they are now.
+        name: Name of the resource; "" if it is gone.
+        metadata: Current metadata of the resource.
     """
 
     name: str
@@ -48,7 +48,7 @@ class SignalOutcome:
 
 
 def refused_during(action: str) -> str:
-    """Return the reason of the event of a signal that is refused during an action, as in Heat."""
+    """Return the reason of the event for a signal refused during an action, as in Heat."""
     return f"Cannot signal resource during {action}"
 
 
@@ -68,14 +68,14 @@ class Inbox:
         self._db = db
 
     def take(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
-        """Take a signal for a record, which is locked, with its event and the observation of what has changed.
+        """Store a signal for a record, which is locked, with an event, and observations of changed records.
 
         Args:
             part: See `RecordSession.signed`.
 
         Raises:
             Untimely: In a suspended stack.
-            Rejected: It is no signal, or one too many.
+            Rejected: An invalid signal, or too many signals.
         """
         now = self._db.now_of(tx)
         key = records.key_of(record.token)
@@ -93,7 +93,7 @@ class Inbox:
         return SignalOutcome(owner.name if owner is not None else "", _answered_metadata(tx, record))
 
     def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
-        """Store a signal for a handle; return what happened in words, "" when nothing did."""
+        """Store a signal for a handle; return the text for the event, "" if nothing has changed."""
         before = signal_tallies.count(tx, record.id)
         signal = signals.normal(record.object["form"], body, before.senders)
         if signal is None:
@@ -104,7 +104,7 @@ class Inbox:
         return f"status:{signal['status']} reason:{signals.shortened(signal['reason'])}"
 
     def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
-        """Store the outputs of a deployment that waits for them; return what happened in words, "" when nothing did."""
+        """Store the outputs of a waiting deployment; return the text for the event, "" if nothing has changed."""
         if record.object.get("status") != deployments.IN_PROGRESS:  # a second signal
             return ""
         config_id = record.object["config_id"]
@@ -112,42 +112,48 @@ class Inbox:
         if part and part != config_id.replace("-", ""):
             return ""
         config = records.get(tx, config_id, CONFIG)
-        came = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
-        more = json_size(came.outputs) - json_size(record.object.get("output_values") or {})
+        outcome = deployments.outcome(record.id, config.object["outputs"] if config is not None else (), body)
+        more = json_size(outcome.outputs) - json_size(record.object.get("output_values") or {})
         if more > 0:
             OUTPUTS.check(0, records.total_size(tx, DEPLOYMENT, record.project), more, 0)
-        record.object |= {"output_values": dict(came.outputs), "status": came.status, "status_reason": came.reason}
-        if record.object["action"] == Action.DELETE and came.status == deployments.COMPLETE:
+        record.object |= {
+            "output_values": dict(outcome.outputs),
+            "status": outcome.status,
+            "status_reason": outcome.reason,
+        }
+        if record.object["action"] == Action.DELETE and outcome.status == deployments.COMPLETE:
             end_deployment(tx, record)
         else:
             records.save(tx, record, now)
-        return came.event
+        return outcome.event
 
     def _spread(self, tx: Connection, record: Record, now: float) -> None:
-        """Observe what a signal has changed, and wake the shards that wait for it."""
+        """Observe the records that a signal has changed, and wake the waiting shards."""
         changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
         self.look(tx, changed, now)
 
     def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
-        """Store new observations of records with their resources, and wake the shards of those."""
-        for each in changed:
-            key = records.key_of(each.token)
+        """Store observations of records for their resources, and wake the shards of the resources."""
+        for record in changed:
+            key = records.key_of(record.token)
             owner = records.owners(tx, [key]).get(key)
             if owner is None:
                 continue
             # The shard is locked before its rows (invariant 5).
             shards.wake(tx, owner.stack_id, now, Priority.USER, [owner.shard])
             watched = [
-                thing
-                for thing in observations.by_handle(tx, [each.id], of_kind([each.kind])[each.kind])
-                if thing.key == key
+                resource
+                for resource in observations.by_handle(tx, [record.id], of_kind([record.kind])[record.kind])
+                if resource.key == key
             ]
-            looks = observed(tx, each.project, each.kind, [each.id], now)
-            observations.record(tx, observations.encode(self._db, [(thing, looks[0]) for thing in watched]))
+            observed_records = observed(tx, record.project, record.kind, [record.id], now)
+            observations.record(
+                tx, observations.encode(self._db, [(resource, observed_records[0]) for resource in watched])
+            )
 
 
 def check_awake(owner: Owner) -> None:
-    """Refuse signals in a suspended stack; not asked for deployments, which signal how their suspension went.
+    """Refuse signals in a suspended stack; not called for deployments, which signal the outcome of their suspension.
 
     Raises:
         Rejected: NotSupported, in a suspended stack.
@@ -157,9 +163,9 @@ def check_awake(owner: Owner) -> None:
 
 
 def _answered_metadata(tx: Connection, record: Record) -> dict[str, Any]:
-    """Return the signals of a handle, for the answer to one of them; the newest one alone where they are large."""
+    """Return the signals of a handle for the answer to a signal; only the newest signal if all are large."""
     if record.kind != HANDLE:
         return {}
     small = signal_tallies.count(tx, record.id).size <= ANSWERED_MAX
     received = records.signals_of(tx, [record.id])[record.id] if small else records.newest_signal(tx, record.id)
-    return signals.as_metadata(record.object["form"], [each.object for each in received])
+    return signals.as_metadata(record.object["form"], [signal.object for signal in received])

@@ -1,7 +1,7 @@
-"""Reports of members to a group that waits for them before its next batch: who may send them, and what they wake.
+"""Reports of members to a group that waits for them before its next batch: authorization, storage and wake-ups.
 
-A report locks nothing but its own row. Once it is stored, the process asks whether the batch may be decided about by
-now, and wakes the group only then. Of several members that report last at once, one sees that all have.
+A report locks only its own row. After the commit, the process wakes the group if the batch may be decided by now. If
+several members send the last reports at the same time, at least one process sees all reports.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from homeostat.store.stacks import member_reports, revisions
 from homeostat.store.stacks.member_reports import WaitingGroup, WaitingStack
 
 REPORTS_MAX = 10_000
-"""Members whose reports a group keeps, besides two for each member that it should have."""
+"""Maximum of stored reports of a group, in addition to two per desired member."""
 FULL = "Request limit exceeded: a group of {size} members keeps the reports of at most {most}; send the ids of members"
 NO_REPORTS = (
     "Signal resource is not supported for this resource: give a group of instances an UpdatePolicy with "
@@ -37,24 +37,24 @@ NO_REPORTS = (
 
 @dataclass(frozen=True, slots=True)
 class MemberReport:
-    """What a member of a group says.
+    """A report of a member of a group.
 
     Attributes:
-        member: Its id in the cloud.
-        failed: Whether it says that it failed.
-        said: Its reason, as one line.
+        member: Id of the member in the cloud.
+        failed: Whether the member reports a failure.
+        reason: The reason, as one line.
     """
 
     member: str
     failed: bool
-    said: str = ""
+    reason: str = ""
 
 
 def report_of(body: Body) -> MemberReport:
-    """Return the report that the body of a native signal stands for: `{id, status[, reason, data]}`.
+    """Return the report in the body of a native signal: `{id, status[, reason, data]}`.
 
     Raises:
-        Rejected: It is none.
+        Rejected: The body is no signal.
     """
     signal = signals.normal("native", body, 0) or {}
     named = (body or {}).get("id", (body or {}).get("data"))
@@ -66,25 +66,27 @@ def report(member: str, status: str) -> MemberReport:
     """Return the report of a member.
 
     Raises:
-        Rejected: The status is none.
+        Rejected: An unknown status.
     """
     if status not in (SUCCESS, FAILURE):
         raise Rejected("ValueError", f"the status is {SUCCESS} or {FAILURE}, not {status[:40]!r}")
     return MemberReport(member, status == FAILURE)
 
 
-def own_report(tx: Connection, holder: KeyHolder, stack_id: str, group: str, said: MemberReport) -> MemberReport:
-    """Return the report of a server that uses its own key, which may speak for itself alone.
+def own_report(
+    tx: Connection, holder: KeyHolder, stack_id: str, group: str, member_report: MemberReport
+) -> MemberReport:
+    """Return the report of a key's holder: a server with its own key may only report for itself.
 
     Raises:
         Rejected: Forbidden.
     """
     if not holder.is_server:
-        return said
+        return member_report
     at = virtual_location(tx, holder, stack_id, group)
-    if at is None or said.member not in ("", at.instance, holder.owner.handle):
+    if at is None or member_report.member not in ("", at.instance, holder.owner.handle):
         raise Rejected("Forbidden", f"The key of {holder.name} is for its own reports, not for those of others.")
-    return MemberReport(at.instance, said.failed, said.said)
+    return MemberReport(at.instance, member_report.failed, member_report.reason)
 
 
 def takes_reports(type_name: str) -> bool:
@@ -98,30 +100,29 @@ class MemberReports:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def take(self, key: str, said: MemberReport) -> None:
-        """Store a report, and wake the group where it may be decided about now.
+    def take(self, key: str, member_report: MemberReport) -> None:
+        """Store a report, and wake the group if its batch may be decided now.
 
         Args:
-            key: Key of the row of the group, to which the caller may send signals.
-            said: The report.
+            key: Key of the group's row; the caller may send signals to the group.
 
         Raises:
-            Rejected: The id is none; ResourceActionNotSupported for a resource that waits for no reports;
+            Rejected: An invalid id; ResourceActionNotSupported: the resource waits for no reports;
                 RequestLimitExceeded.
         """
-        _check_id(said.member)
+        _check_id(member_report.member)
         with self._db.write() as tx:
-            failed_before = self._store(tx, key, said)
+            failed_before = self._store(tx, key, member_report)
         with self._db.read() as tx:
             waiting = member_reports.waiting(tx, key)
-            if waiting is None or not _may_decide(tx, key, waiting, said, failed_before):
+            if waiting is None or not _may_decide(tx, key, waiting, member_report, failed_before):
                 return
         with self._db.write() as tx:
-            # Any shard decides for all. A lost wake-up costs time alone: the end of the members' time comes anyway.
+            # Any shard decides for all. A lost wake-up costs only time: the members' timeout wakes the group anyway.
             shards.wake(tx, waiting.id, self._db.now_of(tx), Priority.ROLLOUT, [0])
 
-    def _store(self, tx: Connection, key: str, said: MemberReport) -> float | None:
-        """Store a report; return when the member reported a failure before, where this is one."""
+    def _store(self, tx: Connection, key: str, member_report: MemberReport) -> float | None:
+        """Store a report; for a failure, return the time of the member's former failure, if any."""
         now = self._db.now_of(tx)
         group = member_reports.group(tx, key)
         if group is None or not _waits(group):
@@ -129,13 +130,17 @@ class MemberReports:
         if group.suspended or Action.DELETE in (group.action, group.stack_action):
             during = Action.SUSPEND if group.suspended else Action.DELETE
             raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
-        before = member_reports.of_member(tx, key, said.member) if said.failed else None
+        before = member_reports.of_member(tx, key, member_report.member) if member_report.failed else None
         failed_before: float | None = None if before is None else before.failed_at
-        if not member_reports.repeat(tx, key, said.member, now, failed=said.failed, reason=said.said):
+        if not member_reports.repeat(
+            tx, key, member_report.member, now, failed=member_report.failed, reason=member_report.reason
+        ):
             self._make_room(tx, key, int(group.size or 0))
-            member_reports.add(self._db, tx, key, said.member, now, failed=said.failed, reason=said.said)
-        if said.failed and failed_before is None:
-            self._note(tx, key, said, now)
+            member_reports.add(
+                self._db, tx, key, member_report.member, now, failed=member_report.failed, reason=member_report.reason
+            )
+        if member_report.failed and failed_before is None:
+            self._note(tx, key, member_report, now)
         return failed_before
 
     def _make_room(self, tx: Connection, key: str, size: int) -> None:
@@ -143,11 +148,11 @@ class MemberReports:
         if member_reports.count(tx, key, most) >= most:
             raise Rejected("RequestLimitExceeded", FULL.format(size=size, most=most))
 
-    def _note(self, tx: Connection, key: str, said: MemberReport, now: float) -> None:
-        """Record an event of the first failure of a member; to repeat it is no news."""
+    def _note(self, tx: Connection, key: str, member_report: MemberReport, now: float) -> None:
+        """Record an event of the first failure of a member; repeated failures get no event."""
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:
-            reason = f"Signal: status:{FAILURE} reason:{said.said} from {said.member}"
+            reason = f"Signal: status:{FAILURE} reason:{member_report.reason} from {member_report.member}"
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
 
 
@@ -157,20 +162,17 @@ def _waits(group: WaitingGroup) -> bool:
 
 
 def _may_decide(
-    tx: Connection, key: str, waiting: WaitingStack, said: MemberReport, failed_before: float | None
+    tx: Connection, key: str, waiting: WaitingStack, member_report: MemberReport, failed_before: float | None
 ) -> bool:
-    """Return whether a batch at rest may be decided about by now.
-
-    That is so after the first failure of a member, and once as many members have reported as the batch has.
-    """
+    """Return whether a batch may be decided by now: after the first failure, or when all its members have reported."""
     group = revisions.group_of(tx, waiting.id, waiting.revision)
-    asked = reports_of(group)
-    if group is None or asked is None or waiting.status != Status.IN_PROGRESS:
+    expected_reports = reports_of(group)
+    if group is None or expected_reports is None or waiting.status != Status.IN_PROGRESS:
         return False
-    if said.failed:
-        return failed_before is None or failed_before < asked.since
-    expected = member_reports.expected(group, asked)
-    return member_reports.count(tx, key, expected, asked.since) >= expected
+    if member_report.failed:
+        return failed_before is None or failed_before < expected_reports.since
+    expected = member_reports.expected(group, expected_reports)
+    return member_reports.count(tx, key, expected, expected_reports.since) >= expected
 
 
 def _check_id(member: str) -> None:

@@ -1,6 +1,6 @@
-"""Reports to rollouts, from members of groups and from alarms: signals to a handle that a rollout waits for (RU6).
+"""Reports of members and alarms to rollouts: signals to a handle that a rollout waits for (RU6).
 
-Those that come to a handle at the same time are stored by one transaction (ADR 0066). Each is answered after that.
+Concurrent reports to a handle are stored by a single transaction (ADR 0066), and answered afterwards.
 """
 
 import logging
@@ -24,23 +24,23 @@ from homeostat.store.stacks.rollout_reports import Gate, Report, Reported
 
 LOG = logging.getLogger(__name__)
 SAID_LENGTH_MAX = 1000
-"""Letters of what a member says that are kept."""
+"""Maximum length of the stored reason of a report."""
 ID_LENGTH_MAX = 1000
-"""Letters of the id of a member; a longer text is none."""
+"""Maximum length of the id of a member."""
 STEPS_MAX = 10_000
-"""Steps of rollouts whose witnesses are remembered."""
+"""Maximum of rollout steps with remembered witnesses."""
 SIGNAL = "SIGNAL"
 """Action of the event about a signal."""
 Body = Mapping[str, Any] | None
 Check = Callable[[Record | None], Record]
-"""Returns the record that a signal is for, if it may be sent to it; raises Rejected otherwise, and for None."""
+"""Return the record of a signal if the signal is allowed; raise Rejected otherwise, and for None."""
 Advance = Callable[[str], None]
-"""Makes the rollout of a group go on whose members, or alarms, have reported; the argument is the key of its row."""
+"""Advance the rollout of a group after reports; the argument is the key of the group's row."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A signal as it came in."""
+    """A received signal."""
 
     body: Body
     check: Check
@@ -48,13 +48,13 @@ class _Sent:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A signal that may be sent.
+    """An allowed signal.
 
     Attributes:
-        record: The record that it is for.
+        record: The record of the signal.
         gates: Rollouts that wait for signals to this record.
-        reports: What it is to these; empty where it is no report of a member, or an alarm that is yet to be stored.
-        ended: Rollouts whose step was over after the transaction that stored it, with others perhaps.
+        reports: Outcomes for the gates; empty for an alarm before its storage, and for any signal without a report.
+        ended: Rollouts whose step was over after the transaction of the report, maybe with further reports.
     """
 
     record: Record
@@ -64,39 +64,38 @@ class Taken:
 
 
 class Reports:
-    """Receiver of what members and alarms report."""
+    """Receiver of the reports of members and alarms."""
 
     def __init__(self, db: Database, advance: Advance) -> None:
         self._db = db
         self._commits: GroupCommit[_Sent, Taken] = GroupCommit(self._commit)
-        # A rollout that many make go on at once goes on once for all of them.
+        # Concurrent requests to advance a rollout are served by a single call.
         self._moves: GroupCommit[None, None] = GroupCommit(_once(advance))
         self._witnesses: dict[tuple[str, int], str] = {}
 
     def take(self, id: str, body: Body, check: Check) -> tuple[Record, bool]:
-        """Take a signal to the record of this id, if it is a report; return after it is stored.
+        """Take a signal to the record of this id if the signal is a report; return after the commit.
 
-        A failure makes its rollouts go on, and so does the last report of a step.
+        A failure, and the last report of a step, advance the rollout.
 
         Args:
             id: Id of the record.
-            body: Body of the signal.
             check: Returns the record.
 
         Returns:
-            The record, and whether the signal was a report. Otherwise nothing has been done about it.
+            The record, and whether the signal was a report. Any other signal is ignored.
 
         Raises:
-            Rejected: From `check`; for a body that is no signal.
+            Rejected: From `check`; the body is no signal.
         """
         answer = self._commits.ask(id, _Sent(body, check))
         self._go_on(key for taken in answer.led for key in taken.ended)
         gate_marks = answer.value()
         alarm = signals.alarm_of(body) if gate_marks.gates else None
-        failed = gate_marks.reports if alarm is None else self._alarm(gate_marks.gates, one_line(alarm))
-        for each in failed:
-            if each.failed:
-                self._moves.ask(each.key, None).value()
+        reported = gate_marks.reports if alarm is None else self._alarm(gate_marks.gates, one_line(alarm))
+        for report in reported:
+            if report.failed:
+                self._moves.ask(report.key, None).value()
         return gate_marks.record, alarm is not None or bool(gate_marks.reports)
 
     def _commit(self, id: str, sent: Sequence[_Sent]) -> Sequence[Taken | Exception | Alone]:
@@ -105,58 +104,58 @@ class Reports:
                 record, gates = rollout_reports.addressed(tx, id)
             answers, reports = _sorted(record, gates, sent)
             stored: dict[int, Sequence[Reported] | None] = {**self._succeed(at, id, gates, reports)}
-            left = {place: each for place, each in reports.items() if place not in stored}
-            ended = () if left else self._ended(nullcontext(at), stored.values())
-        if left:  # Only now: threads that hold one connection while they wait for another could wait for each other.
-            stored |= zip(left, self._store(id, list(left.values())), strict=True)
+            remaining = {place: report for place, report in reports.items() if place not in stored}
+            ended = () if remaining else self._ended(nullcontext(at), stored.values())
+        if remaining:  # After the connection is returned: threads that wait for a second connection could deadlock.
+            stored |= zip(remaining, self._store(id, list(remaining.values())), strict=True)
             ended = self._ended(self._db.statements(), stored.values())
-        for place, found in stored.items():
+        for place, reported in stored.items():
             taken = answers[place]
             if isinstance(taken, Taken):
-                answers[place] = ALONE if found is None else replace(taken, reports=found, ended=ended)
+                answers[place] = ALONE if reported is None else replace(taken, reports=reported, ended=ended)
         return answers
 
     def _succeed(
         self, at: Statements, id: str, gates: Sequence[Gate], reports: Mapping[int, Report]
     ) -> dict[int, Sequence[Reported]]:
-        """Store with one statement the successes of members that their reports name first."""
+        """Store the successes of the first names in reports, with a single statement."""
         only = rollout_reports.only_rollout(gates)
-        first = {place: each.names[0] for place, each in reports.items() if each.status == signals.SUCCESS}
+        first = {place: report.names[0] for place, report in reports.items() if report.status == signals.SUCCESS}
         if only is None or not first:
             return {}
         with at.write() as tx:
-            done = rollout_reports.succeed(tx, id, only, set(first.values()), self._db.recent_now(tx))
-        return {place: [done[name]] for place, name in first.items() if name in done}
+            stored = rollout_reports.succeed(tx, id, only, set(first.values()), self._db.recent_now(tx))
+        return {place: [stored[name]] for place, name in first.items() if name in stored}
 
     def _store(self, id: str, reports: Sequence[Report]) -> Sequence[Sequence[Reported] | None]:
-        """Store failures with their events, and what is not as simple as the success of one member."""
+        """Store failures with their events, and all reports that `_succeed` has not stored."""
         with self._db.write() as tx:
-            # Read again: another rollout, with other gates, may have begun since.
+            # Read again: another rollout, with other gates, may have started since.
             _, gates = rollout_reports.addressed(tx, id)
             now = self._db.now_of(tx)
             stored = rollout_reports.store(tx, gates, reports, now)
-            said = [
-                (each.key, f"status:{report.status} reason:{report.said} from {', '.join(report.names)}")
-                for report, found in zip(reports, stored, strict=True)
-                for each in found or ()
-                if each.is_news and report.status == signals.FAILURE
+            news = [
+                (outcome.key, f"status:{report.status} reason:{report.said} from {', '.join(report.names)}")
+                for report, outcomes in zip(reports, stored, strict=True)
+                for outcome in outcomes or ()
+                if outcome.is_news and report.status == signals.FAILURE
             ]
-            self._note(tx, said, now)
+            self._note(tx, news, now)
         return stored
 
     def _ended(
         self, connection: AbstractContextManager[Statements], reports: Iterable[Sequence[Reported] | None]
     ) -> Sequence[str]:
-        """Return the rollouts whose step is over; what a failure leads to is seen to apart."""
-        done = [one for each in reports for one in each or () if one.is_done and not one.failed]
+        """Return the rollouts whose step is over; `take` handles failures."""
+        done = [outcome for outcomes in reports for outcome in outcomes or () if outcome.is_done and not outcome.failed]
         if not done:
             return ()
         try:
             with connection as at:
-                steps = dict.fromkeys((each.key, each.step) for each in done)
+                steps = dict.fromkeys((outcome.key, outcome.step) for outcome in done)
                 return list(dict.fromkeys(key for key, step in steps if self._is_over(at, key, step)))
         except Exception:
-            # The reports are stored, and their rollout is due again within seconds: so they are answered.
+            # The reports are stored, and a pass handles the rollout within seconds anyway: answer the reports.
             LOG.exception("whether the step of a rollout is over could not be seen")
             return ()
 
@@ -164,32 +163,32 @@ class Reports:
         if len(self._witnesses) >= STEPS_MAX:
             self._witnesses.clear()
         with at.read() as tx:
-            found = rollout_reports.witness(tx, key, step, self._witnesses.get((key, step), ""))
-        if found is None:
+            witness = rollout_reports.witness(tx, key, step, self._witnesses.get((key, step), ""))
+        if witness is None:
             self._witnesses.pop((key, step), None)
             return True
-        self._witnesses[key, step] = found
+        self._witnesses[key, step] = witness
         return False
 
-    def _alarm(self, gates: Sequence[Gate], said: str) -> Sequence[Reported]:
-        """Store what an alarm says that fires."""
-        if not said:
+    def _alarm(self, gates: Sequence[Gate], alarm: str) -> Sequence[Reported]:
+        """Store the report of a firing alarm."""
+        if not alarm:
             return ()
         with self._db.write() as tx:
             now = self._db.now_of(tx)
-            reports = rollout_reports.report_alarm(tx, gates, said, now)
-            self._note(tx, [(each.key, said) for each in reports], now)
+            reports = rollout_reports.report_alarm(tx, gates, alarm, now)
+            self._note(tx, [(report.key, alarm) for report in reports], now)
         return reports
 
-    def _note(self, tx: Connection, said: Sequence[tuple[str, str]], now: float) -> None:
-        """Record events of the groups to whose rollouts a member or an alarm said no: key of the row, what was said."""
-        owners = records.owners(tx, {key for key, _ in said}) if said else {}
+    def _note(self, tx: Connection, messages: Sequence[tuple[str, str]], now: float) -> None:
+        """Record events for failures reported by members or alarms: (key of the group's row, text)."""
+        owners = records.owners(tx, {key for key, _ in messages}) if messages else {}
         for key, owner in owners.items():
-            words = [each for to, each in said if to == key]
-            events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {each}") for each in words], now)
+            texts = [text for recipient, text in messages if recipient == key]
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {text}") for text in texts], now)
 
     def _go_on(self, keys: Iterable[str]) -> None:
-        """Make rollouts go on whose step is over: for all reports of a transaction one of their threads does it."""
+        """Advance the rollouts whose step is over; for all reports of a transaction a single thread does so."""
         try:
             for key in dict.fromkeys(keys):
                 self._moves.ask(key, None).value()
@@ -208,24 +207,24 @@ def _once(advance: Advance) -> Callable[[str, Sequence[None]], Sequence[None]]:
 def _sorted(
     record: Record | None, gates: Sequence[Gate], sent: Sequence[_Sent]
 ) -> tuple[list[Taken | Exception | Alone], dict[int, Report]]:
-    """Return which signals may be sent, and which of them, by number, are reports of members."""
+    """Return the answers to signals, and number of a signal -> report of a member."""
     answers: list[Taken | Exception | Alone] = []
     reports: dict[int, Report] = {}
-    for place, each in enumerate(sent):
+    for place, signal in enumerate(sent):
         try:
-            found = each.check(record)
-            report = _report(found, each.body) if gates else None
+            addressed = signal.check(record)
+            report = _report(addressed, signal.body) if gates else None
         except Rejected as error:
             answers.append(error)
             continue
-        answers.append(Taken(found, gates if found.kind == HANDLE else ()))
+        answers.append(Taken(addressed, gates if addressed.kind == HANDLE else ()))
         if report is not None:
             reports[place] = report
     return answers, reports
 
 
 def _report(record: Record, body: Body) -> Report | None:
-    """Return what the signal reports; None for one that is not the report of a member.
+    """Return the report of a member in a signal; None for any other signal.
 
     Raises:
         Rejected: The body is no signal.
@@ -233,18 +232,18 @@ def _report(record: Record, body: Body) -> Report | None:
     if record.kind != HANDLE or signals.alarm_of(body) is not None:
         return None
     signal = signals.normal(record.object["form"], body, 0)
-    found = signals.named(record.object["form"], body or {})
-    names = [each for each in dict.fromkeys(found) if _may_be_member(each)]
+    named = signals.named(record.object["form"], body or {})
+    names = [name for name in dict.fromkeys(named) if _may_be_member(name)]
     if signal is None or not names:
         return None
     return Report(names, signal["status"], one_line(str(signal["reason"])))
 
 
 def one_line(text: str) -> str:
-    """Return what a server says as one short line, without what would control a terminal."""
-    return "".join(each if each.isprintable() else " " for each in text[:SAID_LENGTH_MAX])
+    """Return a text from a server as a short line, without control characters."""
+    return "".join(character if character.isprintable() else " " for character in text[:SAID_LENGTH_MAX])
 
 
 def _may_be_member(name: str) -> bool:
-    """Return whether a part of a signal may be the id of a member: databases can look for no other text."""
+    """Return whether a part of a signal may be the id of a member; databases cannot search for NUL characters."""
     return len(name) <= ID_LENGTH_MAX and "\0" not in name

@@ -1,11 +1,11 @@
-"""User data and metadata access for servers, added in front of the cloud that makes them.
+"""User data and metadata access for servers: a wrapper around the cloud that creates the servers.
 
-A server that reads software configs has a key, and so has a member of a group with a launch configuration: with that
-its cfn-hup reads the metadata of the group as they are meant for it.
+The spec of a server is completed before it is passed to the cloud: with user data in its format, and with a key by
+which the server reads its metadata. The key is stored before the server is created (invariant 3, CONTRIBUTING.md), and
+deleted with the server.
 
-Convergence sees a cloud. The spec of a server is completed here before the cloud itself gets it: with user data in its
-format, and with a key by which the server reads its metadata. The key is stored before the server is created
-(invariant 3, CONTRIBUTING.md), and deleted with it.
+Servers that read software configs have a key, and members of groups with a launch configuration: cfn-hup there reads
+the member's view of the group's metadata.
 """
 
 import re
@@ -34,20 +34,20 @@ from homeostat.store.database import Database
 
 SERVER = "server"
 POLL_CFN = "POLL_SERVER_CFN"
-"""How a member of a group with a launch configuration reads its metadata."""
+"""Transport of metadata to members of groups with a launch configuration."""
 AGENT = "server_agent"
-"""Kind of the record with the key of a server. The server that carries its token is its link."""
+"""Kind of the record with the key of a server. Its link is the server with the same token."""
 FORM, TRANSPORT = "user_data_format", "software_config_transport"
 OWN = (FORM, TRANSPORT)
-"""Fields of a server's spec that are for this module, and are not passed on to the cloud."""
+"""Fields of a server's spec for this module, not passed to the cloud."""
 CONFIGURING = {TRANSPORT, "user_data"}
-"""Fields that say how a server is configured."""
+"""Fields about the configuration of a server."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 Fields = dict[str, Any]
 
 
 class ServerAgents:
-    """A cloud whose servers can be configured; things of other kinds pass through unchanged."""
+    """A cloud whose servers can be configured; requests for other kinds pass through unchanged."""
 
     def __init__(self, cloud: Cloud, own: Records, db: Database, project: str) -> None:
         self._cloud = cloud
@@ -59,73 +59,79 @@ class ServerAgents:
         self.listing_lag_s = cloud.listing_lag_s
         self.look_max_s = look_max_s(cloud)
 
-    # -- asking ------------------------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
         if kind != SERVER or not any(_has_more_to_get(intent.spec) for intent in intents):
             return self._cloud.create(kind, intents)
         self._own.ensure_users([intent.token for intent in intents if needed(intent.spec)])
         keys = {intent.token: records.key_of(intent.token) for intent in intents}
-        # Only servers that read their metadata need a record with a key, and so a write transaction.
+        # Only servers that read their metadata need a record with a key, and hence a write transaction.
         members = self._members(intents)
         read = bool(members) or any(intent.spec.get(FORM) == SOFTWARE_CONFIG for intent in intents)
         with self._db.write() if read else self._db.read() as tx:
             session = self._own.session(tx, self._project)
             owners = records.owners(tx, list(keys.values()))
             specs = [
-                self._spec(session, each.spec, each.token, owners.get(keys[each.token]), each.token in members)
-                for each in intents
+                self._spec(session, intent.spec, intent.token, owners.get(keys[intent.token]), intent.token in members)
+                for intent in intents
             ]
         requests = [Creation(intent.token, spec) for intent, spec in zip(intents, specs, strict=True)]
         answers = one_each(self._cloud, "create", kind, len(requests), self._cloud.create(kind, requests))
         if read:
-            self._link({each.token: answer for each, answer in zip(intents, answers, strict=True)})
+            self._link({intent.token: answer for intent, answer in zip(intents, answers, strict=True)})
         return self._shown(answers)
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
         if kind != SERVER:
             return self._cloud.update(kind, changes)
         requests = self._changes(changes)
-        # Where only fields of this module have changed, the cloud has nothing to do: the server is merely observed.
-        sent = [each for each in requests if each.changed]
+        # If only fields of this module have changed, the cloud has nothing to update: the server is merely observed.
+        sent = [change for change in requests if change.changed]
         answers: dict[str, Answer] = {}
         if sent:
             updated = one_each(self._cloud, "update", kind, len(sent), self._cloud.update(kind, sent))
-            answers |= zip([each.handle for each in sent], updated, strict=True)
-        quiet = [each.handle for each in requests if not each.changed]
+            answers |= zip([change.handle for change in sent], updated, strict=True)
+        quiet = [change.handle for change in requests if not change.changed]
         if quiet:
             looks = one_each(self._cloud, "observe", kind, len(quiet), self._cloud.observe(kind, quiet))
             answers |= zip(quiet, looks, strict=True)
-        return self._shown([answers[each.handle] for each in changes])
+        return self._shown([answers[change.handle] for change in changes])
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
         answers = one_each(self._cloud, "delete", kind, len(handles), self._cloud.delete(kind, handles))
         if kind == SERVER:
-            gone = [handle for handle, answer in zip(handles, answers, strict=True) if _absent(answer)]
-            self._forget(gone)
+            deleted = [handle for handle, answer in zip(handles, answers, strict=True) if _absent(answer)]
+            self._forget(deleted)
         return answers
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
         answers = self._cloud.operate(kind, operations)
         return self._shown(answers) if kind == SERVER else answers
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------------------------------
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        looks = self._cloud.observe(kind, handles)
+        observations = self._cloud.observe(kind, handles)
         if kind != SERVER:
-            return looks
-        self._forget([look.handle for look in looks if look.presence is Presence.ABSENT and look.handle])
-        return self._decorated(looks)
+            return observations
+        self._forget(
+            [
+                observation.handle
+                for observation in observations
+                if observation.presence is Presence.ABSENT and observation.handle
+            ]
+        )
+        return self._decorated(observations)
 
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
-        looks = self._cloud.find(kind, tokens)
+        observations = self._cloud.find(kind, tokens)
         if kind != SERVER:
-            return looks
-        # What is missing or too much is the caller's to judge.
-        if len(looks) <= len(tokens):
-            self._link(dict(zip(tokens, looks, strict=False)))
-        return self._decorated(looks)
+            return observations
+        # The caller handles missing or surplus observations.
+        if len(observations) <= len(tokens):
+            self._link(dict(zip(tokens, observations, strict=False)))
+        return self._decorated(observations)
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
         return self._cloud.resolve(kind, names)
@@ -134,14 +140,14 @@ class ServerAgents:
         return self._cloud.watch(stop)
 
     def close(self) -> None:
-        """Do nothing: the cloud behind is closed by its owner."""
+        """Do nothing: the owner of the wrapped cloud closes it."""
 
     # -- user data ---------------------------------------------------------------------------------------------------
 
     def _spec(
         self, session: RecordSession, wanted: Mapping[str, Any], token: str, owner: Owner | None, is_member: bool
     ) -> Fields:
-        """Return a spec as the cloud gets it; for `is_member` see `_members`."""
+        """Return the spec for the cloud; for `is_member` see `_members`."""
         form = wanted.get(FORM, RAW)
         spec = _without_own(wanted)
         metadata, key = dict((owner.metadata if owner is not None else None) or {}), ""
@@ -153,41 +159,43 @@ class ServerAgents:
             metadata = {**metadata, "os-collect-config": agent.object["collect"]}
             key = user_data.credentials(agent.object["collect"])
         data = _content(session, form, str(wanted.get("user_data") or ""))
-        found = user_data.document(form, data, metadata, f"{session.url}/v1/", key)
-        if found:
-            spec["user_data"] = found
+        document = user_data.document(form, data, metadata, f"{session.url}/v1/", key)
+        if document:
+            spec["user_data"] = document
         return spec
 
     def _members(self, intents: Sequence[Creation]) -> set[str]:
-        """Return the tokens of the servers that are to be members of groups with a launch configuration.
+        """Return the tokens of the future members of groups with a launch configuration.
 
-        Servers behind load balancers are, too: each is in the nested stack that is the member.
+        A server with load balancers counts, too: it is in the nested stack that is the member.
         """
-        keys = {records.key_of(each.token): each.token for each in intents if each.spec.get(FORM) == CFNTOOLS}
+        keys = {records.key_of(intent.token): intent.token for intent in intents if intent.spec.get(FORM) == CFNTOOLS}
         if not keys:
             return set()
         launched: dict[str, bool] = {}
         with self._db.read() as tx:
             owners = records.owners(tx, list(keys))
-            for each in owners.values():
-                if each.parent_key is not None and each.parent_key not in launched:
-                    around = groups_around(tx, each, each.parent_key)
-                    launched[each.parent_key] = any(isinstance(type_of(one.type), InstanceGroup) for one, _ in around)
-        return {keys[key] for key, each in owners.items() if launched.get(each.parent_key or "")}
+            for owner in owners.values():
+                if owner.parent_key is not None and owner.parent_key not in launched:
+                    around = groups_around(tx, owner, owner.parent_key)
+                    launched[owner.parent_key] = any(
+                        isinstance(type_of(group.type), InstanceGroup) for group, _ in around
+                    )
+        return {keys[key] for key, owner in owners.items() if launched.get(owner.parent_key or "")}
 
     def _changes(self, changes: Sequence[Change]) -> list[Change]:
-        """Return changes as the cloud gets them."""
-        if not any(CONFIGURING & set(each.changed) for each in changes):
-            return [replace(each, spec=_without_own(each.spec)) for each in changes]
+        """Return the changes for the cloud."""
+        if not any(CONFIGURING & set(change.changed) for change in changes):
+            return [replace(change, spec=_without_own(change.spec)) for change in changes]
         with self._db.read() as tx:
-            agents = agents_of(tx, [each.handle for each in changes if needed(each.spec)])
-        self._own.ensure_users([each.token for each in agents.values()])
+            agents = agents_of(tx, [change.handle for change in changes if needed(change.spec)])
+        self._own.ensure_users([agent.token for agent in agents.values()])
         with self._db.write() as tx:
             session = self._own.session(tx, self._project)
-            return [self._change(session, each) for each in changes]
+            return [self._change(session, change) for change in changes]
 
     def _change(self, session: RecordSession, change: Change) -> Change:
-        """Return one change as the cloud gets it, and store a new transport with the server's key."""
+        """Return a change for the cloud, and store a new transport with the server's key."""
         agents = records.linked(session.tx, [change.handle], AGENT)
         owner = next(iter(records.owners_of(session.tx, [change.handle])), None)
         transport = change.spec.get(TRANSPORT)
@@ -206,16 +214,16 @@ class ServerAgents:
     # -- agents ------------------------------------------------------------------------------------------------------
 
     def _link(self, answers: Mapping[str, Answer]) -> None:
-        """Link keys to the servers that carry their tokens; remove keys of servers that were never made.
+        """Link keys to the servers with the same tokens; remove keys of servers that were never created.
 
         Args:
             answers: Token -> answer to a creation, or observation.
         """
-        there = {token: answer.handle for token, answer in answers.items() if not isinstance(answer, HomeostatError)}
-        if not there:
+        handles = {token: answer.handle for token, answer in answers.items() if not isinstance(answer, HomeostatError)}
+        if not handles:
             return
         with self._db.read() as tx:
-            stored = records.of_tokens(tx, AGENT, there)
+            stored = records.of_tokens(tx, AGENT, handles)
         if not stored:
             return
         with self._db.write() as tx:
@@ -223,12 +231,12 @@ class ServerAgents:
             for token, agent in sorted(stored.items()):
                 if _absent(answers[token]):
                     _remove(tx, [agent])
-                elif agent.link != there[token]:
-                    agent.link = there[token]
+                elif agent.link != handles[token]:
+                    agent.link = handles[token]
                     records.save(tx, agent, now)
 
     def _forget(self, handles: Sequence[str]) -> None:
-        """Remove the keys of servers that are gone."""
+        """Remove the keys of deleted servers."""
         if not handles:
             return
         with self._db.read() as tx:
@@ -238,29 +246,29 @@ class ServerAgents:
                 _remove(tx, agents)
 
     def _shown(self, answers: Sequence[Answer]) -> list[Answer]:
-        """Return answers with their observations completed; errors stay as they are."""
-        looks = iter(self._decorated([each for each in answers if isinstance(each, Observation)]))
-        return [next(looks) if isinstance(each, Observation) else each for each in answers]
+        """Return answers with completed observations; errors stay unchanged."""
+        observations = iter(self._decorated([answer for answer in answers if isinstance(answer, Observation)]))
+        return [next(observations) if isinstance(answer, Observation) else answer for answer in answers]
 
-    def _decorated(self, looks: Sequence[Observation]) -> list[Observation]:
-        """Return observations with the settings of the agent, and without user data that holds a key."""
-        if not looks:
+    def _decorated(self, observations: Sequence[Observation]) -> list[Observation]:
+        """Return observations with the settings of the agent, and without user data that has a key."""
+        if not observations:
             return []
         with self._db.read() as tx:
-            agents = agents_of(tx, [look.handle for look in looks if look.present])
-        return [_decorated(look, agents.get(look.handle)) for look in looks]
+            agents = agents_of(tx, [observation.handle for observation in observations if observation.present])
+        return [_decorated(observation, agents.get(observation.handle)) for observation in observations]
 
 
 def _remove(tx: Connection, agents: Sequence[Record]) -> None:
-    """Remove keys, and have the users of their servers deleted in the identity service."""
-    records.remove(tx, [each.id for each in agents])
-    for each in agents:
-        if needed(each.object):
-            stack_users.mark_departed(tx, each.token)
+    """Remove keys, and mark the Keystone users of their servers for deletion."""
+    records.remove(tx, [agent.id for agent in agents])
+    for agent in agents:
+        if needed(agent.object):
+            stack_users.mark_departed(tx, agent.token)
 
 
 def _has_more_to_get(spec: Mapping[str, Any]) -> bool:
-    """Whether a server's spec has to be completed: by a format of its user data, or a config that it names."""
+    """Whether a server's spec must be completed: user data with a format, or the id of a config as user data."""
     return FORM in spec or UUID.match(str(spec.get("user_data") or "")) is not None
 
 
@@ -278,22 +286,22 @@ def _decorated(look: Observation, agent: Record | None) -> Observation:
 
 
 def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
-    """Return the records with the keys of these servers by handle, for those that have one."""
-    found: dict[str, Record] = {}
+    """Return handle -> record with the key of the server; servers without a key are absent."""
+    by_handle: dict[str, Record] = {}
     for start in range(0, len(handles), 500):
-        found.update({each.link: each for each in records.linked(tx, handles[start : start + 500], AGENT)})
-    return found
+        by_handle.update({agent.link: agent for agent in records.linked(tx, handles[start : start + 500], AGENT)})
+    return by_handle
 
 
 def _agent(session: RecordSession, token: str, owner: Owner, transport: str, *, is_member: bool = False) -> Record:
-    """Return the record with the key of the server that will carry this token; it is made on the first call."""
-    there = records.of_tokens(session.tx, AGENT, [token]).get(token)
-    if there is not None:
-        return there
-    made = session.record(AGENT, token, {}, secret=session.secret())
-    made.object = _agent_object(session, made, owner, transport) | ({"member": True} if is_member else {})
-    records.add(session.db, session.tx, [made])
-    return made
+    """Return the record with the key of the future server with this token; the first call creates the record."""
+    existing = records.of_tokens(session.tx, AGENT, [token]).get(token)
+    if existing is not None:
+        return existing
+    new = session.record(AGENT, token, {}, secret=session.secret())
+    new.object = _agent_object(session, new, owner, transport) | ({"member": True} if is_member else {})
+    records.add(session.db, session.tx, [new])
+    return new
 
 
 def _agent_object(session: RecordSession, agent: Record, owner: Owner, transport: str) -> Fields:
@@ -301,11 +309,11 @@ def _agent_object(session: RecordSession, agent: Record, owner: Owner, transport
 
 
 def _content(session: RecordSession, form: str, data: str) -> str:
-    """Return user data; the id of a software config is replaced by the content of that."""
+    """Return user data; the id of a software config is replaced by the config's content."""
     if form not in (RAW, SOFTWARE_CONFIG) or not UUID.match(data):
         return data
-    found = records.get(session.tx, data, CONFIG, session.project)
-    return str(found.object["config"]) if found is not None else data
+    config = records.get(session.tx, data, CONFIG, session.project)
+    return str(config.object["config"]) if config is not None else data
 
 
 def _absent(answer: Answer) -> bool:

@@ -1,4 +1,4 @@
-"""Transactions on the records of a project: ids, keys, signed addresses, and a bound on what one writes."""
+"""Transactions on the records of a project: ids, keys, signed URLs, and a limit on the written data."""
 
 import base64
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from homeostat.templates.weights import weight
 Fields = dict[str, Any]
 
 LOAD_MAX = 256 * 1024
-"""Weight (`templates.weights`) of the records encoded in one write transaction; a heavier one has one to itself."""
+"""Weight (`templates.weights`) of the records in a write transaction; a heavier record gets its own transaction."""
 SECRET_BYTES = 24
 """Random bytes of a key."""
 
 
 class WriteLoad:
-    """Weight of what one write transaction has encoded. On SQLite every other writer waits meanwhile, so it is bounded.
+    """Weight of the records encoded in a write transaction.
 
-    What is left over is done in another transaction.
+    It is limited, since on SQLite all other writers wait meanwhile; remaining records get another transaction.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class WriteLoad:
     def put(self, written: Sequence[Record]) -> None:
         """Count records that are encoded in this transaction."""
         try:
-            self._weight += weight([each.object for each in written], LOAD_MAX)
+            self._weight += weight([record.object for record in written], LOAD_MAX)
         except ValueError:
             self._weight = LOAD_MAX
 
@@ -57,11 +57,11 @@ class RecordSession:
         tx: The transaction itself.
         project: Project of the records.
         now: Time of the transaction, seconds since the epoch.
-        url: Where servers reach the API, without its version.
+        url: URL of the API for servers, without its version.
         entropy: Randomness for ids and keys.
-        users: Users of the identity service for servers; None where there can be none.
+        users: Keystone users for servers; None if the service cannot create users.
         health_interval_min: Shortest interval of health checks, in seconds.
-        load: What the transaction has encoded.
+        load: Weight of the records encoded so far.
     """
 
     db: Database
@@ -74,10 +74,10 @@ class RecordSession:
     health_interval_min: int = 60
     load: WriteLoad = field(default_factory=WriteLoad)
 
-    def add(self, made: Sequence[Record]) -> None:
-        """Store new records; one whose kind and token exist already is left out."""
-        records.add(self.db, self.tx, made)
-        self.load.put(made)
+    def add(self, new: Sequence[Record]) -> None:
+        """Store new records; a record whose kind and token exist already is left out."""
+        records.add(self.db, self.tx, new)
+        self.load.put(new)
 
     def keep(self, changed: Record) -> None:
         """Store the new content of a record, which is locked."""
@@ -89,25 +89,25 @@ class RecordSession:
         return self.entropy.stack_id()
 
     def secret(self) -> Fields:
-        """Return `{"key", "host"}`: a new key that signs the addresses of a record, and the host that they are for."""
+        """Return `{"key", "host"}`: a new key for signed URLs of a record, and the host in these URLs."""
         key = base64.urlsafe_b64encode(self.entropy.read(SECRET_BYTES)).decode()
         return {"key": key, "host": urlsplit(self.url).netloc}
 
     def record(self, kind: str, token: str, object: Fields, **options: Any) -> Record:
-        """Return a new record, not stored yet; `options` are further fields of it."""
+        """Return a new record, not stored yet; `options` are its further fields."""
         return Record(
             options.pop("id", None) or self.id(), kind, self.project, token, object, created_at=self.now, **options
         )
 
     def signed(self, record_id: str, secret: Fields, verb: str, owner: Owner, part: str = "") -> str:
-        """Return a signed address of a resource.
+        """Return a signed URL of a resource.
 
         Args:
-            record_id: Record whose key signs the address.
-            secret: Secret of that record.
-            verb: HTTP method for which it is signed, a key of `VERBS`.
+            record_id: Record whose key signs the URL.
+            secret: Secret of the record.
+            verb: HTTP method of the URL, a key of `VERBS`.
             owner: The resource.
-            part: Access key form of a derived config: signals for an earlier one are recognised as late by it.
+            part: Access key form of a derived config, by which late signals for a former config are recognised.
         """
         path = f"/v1/{VERBS[verb]}/{arn(owner)}"
         return signing.signed_url(self.url, path, verb, access_key(record_id), secret["key"], part)
@@ -118,11 +118,11 @@ class RecordSession:
         Args:
             agent: Record with the key of the server.
             owner: Resource of the server.
-            transport: Way in which the agent gets its configs.
-            in_cloud: Whether the server is one of a cloud, which gets its settings at first boot.
+            transport: Transport of configs to the agent.
+            in_cloud: Whether the server belongs to a cloud, and gets its settings at first boot.
         """
         secret = agent.secret or {}
-        here = {
+        settings = {
             "metadata_url": self.signed(agent.id, secret, "GET", owner),
             "api_url": f"{self.url}/v1/",
             "access_key": access_key(agent.id),
@@ -131,21 +131,21 @@ class RecordSession:
             "resource": owner.name,
         }
         if transport in TRANSPORTS:
-            here |= self.login(agent.token) | {"stack_id": f"{owner.stack_name}/{owner.stack_id}"}
-        return user_data.collect_config(transport, here, in_cloud=in_cloud)
+            settings |= self.login(agent.token) | {"stack_id": f"{owner.stack_name}/{owner.stack_id}"}
+        return user_data.collect_config(transport, settings, in_cloud=in_cloud)
 
     def login(self, token: str) -> dict[str, str]:
-        """Return what a server needs to log in as the user of its resource, found by the resource's token.
+        """Return the login of the user of a server's resource, found by the resource's token.
 
         Raises:
-            Terminal: There can be no users, or there is none for this resource.
+            Terminal: The service cannot create users, or the resource has no user.
         """
         if self.users is None:
             raise Terminal(NEEDED)
         return self.users.login(self.tx, token)
 
     def queue_login(self, record: Record) -> dict[str, str]:
-        """Return what a server needs to signal a record in a queue, which is to be read soon from now on.
+        """Return the login and the queue by which a server signals a record; from now on the queue is read often.
 
         Raises:
             Terminal: As for `login`.
@@ -158,9 +158,9 @@ class RecordSession:
         return {"queue_id": records.of_tokens(self.tx, QUEUE, [record.token])[record.token].id, **login}
 
     def endpoint(self, owner: Owner, project: str = "") -> str:
-        """Return the address that takes authenticated signals for a resource.
+        """Return the URL for authenticated signals to a resource.
 
-        `project` is the project of the users that signal, where that is not the stack's.
+        `project` is the project of the signalling users, if different from the stack's.
         """
         stack = (project or owner.project, "stacks", owner.stack_name, owner.stack_id)
         parts = (*stack, "resources", owner.name, "signal")
@@ -169,10 +169,10 @@ class RecordSession:
 
 @dataclass(frozen=True, slots=True)
 class AdoptingSession(RecordSession):
-    """A transaction that gives the first new record its old id and key, so that addresses handed out before still fit.
+    """A transaction that gives the first new record its old id and key, so that existing signed URLs stay valid.
 
     Attributes:
-        old: `{"id", "key"}`, as far as they are known and not used yet.
+        old: `{"id", "key"}`, as far as known and not used yet.
     """
 
     old: dict[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Signals that servers put into queues of Zaqar: they are collected there, and queues removed after their resources.
+"""Signals of servers in queues of Zaqar: they are collected, and queues are removed after their resources.
 
-A message is taken in the transaction that stores its signal, and deleted in Zaqar after it: one that a crash leaves
-there is known by its id, and taken once.
+The transaction that stores a signal also stores the id of its message, which is deleted in Zaqar afterwards. So a
+message that a crash leaves in the queue is not taken twice.
 """
 
 import logging
@@ -30,15 +30,15 @@ if TYPE_CHECKING:  # its packages are installed for access by Keystone only
 
 LOG = logging.getLogger(__name__)
 WAITING_S, IDLE_S = 1.0, 60.0
-"""Time between two looks into a queue whose signals something waits for, and into another."""
+"""Time between reads of a queue with awaited signals, and of any other queue."""
 AGAIN_S = 10.0
-"""Time until Zaqar, or Keystone, is asked again after it has not answered."""
+"""Time until the next attempt after Zaqar or Keystone has not answered."""
 FAILURES_MAX = 3
-"""Queues in a row that cannot be read for want of an answer, after which no more are tried in a round."""
+"""Unanswered reads in a row that end a round."""
 MANY = 50
-"""Queues read, or removed, in one round."""
+"""Maximum of queues read, or removed, in a round; also of remembered messages of a queue."""
 TAKEN = "taken"
-"""Field of a queue's record: the ids of messages that were taken, and are perhaps in the queue still."""
+"""Field of a queue's record: ids of taken messages that may still be in the queue."""
 
 
 class SignalQueues:
@@ -55,7 +55,7 @@ class SignalQueues:
         self._not_before = 0.0
 
     def tidy(self) -> int:
-        """Take the signals of queues that are due, and remove departed queues; return how many of both."""
+        """Take the signals of due queues, and remove departed queues; return the number of both."""
         if self._monotonic() < self._not_before:
             return 0
         try:
@@ -82,7 +82,7 @@ class SignalQueues:
                     count += self._read(queue, login)
                 failures = 0
             except (Terminal, Transient) as error:
-                # One queue says nothing about those of others; several in a row do.
+                # A single queue may be broken; several failures in a row mean that Zaqar is down.
                 failures += isinstance(error, Transient)
                 LOG.warning("the queue %s of servers cannot be read: %s", queue.id, error)
                 with self._db.write() as tx:
@@ -92,14 +92,14 @@ class SignalQueues:
         return count
 
     def _login(self, tx: Connection, queue: Record, kind: str) -> dict[str, str]:
-        """Return the login of the queue's user; {} where it has left."""
+        """Return the login of the queue's user; {} if the user has departed."""
         try:
             return self._users.login(tx, queue.token, kind)
         except Terminal:
             return {}
 
     def _read(self, queue: Record, login: dict[str, str]) -> int:
-        """Take the messages of a queue; return how many."""
+        """Take the messages of a queue; return their number."""
         messages = self._queues.messages(login, queue.id)
         taken = [message.id for message in messages if self._take(queue, message)]
         if taken:
@@ -107,17 +107,17 @@ class SignalQueues:
         return len(taken)
 
     def _take(self, due: Record, message: "Message") -> bool:
-        """Take one message; return whether it is taken, now or before. One that comes too early stays for later."""
+        """Take a message; return whether it is taken, now or before; an untimely message stays in the queue."""
         with self._db.write() as tx:
-            # Who takes a message has locked the record that it is for. The queue is locked after its shard, as by the
-            # end of a stack (invariant 5).
+            # The lock on the target's record serializes workers. The queue is locked after the shard, as when a stack
+            # is deleted (invariant 5).
             record = records.for_update(self._db, tx, due.link)
             queue = records.get(tx, due.id, QUEUE)
             if queue is None or record is None:
                 return False
             if message.id in queue.object.get(TAKEN, ()):
                 return True
-            try:  # what is refused has stored nothing
+            try:  # a refused signal has stored nothing
                 self._inbox.take(tx, record, _body_of(message))
             except Untimely:
                 return False
@@ -128,7 +128,7 @@ class SignalQueues:
         return True
 
     def _note(self, tx: Connection, record: Record, reason: str) -> None:
-        """Note in an event why a message was refused, since its sender does not wait for an answer."""
+        """Record the reason of a refusal in an event, since the sender of a message gets no answer."""
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:
@@ -163,9 +163,9 @@ def _body_of(message: "Message") -> Mapping[str, Any]:
 
 
 def _is_awaited(tx: Connection, queue: Record) -> bool:
-    """Return whether something waits for signals in a queue: a deployment for its outputs, a condition of a handle."""
+    """Return whether a deployment in progress, or a wait condition in progress, waits for signals of a queue."""
     record = records.get(tx, queue.link)
     if record is not None and record.kind == DEPLOYMENT:
         return bool(record.object.get("status") == deployments.IN_PROGRESS)
-    keys = [records.key_of(each.token) for each in records.linked(tx, [queue.link], CONDITION)]
-    return any(each.status == deployments.IN_PROGRESS for each in records.owners(tx, keys).values())
+    keys = [records.key_of(condition.token) for condition in records.linked(tx, [queue.link], CONDITION)]
+    return any(condition.status == deployments.IN_PROGRESS for condition in records.owners(tx, keys).values())

@@ -1,7 +1,7 @@
 """Signals from servers and users to wait conditions, deployments and handlers.
 
-One transaction stores a signal, the observation of what it has changed, and the wake-up of the shard that waits for it.
-The wake-up itself carries nothing: the shard reads the observation (invariant 1, CONTRIBUTING.md).
+A transaction stores the signal, the observation of the changed record, and the wake-up of the waiting shard. The
+wake-up carries no data: the shard reads the observation (invariant 1, CONTRIBUTING.md).
 """
 
 import datetime
@@ -34,7 +34,7 @@ from homeostat.store.shards import look_schedule
 from homeostat.store.stacks import locks, scaling
 
 Scale = Callable[[str, Body], "SignalOutcome"]
-"""Scales a group by a signal to the policy whose record has this id; raises Rejected where it cannot."""
+"""Scale a group by a signal to the policy whose record has this id; raise Rejected."""
 
 
 class Signals:
@@ -47,16 +47,13 @@ class Signals:
         self.inbox = Inbox(db)
 
     def signed(self, method: str, path: str, query: Mapping[str, str], body: Body) -> SignalOutcome:
-        """Take a signal at a signed address.
+        """Take a signal at a signed URL.
 
         Args:
-            method: HTTP method.
-            path: Path of the address, not percent-encoded.
-            query: Query parameters.
-            body: Body of the request.
+            path: Path of the URL, not percent-encoded.
 
         Raises:
-            Rejected: Forbidden, unless the address is signed with the key of a record.
+            Rejected: Forbidden, unless the URL is signed with the key of a record.
         """
         id = signing.id_of(query.get(signing.ACCESS_KEY, ""))
 
@@ -70,13 +67,12 @@ class Signals:
 
         Args:
             project: Project of the stack.
-            kind: Kind of the resource's thing.
-            handle: Handle of the thing.
-            body: Body of the request.
+            kind: Kind of the resource.
+            handle: Handle of the resource.
 
         Raises:
-            Rejected: ResourceActionNotSupported for a resource that takes no signals; ResourceNotAvailable for one
-                that does not exist yet; NotSupported in suspended stacks.
+            Rejected: ResourceActionNotSupported: resources of the kind take no signals; ResourceNotAvailable: the
+                resource does not exist yet; NotSupported in suspended stacks.
         """
         if kind.startswith(PLUGIN_KIND):
             return self._noting(lambda: self._for_handler(project, kind, handle, body))
@@ -91,11 +87,11 @@ class Signals:
         return self._take(handle, body, check)
 
     def _take(self, id: str, body: Body, check: Check, part: str = "") -> SignalOutcome:
-        """Take a signal for the record of this id, which is locked only where the signal is no report to a rollout."""
+        """Take a signal for the record of this id, which is locked unless the signal is a report to a rollout."""
         return self._noting(lambda: self._taken(id, body, check, part))
 
     def _noting(self, take: Callable[[], SignalOutcome]) -> SignalOutcome:
-        """Take a signal; one that comes during an action that takes none leaves an event, and is refused."""
+        """Take a signal; an untimely signal is refused and leaves an event."""
         try:
             return take()
         except Untimely as error:
@@ -119,7 +115,7 @@ class Signals:
             return self.inbox.take(tx, locked, body, part)
 
     def _for_handler(self, project: str, kind: str, handle: str, body: Body) -> SignalOutcome:
-        """Store a signal for a type with handlers, and have the thing looked at soon: its handler gets the signal."""
+        """Store a signal for a plug-in type, and request an observation, which passes the signal to the handler."""
         if not takes_signals(kind.removeprefix(PLUGIN_KIND)):
             raise Rejected("ResourceActionNotSupported", "Signal resource is not supported for this type of resource.")
         with self._db.write() as tx:
@@ -138,7 +134,7 @@ class Signals:
         return SignalOutcome(target.name, {})
 
     def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
-        """Record a signal that a lock of the stack suppresses (LK2); return whether it is suppressed.
+        """Return whether a lock of the stack suppresses a signal (LK2), and record an event then.
 
         Raises:
             Rejected: NotSupported, in a suspended stack.
@@ -151,7 +147,7 @@ class Signals:
         return True
 
     def token(self, token: str, project: str, path: Sequence[str]) -> bool:
-        """Whether a token is that of a handle, used for exactly its address; `path` has the parts after the version."""
+        """Whether a token is a handle's, and used for the handle's own URL; `path` has the parts after the version."""
         key, _, secret = token.partition(".")
         with self._db.read() as tx:
             record = records.get(tx, signing.id_of(key), HANDLE, project) if signing.id_of(key) else None
@@ -160,10 +156,10 @@ class Signals:
         return str(record.object.get("endpoint", "")).split("/v1/", 1)[-1] == "/".join(path)
 
     def metadata(self, method: str, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the metadata of the server whose key has signed this address.
+        """Return the metadata of the server whose key has signed this URL.
 
         Raises:
-            Rejected: Forbidden, where the signature does not fit; EntityNotFound, where the server is gone.
+            Rejected: Forbidden: a wrong signature; EntityNotFound: the server is gone.
         """
         with self._db.read() as tx:
             id = signing.id_of(query.get(signing.ACCESS_KEY, ""))
@@ -176,10 +172,10 @@ class Signals:
 
 
 def _checked(record: Record | None, method: str, path: str, query: Mapping[str, str]) -> Record:
-    """Return the record, if the address is signed with its key.
+    """Return the record, and check that its key has signed the URL.
 
     Raises:
-        Rejected: Forbidden, if it is not.
+        Rejected: Forbidden.
     """
     secret = (record.secret if record is not None else None) or {}
     if record is None or not signing.fits(secret.get("key", ""), method, secret.get("host", ""), path, query):
@@ -188,7 +184,7 @@ def _checked(record: Record | None, method: str, path: str, query: Mapping[str, 
 
 
 def wire_config(record: Record) -> dict[str, Any]:
-    """Return a config as servers read it."""
+    """Return a config in the format for servers."""
     names = ("name", "group", "config", "inputs", "outputs", "options")
     made_at = datetime.datetime.fromtimestamp(record.created_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
@@ -199,20 +195,19 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     if record.kind != HANDLE:
         return {}
     received = records.signals_of(tx, [record.id]).get(record.id, [])
-    return signals.as_metadata(record.object["form"], [each.object for each in received])
+    return signals.as_metadata(record.object["form"], [signal.object for signal in received])
 
 
 def metadata_of(tx: Connection, project: str, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
-    """Return the metadata of a resource: what the template says, and what the service adds.
+    """Return the metadata of a resource: from the template, with additions of the service.
 
-    A handle has its signals; a group that scales has its cooldown; a server that reads configs has those that it has to
-    apply, and the settings of its agent; a member of a group that says how its members get new metadata has those, too.
+    Additions are the signals of a handle, the cooldown of a scaling group, the configs and the agent's settings of a
+    server that reads configs, and metadata inherited from groups (`inherited_metadata`).
 
     Args:
-        tx: The transaction.
         project: Project of the stack.
         row: The resource.
-        parent_key: `parent_key` of its stack; None for a root stack, where nothing can be inherited.
+        parent_key: `parent_key` of its stack; None for a root stack, where nothing is inherited.
     """
     metadata = {**inherited_metadata(tx, row, parent_key), **(row.metadata or {})}
     kind = kind_of(row.type)
@@ -229,5 +224,5 @@ def metadata_of(tx: Connection, project: str, row: Resource | Owner, parent_key:
         agent = records.get(tx, row.handle, DEPLOYED, project)
     if agent is None:
         return metadata
-    shown = [wire_config(each) for each in deployed(tx, project, row.handle)]
-    return {**metadata, "os-collect-config": agent.object["collect"], "deployments": shown}
+    configs = [wire_config(config) for config in deployed(tx, project, row.handle)]
+    return {**metadata, "os-collect-config": agent.object["collect"], "deployments": configs}

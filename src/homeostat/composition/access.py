@@ -1,4 +1,4 @@
-"""Who may use the API, and in whose name the service acts: users, access rules, Keystone, trusts."""
+"""Access to the API, and the identity of the service: users, access rules, Keystone, trusts."""
 
 import logging
 import os
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 ROOT = 0
-"""User id of the superuser, who may use the service in any case."""
+"""User id of the superuser, who may always use the service."""
 
 
 def access(settings: ServiceSettings) -> "Access":
-    """Return who may use the API, and how users authenticate.
+    """Return the authentication of the API.
 
     Raises:
         Usage: The file of users, or the configuration of Keystone, is wrong.
@@ -34,7 +34,7 @@ def access(settings: ServiceSettings) -> "Access":
     if settings.access == "keystone" and settings.keystone_config is not None:
         from homeostat.api.access.keystone import KeystoneAccess
 
-        identity(settings)  # reports what is wrong with the file; keystonemiddleware does not
+        identity(settings)  # reports errors in the file; keystonemiddleware does not
         try:
             return KeystoneAccess(settings.keystone_config)
         except ValueError as error:
@@ -66,7 +66,7 @@ def identity(settings: ServiceSettings) -> "Keystone | None":
     """Return the connection to Keystone; None without Keystone.
 
     Raises:
-        Usage: Its configuration file is wrong.
+        Usage: The configuration file of Keystone is wrong.
     """
     if settings.access != "keystone" or settings.keystone_config is None:
         return None
@@ -80,32 +80,32 @@ def identity(settings: ServiceSettings) -> "Keystone | None":
 
 
 def check_identity(settings: ServiceSettings) -> None:
-    """Warn when Keystone does not answer, or does not know the service; it may do so later."""
+    """Warn if Keystone does not answer, or does not know the service, which may change later."""
     from homeostat.model.errors import HomeostatError
 
-    there = identity(settings)
+    keystone = identity(settings)
     try:
-        if there is not None:
-            there.check()
+        if keystone is not None:
+            keystone.check()
     except HomeostatError as error:
         LOG.warning("starting all the same, but all requests are refused until this works: %s", error)
     finally:
-        # Forked processes must not share the connection: each makes its own.
+        # Forked processes must not share the connection.
         identity.cache_clear()
 
 
 def ec2(settings: ServiceSettings) -> "Ec2 | None":
-    """Return what verifies requests that are signed with EC2 keys of users; None without Keystone.
+    """Return the verifier of requests signed with EC2 keys of users; None without Keystone.
 
     Raises:
         Usage: The configuration file of Keystone is wrong.
     """
-    there = identity(settings)
-    if there is None:
+    keystone = identity(settings)
+    if keystone is None:
         return None
     from homeostat.api.cloudformation.ec2 import KeystoneEc2
 
-    return KeystoneEc2(there)
+    return KeystoneEc2(keystone)
 
 
 def trusts(settings: ServiceSettings, db: "Database") -> "StackTrusts | None":
@@ -121,7 +121,7 @@ def trusts(settings: ServiceSettings, db: "Database") -> "StackTrusts | None":
 
 
 def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None":
-    """Return the users that the service creates for servers; None where it may not create any."""
+    """Return the users that the service creates for servers; None if the service may not create users."""
     keystone = identity(settings)
     if keystone is None or not keystone.config.has_users:
         return None
@@ -133,7 +133,7 @@ def stack_users(settings: ServiceSettings, db: "Database") -> "StackUsers | None
 
 
 def signal_queues(settings: ServiceSettings, db: "Database") -> "SignalQueues | None":
-    """Return the queues in which servers signal; None where there can be no users for them."""
+    """Return the queues for signals of servers; None if the service may not create users."""
     keystone, users = identity(settings), stack_users(settings, db)
     if keystone is None or users is None:
         return None

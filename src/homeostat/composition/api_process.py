@@ -1,4 +1,4 @@
-"""One API process."""
+"""The API process."""
 
 import ipaddress
 import socket
@@ -18,7 +18,7 @@ from homeostat.composition.observability import traced
 
 
 def api(arguments: Namespace) -> int:
-    """Run one API process until SIGTERM or SIGINT."""
+    """Run an API process until SIGTERM or SIGINT."""
     from homeostat.api.app import Limits
     from homeostat.api.server import ApiSettings, run_api
     from homeostat.clock import AgreedClock, Entropy
@@ -28,7 +28,7 @@ def api(arguments: Namespace) -> int:
     start_logging(settings.log_level, settings.log_json)
     load_plugins(arguments)
     listening = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
-    there = ApiSettings(
+    api_settings = ApiSettings(
         host=settings.host,
         port=settings.port,
         limits=Limits(
@@ -45,7 +45,7 @@ def api(arguments: Namespace) -> int:
         policy=policy(settings),
         makes_users=makes_users(settings),
         ec2=ec2(settings),
-        proxies=[ipaddress.ip_network(each, strict=False) for each in settings.trusted_proxies],
+        proxies=[ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies],
         public_url=_public_url(settings, listening),
     )
     with (
@@ -55,12 +55,14 @@ def api(arguments: Namespace) -> int:
     ):
         of_stacks = trusts(settings, db)
         spare_the_collector()
-        run_api(db, AgreedClock(db.agreed_now), Entropy(), access(settings), there, listening, of_project, of_stacks)
+        run_api(
+            db, AgreedClock(db.agreed_now), Entropy(), access(settings), api_settings, listening, of_project, of_stacks
+        )
     return OK
 
 
 def _public_url(settings: ServiceSettings, listening: socket.socket | None) -> str:
-    """Return the URL that links in answers have; "" where the operator gave none, and they follow the client's."""
+    """Return the base URL of links in answers; "" without a setting, to use the URL of the client's request."""
     port = settings.port if listening is None else listening.getsockname()[1]
-    # `serve` tells its processes where it listens, for servers that signal, unless the operator gave another URL.
+    # `serve` sets the public URL of its processes to its own address, for signals, unless the operator has set a URL.
     return "" if settings.public_url == url_of(settings.host, port) else settings.public_url

@@ -1,4 +1,4 @@
-"""The clouds, the regions, and what the service may fetch from elsewhere."""
+"""The clouds, the regions, and the rules for outbound requests."""
 
 import contextlib
 import time
@@ -33,8 +33,8 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     """Open the clouds.
 
     Yields:
-        The cloud that all projects share, and a function that returns what a project sees: that cloud, joined with
-        other regions, the service's own records, plug-ins and installed clouds.
+        The cloud shared by all projects, and a function that returns the cloud of a project: the shared cloud, joined
+        with other regions, the service's own records, plug-ins and installed clouds.
     """
     from homeostat.builtin.cloud import Records
     from homeostat.builtin.server_agents import ServerAgents
@@ -46,7 +46,7 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
     from homeostat.plugins.loading import classes
 
     with (
-        contextlib.closing(cloud(settings, db)) as there,
+        contextlib.closing(cloud(settings, db)) as shared_cloud,
         contextlib.closing(regions(settings, trusts(settings, db))) as others,
         contextlib.closing(installed_clouds()) as installed,
         contextlib.closing(PluginClouds(db, classes(), monotonic=time.monotonic)) as plugin_clouds,
@@ -58,20 +58,22 @@ def clouds(settings: ServiceSettings, db: "Database") -> "Iterator[tuple[Cloud, 
             joined: list[Cloud] = [
                 others.of(project),
                 own.of(project),
-                things.of(project),
+                clustering_clouds.of(project),
                 plugin_clouds.of(project),
                 *installed.of(project),
             ]
-            return JoinedCloud(ServerAgents(there.of(project), own, db, project), *joined)
+            return JoinedCloud(ServerAgents(shared_cloud.of(project), own, db, project), *joined)
 
         rules, shared = outbound_rules(settings), shared_environment(settings)
-        things = ClusteringResourceClouds(db, Entropy(), clustering(settings, db, of_project, url, rules, shared))
-        plugin_clouds.clouds = of_project  # handlers use the joined cloud, of which they are a part themselves
-        yield there, of_project
+        clustering_clouds = ClusteringResourceClouds(
+            db, Entropy(), clustering(settings, db, of_project, url, rules, shared)
+        )
+        plugin_clouds.clouds = of_project  # handlers use the joined cloud, which includes the plug-ins themselves
+        yield shared_cloud, of_project
 
 
 def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | OpenStack | SimulatedCloud":
-    """Return the cloud that the settings name."""
+    """Return the cloud in the settings."""
     from homeostat.clouds.heat_api import KIND
     from homeostat.clouds.local import LocalCloud
     from homeostat.clouds.simulated import SimulatedCloud
@@ -89,10 +91,10 @@ def cloud(settings: ServiceSettings, db: "Database") -> "LocalCloud | OpenStack 
 
 
 def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
-    """Return the OpenStack that the service stands beside.
+    """Return the OpenStack cloud of the service.
 
     Raises:
-        Usage: A setting is wrong; the error says which.
+        Usage: A setting is wrong; the error names it.
     """
     from homeostat.clouds.openstack import OpenStack
     from homeostat.clouds.openstack.budget import Budget
@@ -108,7 +110,7 @@ def openstack(settings: ServiceSettings, db: "Database") -> "OpenStack":
 
 
 def openstack_config(settings: ServiceSettings) -> "OpenStackConfig":
-    """Return how OpenStack is reached."""
+    """Return the configuration of the connections to OpenStack."""
     from homeostat.clouds.openstack import OpenStackConfig
 
     keystone = identity(settings)
@@ -137,7 +139,7 @@ def openstack_connections(settings: ServiceSettings, db: "Database") -> "Connect
 
 
 def notification_config(settings: ServiceSettings) -> "NotificationConfig":
-    """Return where the notifications of OpenStack's services come from."""
+    """Return the source of notifications of OpenStack's services."""
     from homeostat.clouds.openstack.notifications import TOPICS, NotificationConfig
 
     return NotificationConfig(
@@ -149,7 +151,7 @@ def request_limits(settings: ServiceSettings) -> "Mapping[str, Rate]":
     """Return the limits of requests to OpenStack's services.
 
     Raises:
-        Usage: They are not written as they should be, or name an unknown service.
+        Usage: A syntax error, or an unknown service.
     """
     from os_service_types import ServiceTypes
 
@@ -160,7 +162,7 @@ def request_limits(settings: ServiceSettings) -> "Mapping[str, Rate]":
         limits = read_limits(settings.os_requests_per_second)
     except ValueError as error:
         raise Usage(f"--os-requests-per-second {settings.os_requests_per_second}: {error}") from error
-    unknown = [each for each in limits if each and not known.is_official(each)]
+    unknown = [service_type for service_type in limits if service_type and not known.is_official(service_type)]
     if unknown:
         raise Usage(
             f"--os-requests-per-second: OpenStack has no service type {', '.join(unknown)}; write compute, network, "
@@ -186,7 +188,7 @@ def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Re
     """Return the regions in which `OS::Heat::Stack` may make stacks.
 
     Raises:
-        Usage: A setting is wrong; the error says which.
+        Usage: A setting is wrong; the error names it.
     """
     from homeostat.clouds.heat_api import Regions
     from homeostat.clouds.regions import read_logins, read_regions
@@ -204,7 +206,7 @@ def regions(settings: ServiceSettings, credentials: "Credentials | None") -> "Re
 
 
 def outbound_rules(settings: ServiceSettings) -> "Rules":
-    """Return the rules for what the service may fetch by URL.
+    """Return the rules for URLs that the service may call.
 
     Raises:
         Usage: An entry is wrong; the error names it.

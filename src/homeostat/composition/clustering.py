@@ -1,4 +1,4 @@
-"""The Clustering API as workers use it: for the clusters, nodes, profiles, policies and receivers of templates."""
+"""The clustering services of workers, for `OS::Senlin::*` resources and lifecycle hooks."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -42,15 +42,13 @@ def clustering(
     fetching: "Rules",
     shared: "SharedEnvironment",
 ) -> "ClusteringResources":
-    """Return what the Clustering API does for resources of templates.
+    """Return the operations of the Clustering API for resources of templates.
 
     Args:
-        settings: The settings.
-        db: The database.
-        clouds: What each project sees.
-        url: Where servers and alarms reach the service.
-        fetching: What may be fetched by URL.
-        shared: The environment that the operator gives all stacks.
+        clouds: Returns the cloud of a project.
+        url: URL of the service for servers and alarms.
+        fetching: The rules for URLs that the service may call.
+        shared: The operator's environment for all stacks.
 
     Raises:
         Usage: The policy file is wrong.
@@ -78,13 +76,11 @@ def clustering(
 def lifecycle_hooks(
     settings: ServiceSettings, db: "Database", sinks: "Sinks", shared: "SharedEnvironment"
 ) -> Callable[[], int]:
-    """Return what notifies others before nodes go, and lets them go then; to be called about once a second.
+    """Return the background task for lifecycle hooks of nodes, to be called about once a second.
 
     Args:
-        settings: The settings.
-        db: The database.
         sinks: Send the messages.
-        shared: The environment that the operator gives all stacks.
+        shared: The operator's environment for all stacks.
     """
     from homeostat.clock import Entropy
     from homeostat.clustering.service.services import Clustering

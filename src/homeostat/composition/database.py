@@ -1,4 +1,4 @@
-"""The database of a service: opened, migrated, checked, and with its keys."""
+"""The database of a service: connection, migration, checks and encryption keys."""
 
 import contextlib
 import logging
@@ -39,13 +39,13 @@ def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
     with contextlib.closing(database(settings)) as db:
         check_schema(db)
         use_keys(db, settings.encryption_keys, settings.state)
-        with contextlib.suppress(Transient), db.read() as tx:  # one that does not answer is waited for later
+        with contextlib.suppress(Transient), db.read() as tx:  # the process waits for an absent database later
             db.now_of(tx)
         yield db
 
 
 def migrate(settings: ServiceSettings) -> None:
-    """Bring the database to this version before any process of the service uses it.
+    """Migrate the database to this version before any process of the service uses it.
 
     Raises:
         Problem: The database cannot be used.
@@ -59,7 +59,7 @@ def migrate(settings: ServiceSettings) -> None:
     try:
         with contextlib.closing(database(settings)) as db:
             key_commands.check_choice(db, settings.encryption_keys)
-            # Services of the version before may run on a shared database: contracting it would break them (ADR 0015).
+            # Services of the former version may run on a shared database: contracting would break them (ADR 0015).
             alone = db.is_sqlite or not db.schema_status().heads
             db.migrate(Phase.ALL if alone else Phase.EXPAND)
             use_keys(db, settings.encryption_keys, settings.state)
@@ -68,12 +68,12 @@ def migrate(settings: ServiceSettings) -> None:
 
 
 def check_schema(db: "Database") -> None:
-    """Make sure that this version can run on the database's schema.
+    """Check that this version can run on the database's schema.
 
-    A database that does not answer now is no error: the process waits for it later.
+    A database that does not answer now is no error: the process waits for the database later.
 
     Raises:
-        Problem: The schema is that of another version.
+        Problem: The schema belongs to another version.
     """
     from homeostat.model.errors import Transient
 
@@ -87,7 +87,7 @@ def check_schema(db: "Database") -> None:
 
 
 def use_keys(db: "Database", chosen: str, state: Path) -> None:
-    """Give the database the keys that encrypt secrets; to be called before anything is read or written.
+    """Give the database the encryption keys, before any read or write.
 
     Raises:
         Problem: The keys cannot be used.

@@ -28,7 +28,7 @@ def doctor(arguments: Namespace) -> int:
 
 
 def _openstack(arguments: Namespace, db: "Database") -> "Iterator[Check]":
-    """Yield what there is to say about the OpenStack of the service.
+    """Yield the checks of the service's OpenStack.
 
     Raises:
         Usage: A setting is wrong.

@@ -1,4 +1,4 @@
-"""Garbage collection tuned to processes that keep nearly all that they make."""
+"""Garbage collection tuned for processes that keep nearly all objects."""
 
 import gc
 
@@ -14,9 +14,9 @@ def collect_rarely() -> None:
 
 
 def spare_the_collector() -> None:
-    """Have the garbage collector run rarely, and skip what exists already.
+    """Have the garbage collector run rarely, and skip existing objects.
 
-    To be called in a process of the service once everything that stays has been loaded.
+    Call it in a process of the service after all modules are loaded.
     """
     gc.freeze()
     collect_rarely()

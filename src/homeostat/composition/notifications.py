@@ -1,4 +1,4 @@
-"""What the service reports on OpenStack's message bus."""
+"""Notifications of the service on OpenStack's message bus."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def stack_notifier(settings: ServiceSettings, db: "Database") -> Iterator[Callable[[], int]]:
-    """Yield what sends the notifications about stacks, to be called once a second; nothing if there is no bus."""
+    """Yield the sender of notifications about stacks, to be called once a second; nothing without a bus."""
     if not settings.stack_notifications:
         return
     from homeostat.clock import SystemClock

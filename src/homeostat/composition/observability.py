@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
-    """Make traces while the block runs, where the settings ask for them; send what is left at its end."""
+    """Record traces while the block runs, if enabled in the settings; send remaining traces at its end."""
     if not settings.traces:
         yield
         return
@@ -27,7 +27,7 @@ def traced(settings: ServiceSettings, process: str) -> Iterator[None]:
 
 
 def serve_metrics(db: "Database", host: str, port: int) -> None:
-    """Serve metrics on a port of its own.
+    """Serve metrics on a separate port.
 
     Raises:
         Problem: The port cannot be used.

@@ -32,14 +32,13 @@ SERVICE = (
 
 
 def serve(arguments: Namespace) -> int:
-    """Run a service, whose API processes and workers are restarted when they die; `--detach` starts it and returns."""
+    """Run a service, and restart its API processes and workers when they die; `--detach` runs it in the background."""
     settings = ServiceSettings.of(arguments)
     state = State(settings.state)
     with state.claim():
         if not arguments.detach:
             start_logging(settings.log_level, settings.log_json)
-            # These are made only to report wrong settings here, once, instead of in processes that die and are
-            # restarted again and again.
+            # Report wrong settings here once, instead of in processes that die and are restarted again and again.
             access(settings)
             check_identity(settings)
             policy(settings)
@@ -50,13 +49,13 @@ def serve(arguments: Namespace) -> int:
             supervise(settings, run_process, load_service)
             return OK
     service = start_detached(settings)
-    shown = f"Homeostat answers at {service.url} and shows stacks at {service.url}/dashboard/"
-    sys.stdout.write(f"{shown} (process {service.pid}, log {state.log})\n")
+    text = f"Homeostat answers at {service.url} and shows stacks at {service.url}/dashboard/"
+    sys.stdout.write(f"{text} (process {service.pid}, log {state.log})\n")
     return OK
 
 
 def load_service() -> None:
-    """Load what API and workers need once, before they are forked, so that they share the memory.
+    """Load the modules of API processes and workers before the fork, so that the processes share the memory.
 
     Plug-ins are left out. A third-party package may start threads, open connections or take locks when it is imported,
     and these do not survive a fork. Each process imports plug-ins itself.
@@ -67,10 +66,10 @@ def load_service() -> None:
 
 
 def check_board(settings: ServiceSettings) -> None:
-    """Make sure that Redis answers, where the job board is there.
+    """Check that Redis answers, if it is the job board.
 
     Raises:
-        Problem: It does not.
+        Problem: Redis does not answer.
     """
     if not settings.redis_url:
         return
@@ -84,7 +83,7 @@ def check_board(settings: ServiceSettings) -> None:
 
 
 def run_process(argv: Sequence[str]) -> int:
-    """Run one process of the service in this process; return its exit code."""
+    """Run a process of the service in this process; return its exit code."""
     parser = ArgumentParser("homeostat")
     _add_processes(parser.add_subparsers(dest="command"))
     return run(parser, argv)

@@ -1,4 +1,4 @@
-"""One worker process."""
+"""The worker process."""
 
 import signal
 import threading
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from homeostat.convergence.engine import Urls
 
 ASKED_S = 3.0
-"""Seconds in which a URL that a rollout is approved by has to answer."""
+"""Time limit in seconds for the answer of a URL that approves a rollout."""
 
 
 def worker(arguments: Namespace) -> int:
-    """Run one worker until SIGTERM or SIGINT; it finishes its passes then, and gives its shards back."""
+    """Run a worker until SIGTERM or SIGINT; the worker then finishes its passes and releases its shards."""
     from homeostat.clock import AgreedClock, Entropy
     from homeostat.clouds.outbound import Outbound
     from homeostat.convergence.limits import Limits
@@ -42,10 +42,10 @@ def worker(arguments: Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    regions(settings, None).close()  # reports wrong settings before anything is begun
+    regions(settings, None).close()  # reports wrong settings before any work
     with (
         ready_database(settings) as db,
-        clouds(settings, db) as (there, of_project),
+        clouds(settings, db) as (shared_cloud, of_project),
         traced(settings, "worker"),
     ):
         if settings.metrics_port is not None:
@@ -53,9 +53,9 @@ def worker(arguments: Namespace) -> int:
         of_stacks, outbound = trusts(settings, db), Outbound(outbound_rules(settings))
         users = (stack_users(settings, db), signal_queues(settings, db))
         sinks = Sinks(of_project, outbound, installed_sinks().kinds)
-        each = Worker(
+        worker_instance = Worker(
             db,
-            there,
+            shared_cloud,
             AgreedClock(db.agreed_now),
             Entropy(),
             Limits(
@@ -68,7 +68,7 @@ def worker(arguments: Namespace) -> int:
             clouds=of_project,
             sinks=sinks,
             tidying=[
-                *(each.tidy for each in (of_stacks, *users, Memory()) if each is not None),
+                *(task.tidy for task in (of_stacks, *users, Memory()) if task is not None),
                 *stack_notifier(settings, db),
                 lifecycle_hooks(settings, db, sinks, shared_environment(settings)),
             ],
@@ -76,22 +76,22 @@ def worker(arguments: Namespace) -> int:
         )
         spare_the_collector()
         try:
-            each.start()
+            worker_instance.start()
         except Transient as error:
             raise Problem(f"the worker cannot start, look at --board: {in_detail(error)}") from error
         stop.wait()
-        each.stop()
+        worker_instance.stop()
     return OK
 
 
 def reaching(outbound: "Outbound", vantage: str = DEFAULT_VANTAGE) -> "Urls":
-    """Return how a worker reaches URLs that users name."""
+    """Return the worker's client for URLs of users."""
     from homeostat.convergence.engine import Urls
     from homeostat.convergence.health_checks.probes import Answer
 
     return Urls(
         lambda url: outbound.status(url, ASKED_S),
         lambda url, verify, s: Answer(*outbound.answer(url, s, verify_tls=verify)),
-        lambda each: outbound.call(each.method, each.url, each.body, each.headers, each.timeout_s),
+        lambda call: outbound.call(call.method, call.url, call.body, call.headers, call.timeout_s),
         vantage,
     )

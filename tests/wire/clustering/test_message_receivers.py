@@ -9,7 +9,7 @@ import pytest
 
 from homeostat.api.access.auth import NoAccess
 from homeostat.clouds.simulated import SimulatedCloud
-from homeostat.clustering.service.message_receivers import Asked, asked_in
+from homeostat.clustering.service.message_receivers import RequestedAction, parse_message
 from tests.waiting import until
 from tests.wire.clustering.lives import done, made, members
 from tests.wire.running import Running, database, serving
@@ -89,9 +89,9 @@ def test_a_cloud_without_messaging_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"body": {"cluster": "c", "action": "A"}}, Asked("c", "A", {})),
-        ({"cluster": "c", "action": "A", "params": {"a": 1}}, Asked("c", "A", {"a": 1})),
-        ({"body": '{"cluster": "c", "action": "A"}'}, Asked("c", "A", {})),
+        ({"body": {"cluster": "c", "action": "A"}}, RequestedAction("c", "A", {})),
+        ({"cluster": "c", "action": "A", "params": {"a": 1}}, RequestedAction("c", "A", {"a": 1})),
+        ({"body": '{"cluster": "c", "action": "A"}'}, RequestedAction("c", "A", {})),
         ({"body": "{"}, None),
         ({"body": "[1]"}, None),
         ({"cluster": "c", "action": "A", "params": "x"}, None),
@@ -99,5 +99,5 @@ def test_a_cloud_without_messaging_refuses(tmp_path: Path) -> None:
         (None, None),
     ],
 )
-def test_what_a_message_asks_for(body: Any, expected: Asked | None) -> None:
-    assert asked_in(body) == expected
+def test_what_a_message_asks_for(body: Any, expected: RequestedAction | None) -> None:
+    assert parse_message(body) == expected

@@ -1,7 +1,7 @@
-"""The kinds of records: how the records of each are made, changed, restored, removed and shown.
+"""The kinds of records: creation, changes, restoration, removal and presentation of records of each kind.
 
-- `base`: what all kinds share
-- `configs`, `deployments`, `wait_conditions`, `scaling_policies`, `access`, `deployed_servers`, `health_policies`: one
-  subject each
-- `registry`: all of them by kind
+- `base`: the base class
+- `configs`, `deployments`, `wait_conditions`, `scaling_policies`, `access`, `deployed_servers`, `health_policies`: the
+  kinds by subject
+- `registry`: all kinds by name
 """

@@ -17,15 +17,15 @@ class Users(RecordKind):
 
 
 class AccessKeys(RecordKind):
-    """Access keys of users. Their link is the user, where that is one of the same stack."""
+    """Access keys of users. Their link is the user, if the user is in the same stack."""
 
     kind = KEY
     needs_owner = False
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
-        handles = [each.handle for each in records.owners_in(session.tx, owner.stack_id, User.name)]
-        users = {each.object["name"]: each.id for each in records.of_ids(session.tx, USER, handles).values()}
+        handles = [resource.handle for resource in records.owners_in(session.tx, owner.stack_id, User.name)]
+        users = {user.object["name"]: user.id for user in records.of_ids(session.tx, USER, handles).values()}
         link = users.get(intent.spec["user"], "")
-        made = session.record(self.kind, intent.token, dict(intent.spec), link=link, secret=session.secret())
-        made.object |= {"access_key": access_key(made.id), "secret_key": (made.secret or {})["key"]}
-        return [made]
+        new = session.record(self.kind, intent.token, dict(intent.spec), link=link, secret=session.secret())
+        new.object |= {"access_key": access_key(new.id), "secret_key": (new.secret or {})["key"]}
+        return [new]

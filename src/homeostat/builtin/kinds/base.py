@@ -1,4 +1,4 @@
-"""Base of the kinds of records: how a record is made, changed, restored, removed and shown."""
+"""Base of the kinds of records: creation, changes, restoration, removal and presentation of records."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,46 +16,44 @@ from homeostat.store.builtin.records import Owner, Record
 
 
 class RecordKind:
-    """Handling of the records of one kind.
+    """Handling of the records of a kind.
 
     Attributes:
         kind: Kind of the records, in the words of the cloud port.
-        needs_owner: Whether a record can only be made while its resource exists.
+        needs_owner: Whether a record can be created only while its resource exists.
     """
 
     kind: ClassVar[str]
     needs_owner: ClassVar[bool] = True
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
-        """Return the new record, followed by others that belong to it; the caller stores them.
+        """Return the new record, followed by its further records; the caller stores all.
 
         Raises:
-            Terminal: It cannot be made as asked for.
+            Terminal: The record cannot be created.
         """
         return [session.record(self.kind, intent.token, dict(intent.spec))]
 
     def restore(self, session: RecordSession, intent: Creation, owner: Owner, document: Fields) -> list[Record]:
-        """Return the records for something that another service kept before; by default made like new ones.
+        """Return the records for a resource adopted from another service; by default created like new records.
 
         Args:
-            session: The transaction, which gives the record its old id and key where they are known.
-            intent: The creation.
-            owner: The resource.
+            session: The transaction; it gives the record its old id and key, if known.
             document: `{id, status, metadata, data}` of the document, see `model.intent.AdoptionData`.
 
         Raises:
-            Terminal: It cannot be made as asked for.
+            Terminal: The record cannot be created.
         """
         return self.make(session, intent, owner)
 
     def restore_signals(self, session: RecordSession, record: Record, document: Fields) -> None:
-        """Give a restored record, now stored, the signals that it had received before."""
+        """Restore the signals of a restored record, which is stored now."""
 
     def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
-        """Bring a record, which is locked, to a new spec.
+        """Change a record, which is locked, to a new spec.
 
         Raises:
-            Terminal: It cannot be changed like that.
+            Terminal: The change is impossible.
         """
         record.object = {**record.object, **spec}
         session.keep(record)
@@ -64,41 +62,41 @@ class RecordKind:
         """Return the resource of a record.
 
         Raises:
-            Terminal: It is not there any more.
+            Terminal: The resource is gone.
         """
         key = records.key_of(record.token)
-        found = records.owners(session.tx, [key]).get(key)
-        if found is None:
+        owner = records.owners(session.tx, [key]).get(key)
+        if owner is None:
             raise Terminal(f"the resource of {self.kind.replace('_', ' ')} {record.id} is not there any more")
-        return found
+        return owner
 
     def operate(self, session: RecordSession, record: Record, verb: str) -> None:
-        """Carry out an operation on a record, which is locked.
+        """Perform an operation on a record, which is locked.
 
         Raises:
-            Terminal: There is no such operation, or it fails.
+            Terminal: The operation is unknown, or fails.
         """
         raise Terminal(f"A {self.kind} knows no operation {verb!r}")
 
     def end(self, session: RecordSession, record: Record) -> bool:
-        """Remove a record, which is locked; return whether it is gone, or else being removed."""
+        """Remove a record, which is locked; return False if the removal takes longer."""
         records.remove(session.tx, [record.id])
         if self.kind == USER or needed(record.object):
             stack_users.mark_departed(session.tx, record.token)
         return True
 
-    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
-        """Return the objects of records by their ids, as observations show them."""
-        return {each.id: {**each.object, "id": each.id} for each in found}
+    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+        """Return id of a record -> its object for observations."""
+        return {record.id: {**record.object, "id": record.id} for record in stored}
 
 
 SIGNED_BY = {Transport.CFN: "POST", Transport.TEMP_URL: "PUT"}
-"""Transport -> HTTP method of its signed address."""
+"""Transport -> HTTP method of its signed URL."""
 RECORD, SIGNALS = "record", "signals"
-"""Keys of a record's data in an exported document: the record itself, and the signals that it has received."""
+"""Keys of a record's data in an exported document: the record itself, and its received signals."""
 
 
 def _exported_record(document: Fields) -> Fields:
-    """Return `{object, secret, link}` of a record that another Homeostat has exported; {} where Heat has."""
+    """Return `{object, secret, link}` of a record exported by another Homeostat; {} for an export of Heat."""
     stored = document["data"].get(RECORD)
     return stored if isinstance(stored, dict) else {}

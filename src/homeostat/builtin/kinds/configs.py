@@ -10,7 +10,7 @@ from homeostat.store.builtin.records import Owner, Record
 
 
 class Configs(RecordKind):
-    """Software configs, including those that are assembled from others (`OS::Heat::MultipartMime`, …)."""
+    """Software configs, including configs assembled from several (`OS::Heat::MultipartMime`, …)."""
 
     kind = CONFIG
     needs_owner = False
@@ -19,8 +19,10 @@ class Configs(RecordKind):
         spec = dict(intent.spec)
         parts = spec.pop("parts", None)
         if parts is not None:
-            named = {each["config"] for each in parts}
+            named = {part["config"] for part in parts}
             stored = records.of_ids(session.tx, CONFIG, named)
-            contents = {id: each.object["config"] for id, each in stored.items() if each.project == session.project}
+            contents = {
+                id: config.object["config"] for id, config in stored.items() if config.project == session.project
+            }
             spec["config"] = configs.assembled(parts, contents)
         return [session.record(self.kind, intent.token, spec)]

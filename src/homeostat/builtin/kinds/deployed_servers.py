@@ -1,4 +1,4 @@
-"""Servers that exist already and apply configs."""
+"""Existing servers that apply configs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,25 +13,25 @@ from homeostat.store.builtin.records import Owner, Record
 
 
 class DeployedServers(RecordKind):
-    """Servers that exist already (`OS::Heat::DeployedServer`); each record is its own agent."""
+    """Existing servers (`OS::Heat::DeployedServer`); each record is also the record of the server's agent."""
 
     kind = DEPLOYED
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
-        made = session.record(self.kind, intent.token, dict(intent.spec), secret=session.secret())
-        made.object["collect"] = session.collect_config(made, owner, made.object["transport"], in_cloud=False)
-        return [made]
+        new = session.record(self.kind, intent.token, dict(intent.spec), secret=session.secret())
+        new.object["collect"] = session.collect_config(new, owner, new.object["transport"], in_cloud=False)
+        return [new]
 
     def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
         collect = session.collect_config(record, self.owner(session, record), spec["transport"], in_cloud=False)
         super().change(session, record, {**spec, "collect": collect})
 
-    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
         return {
-            each.id: {
-                "id": each.id,
-                "name": each.object["name"],
-                "os_collect_config": {"os-collect-config": each.object["collect"]},
+            record.id: {
+                "id": record.id,
+                "name": record.object["name"],
+                "os_collect_config": {"os-collect-config": record.object["collect"]},
             }
-            for each in found
+            for record in stored
         }

@@ -23,8 +23,8 @@ from homeostat.store.builtin.records import Owner, Record
 class Deployments(RecordKind):
     """Software deployments. Their link is the server.
 
-    The object of a record is what the API shows, and `spec`, what was last asked for, and `server_known`, whether the
-    server was a resource of a stack when the deployment was made.
+    The object of a record has the fields in the API, `spec`: the last requested spec, and `server_known`: whether the
+    server was a resource of a stack at the creation of the deployment.
     """
 
     kind = DEPLOYMENT
@@ -33,11 +33,11 @@ class Deployments(RecordKind):
         spec = dict(intent.spec)
         server_known = bool(records.owners_of(session.tx, [spec["server_id"]]))
         object = {"server_known": server_known, "output_values": {}, "config_id": None, "action": "CREATE"}
-        made = session.record(self.kind, intent.token, object, link=spec["server_id"], secret=session.secret())
-        return [made, *self._deploy(session, made, spec, "CREATE", owner)]
+        new = session.record(self.kind, intent.token, object, link=spec["server_id"], secret=session.secret())
+        return [new, *self._deploy(session, new, spec, "CREATE", owner)]
 
     def restore(self, session: RecordSession, intent: Creation, owner: Owner, document: Fields) -> list[Record]:
-        """Keep a deployment that was applied as applied, with its outputs as far as they are known."""
+        """Restore a completed deployment as completed, with its known outputs."""
         if document["status"] != COMPLETE:
             return self.make(session, intent, owner)
         spec = dict(intent.spec)
@@ -55,12 +55,10 @@ class Deployments(RecordKind):
         self._redeploy(session, record, dict(spec), "UPDATE", self.owner(session, record))
 
     def end(self, session: RecordSession, record: Record) -> bool:
-        """Remove a deployment; one with a config for DELETE is gone once the server has signalled its outputs.
-
-        What its resource does not stand for (any more) is gone at once: nothing would end the wait for a server that is
-        silent, and what the server would undo is in use by the deployment that was made instead.
-        """
+        """Remove a deployment; with a config for DELETE, after the server has signalled the outputs of the config."""
         owner = self._owner(session, record)
+        # Not the current deployment of its resource: remove it at once. Nothing would end the wait for a silent server,
+        # and the server's undo would affect the replacement.
         if owner is not None and record.token != owner.token and record.id != owner.handle:
             owner = None
         if owner is not None and not self._without_server(session, record):
@@ -72,9 +70,9 @@ class Deployments(RecordKind):
         return True
 
     def operate(self, session: RecordSession, record: Record, verb: str) -> None:
-        """Suspend or resume a deployment, by deploying its config for that, if it has one.
+        """Suspend or resume a deployment, by deploying its config for this action, if any.
 
-        An operation that is under way or done is not repeated; one that failed is.
+        An operation in progress or done is not repeated, a failed operation is.
         """
         action = verb.upper()
         owner = self._owner(session, record)
@@ -84,7 +82,7 @@ class Deployments(RecordKind):
             return
         if owner is not None and not self._without_server(session, record):
             self._redeploy(session, record, record.object["spec"], action, owner)
-        # `_redeploy` has set the action where there is a config for it. Without one, the operation is done at once.
+        # `_redeploy` sets the action if there is a config for it. Without a config, the operation is done at once.
         if record.object.get("action") != action:
             record.object |= {"action": action, "status": COMPLETE}
             session.keep(record)
@@ -93,30 +91,30 @@ class Deployments(RecordKind):
         key = records.key_of(record.token)
         return records.owners(session.tx, [key]).get(key)
 
-    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
         return {
-            each.id: {name: value for name, value in each.object.items() if name != "spec"} | {"id": each.id}
-            for each in found
+            record.id: {name: value for name, value in record.object.items() if name != "spec"} | {"id": record.id}
+            for record in stored
         }
 
     def _without_server(self, session: RecordSession, record: Record) -> bool:
-        """Whether the server is gone, so that nothing can signal the outputs. Unknown servers count as there."""
+        """Whether the server is gone, so that nothing can signal the outputs; unknown servers count as existing."""
         return bool(record.object.get("server_known")) and not records.owners_of(session.tx, [record.link])
 
     def _redeploy(self, session: RecordSession, record: Record, spec: Fields, action: str, owner: Owner) -> None:
-        """Deploy for another action, and store that; the config derived before is removed."""
+        """Deploy for another action, store the record, and remove the config derived before."""
         before = _derived_of(record)
-        made = self._deploy(session, record, spec, action, owner)
-        session.add(made)
+        new = self._deploy(session, record, spec, action, owner)
+        session.add(new)
         session.keep(record)
-        if made:
+        if new:
             records.remove(session.tx, before)
 
     def _deploy(self, session: RecordSession, record: Record, spec: Fields, action: str, owner: Owner) -> list[Record]:
-        """Change the record's object to this action; return the derived config to be stored, if there is one."""
+        """Change the record's object to this action; return the derived config to store, if any."""
         source = self._source(session, spec, must_exist=action != "DELETE")
         record.object |= {"spec": spec, "name": spec["name"], "server_id": spec["server_id"]}
-        record.object["declared"] = [each["name"] for each in source.get("outputs") or ()]
+        record.object["declared"] = [output["name"] for output in source.get("outputs") or ()]
         record.object["input_values"] = spec["input_values"]
         if not deployments.applies(source, spec, action):
             record.object.setdefault("status", COMPLETE)
@@ -127,8 +125,8 @@ class Deployments(RecordKind):
         address = session.signed(record.id, record.secret or {}, verb, owner, access_key(derived_id)) if verb else ""
         stack = f"{owner.stack_name}/{owner.stack_id}"
         login = _login(session, record, spec["transport"])
-        how = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb, login)
-        config = deployments.derived(source, spec, how)
+        deploying = Deploying(action, spec["server_id"], stack, owner.name, spec["transport"], address, verb, login)
+        config = deployments.derived(source, spec, deploying)
         waits = bool(verb or login)
         record.object |= {
             "action": action,
@@ -142,21 +140,21 @@ class Deployments(RecordKind):
     def _source(self, session: RecordSession, spec: Fields, *, must_exist: bool) -> Mapping[str, Any]:
         if not spec["config"]:
             return {}
-        found = records.get(session.tx, spec["config"], CONFIG, session.project)
-        if found is None and must_exist:
+        config = records.get(session.tx, spec["config"], CONFIG, session.project)
+        if config is None and must_exist:
             raise Terminal(f"The Software Config ({spec['config']}) could not be found: give the id of a config.")
-        return found.object if found is not None else {}
+        return config.object if config is not None else {}
 
 
 def _login(session: RecordSession, record: Record, transport: str) -> dict[str, str]:
-    """Return the login by which the server signals; {} where it needs none."""
+    """Return the login by which the server signals; {} for transports without a login."""
     if transport == Transport.ZAQAR:
         return session.queue_login(record)
     return session.login(record.token) if transport == Transport.HEAT else {}
 
 
 def _derived_of(record: Record) -> list[str]:
-    """Return the ids of the configs derived for a deployment: one, or none."""
+    """Return the id of the config derived for a deployment, if any."""
     return [record.object["config_id"]] if record.object.get("config_id") else []
 
 
@@ -165,14 +163,16 @@ def _waits_to_go(record: Record) -> bool:
 
 
 def end_deployment(tx: Connection, record: Record) -> None:
-    """Remove a deployment with the config that was derived for it."""
+    """Remove a deployment with its derived config."""
     records.remove(tx, [record.id, *_derived_of(record)])
     if needed(record.object.get("spec") or {}):
         stack_users.mark_departed(tx, record.token)
 
 
 def deployed(tx: Connection, project: str, server_id: str) -> list[Record]:
-    """Return the configs that a server has to apply, in the order of their names."""
-    found = [each for each in records.linked(tx, [server_id], DEPLOYMENT) if each.project == project]
-    ids = {each.object["config_id"] for each in found if each.object.get("config_id")}
-    return sorted(records.of_ids(tx, CONFIG, ids).values(), key=lambda each: (each.object["name"], each.id))
+    """Return the configs for a server, in the order of their names."""
+    deployments_of_server = [
+        record for record in records.linked(tx, [server_id], DEPLOYMENT) if record.project == project
+    ]
+    ids = {record.object["config_id"] for record in deployments_of_server if record.object.get("config_id")}
+    return sorted(records.of_ids(tx, CONFIG, ids).values(), key=lambda record: (record.object["name"], record.id))

@@ -1,4 +1,4 @@
-"""Health policies of templates: each holds for a group, or a server, of its stack as long as it exists (ADR 0078)."""
+"""Health policies of templates: each applies to a group or a server of its stack (ADR 0078)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ _resource = schema.resource
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy holds for.
+    """The target of a policy.
 
     Attributes:
         name: Name of the resource.
-        is_group: Whether the policy holds for its members.
+        is_group: Whether the policy applies to the members of the resource.
         type: Type of the resource, or of the members.
     """
 
@@ -47,9 +47,9 @@ class HealthPolicies(RecordKind):
     kind = HEALTH
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
-        made = session.record(self.kind, intent.token, dict(intent.spec))
-        self._hold(session, made, owner)
-        return [made]
+        new = session.record(self.kind, intent.token, dict(intent.spec))
+        self._hold(session, new, owner)
+        return [new]
 
     def change(self, session: RecordSession, record: Record, spec: Mapping[str, Any]) -> None:
         owner = self.owner(session, record)
@@ -62,12 +62,12 @@ class HealthPolicies(RecordKind):
         return super().end(session, record)
 
     def _hold(self, session: RecordSession, record: Record, owner: Owner) -> None:
-        """Have a policy hold for its target, in the place of what it, or its predecessor in the resource, said before.
+        """Apply a policy to its target, replacing its former version, or its predecessor in the same resource.
 
-        Nothing is changed where that is refused: the caller keeps what is stored.
+        On an error nothing has changed, and the caller keeps the stored policy.
 
         Raises:
-            Terminal: It fits none, or another policy holds for the target.
+            Terminal: The policy does not fit, or another policy applies to the target.
         """
         spec = policy_spec(record.object)
         target = _target(session.tx, owner, str(record.object["target"]))
@@ -90,50 +90,50 @@ class HealthPolicies(RecordKind):
         health.attach(session.tx, values, session.now)
 
     def _is_predecessor(self, session: RecordSession, source: str, owner: Owner) -> bool:
-        """Return whether a policy is that of the resource itself, which has another record made in its place."""
-        found = records.of_ids(session.tx, self.kind, [source]).get(source)
-        key = "" if found is None else records.key_of(found.token)
+        """Return whether a policy is the former record of the same resource, which is being replaced."""
+        record = records.of_ids(session.tx, self.kind, [source]).get(source)
+        key = "" if record is None else records.key_of(record.token)
         before = records.owners(session.tx, [key]).get(key)
         return before is not None and (before.stack_id, before.name) == (owner.stack_id, owner.name)
 
 
 def _target(tx: Connection, owner: Owner, reference: str) -> Target:
-    """Return the resource of the stack that a policy refers to, by its reference.
+    """Return the target of a policy in its stack, by a reference.
 
     Raises:
-        Terminal: There is none, or it is of a type that no health policy holds for.
+        Terminal: The target does not exist, or health policies do not apply to its type.
     """
     conditions = (_resource.c.stack_id == owner.stack_id, _resource.c.replaced_by.is_(None))
     alive = (_resource.c.action != Action.DELETE, _resource.c.handle != "")
     chosen = select(_resource.c.name, _resource.c.type, _resource.c.handle).where(*conditions, *alive)
-    found = tx.execute(chosen.where(_resource.c.handle == reference)).first()
-    if found is None:
+    resource = tx.execute(chosen.where(_resource.c.handle == reference)).first()
+    if resource is None:
         raise Terminal("target: it refers to no group and no server of this stack: name one by get_resource")
-    if isinstance(type_of(found.type), Membership):
-        return Target(found.name, True, _members(tx, found.handle))
-    if kind_of(found.type) == "server":
-        return Target(found.name, False, found.type)
-    text = f"target: {found.name} is of type {found.type}: a health policy holds for a group or a server"
+    if isinstance(type_of(resource.type), Membership):
+        return Target(resource.name, True, _members(tx, resource.handle))
+    if kind_of(resource.type) == "server":
+        return Target(resource.name, False, resource.type)
+    text = f"target: {resource.name} is of type {resource.type}: a health policy holds for a group or a server"
     raise Terminal(f"{text}; a cluster gets its own, of type senlin.policy.health")
 
 
 def _members(tx: Connection, group: str) -> str:
     """Return the type of the members of a group."""
     stack = stacks.get(tx, group)
-    found = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)
-    if found is None:
+    definition = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)
+    if definition is None:
         raise Terminal("target: the group is not there any more")
-    return str(found.resource_def["type"])
+    return str(definition.resource_def["type"])
 
 
 def _check_fit(spec: Mapping[str, Any], target: Target, interval_min: int) -> None:
-    """Check a policy once more: when the template came, what it reads of other resources was not known yet."""
+    """Check a policy with all values: the check of the template had no values from other resources."""
     try:
         policy = health_policy(check_policy(spec, Intervals(interval_min)))
     except Rejected as error:
         raise Terminal(error.detail) from error
     problem = problem_on(policy, target.type, kind_of(target.type) == "server")
-    if not problem and any(each.type is DetectionType.BALANCER for each in policy.detections):
+    if not problem and any(detection.type is DetectionType.BALANCER for detection in policy.detections):
         problem = f"{DetectionType.BALANCER} is for clusters that have a policy of type senlin.policy.loadbalance"
     if problem:
         raise Terminal(problem)

@@ -19,16 +19,16 @@ ALL = (
     *(Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies()),
     HealthPolicies(),
 )
-RECORD_KINDS: Mapping[str, RecordKind] = {each.kind: each for each in ALL}
+RECORD_KINDS: Mapping[str, RecordKind] = {record_kind.kind: record_kind for record_kind in ALL}
 
 
 def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
     """Return an observation of the record of each id, in order."""
-    found = {id: each for id, each in records.of_ids(tx, kind, ids).items() if each.project == project}
-    shown = RECORD_KINDS[kind].show(tx, list(found.values()))
+    stored = {id: record for id, record in records.of_ids(tx, kind, ids).items() if record.project == project}
+    objects = RECORD_KINDS[kind].show(tx, list(stored.values()))
     return [
-        Observation(Presence.PRESENT, id, shown[id], now)
-        if id in shown
+        Observation(Presence.PRESENT, id, objects[id], now)
+        if id in objects
         else Observation(Presence.ABSENT, id, seen_at=now, reason="it is not kept any more")
         for id in ids
     ]

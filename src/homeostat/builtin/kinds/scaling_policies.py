@@ -1,4 +1,4 @@
-"""Scaling policies: their addresses, and what a signal does; `convergence.scaling` carries it out."""
+"""Scaling policies: their URLs for signals, which `convergence.scaling` carries out."""
 
 from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import RecordSession
@@ -15,7 +15,7 @@ class Policies(RecordKind):
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
         secret = session.secret()
-        made = session.record(self.kind, intent.token, dict(intent.spec), secret=secret)
-        url = session.signed(made.id, secret, SIGNED_BY[Transport.CFN], owner)
-        made.object |= {"url": url, "endpoint": session.endpoint(owner)}
-        return [made]
+        new = session.record(self.kind, intent.token, dict(intent.spec), secret=secret)
+        url = session.signed(new.id, secret, SIGNED_BY[Transport.CFN], owner)
+        new.object |= {"url": url, "endpoint": session.endpoint(owner)}
+        return [new]

@@ -1,4 +1,4 @@
-"""Wait conditions, and the handles whose signals they wait for."""
+"""Wait conditions and their handles."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,36 +18,36 @@ from homeostat.store.builtin.records import Owner, Record
 
 
 class Handles(RecordKind):
-    """Handles of wait conditions: they take signals, by the address or login of their transport."""
+    """Handles of wait conditions: they receive signals by the URL or login of their transport."""
 
     kind = HANDLE
 
     def make(self, session: RecordSession, intent: Creation, owner: Owner) -> list[Record]:
         secret = session.secret()
-        made = session.record(self.kind, intent.token, dict(intent.spec), secret=secret)
+        new = session.record(self.kind, intent.token, dict(intent.spec), secret=secret)
         transport = intent.spec["transport"]
         if transport == Transport.TOKEN:
-            made.object |= {"token": f"{access_key(made.id)}.{secret['key']}", "endpoint": session.endpoint(owner)}
+            new.object |= {"token": f"{access_key(new.id)}.{secret['key']}", "endpoint": session.endpoint(owner)}
         elif transport == Transport.HEAT:
             login = session.login(intent.token)
-            made.object["login"] = {"alarm_url": session.endpoint(owner, login["project_id"]), **login}
+            new.object["login"] = {"alarm_url": session.endpoint(owner, login["project_id"]), **login}
         elif transport == Transport.ZAQAR:
-            made.object["login"] = session.queue_login(made)
+            new.object["login"] = session.queue_login(new)
         elif transport in SIGNED_BY:
-            made.object["url"] = session.signed(made.id, secret, SIGNED_BY[transport], owner)
-        return [made]
+            new.object["url"] = session.signed(new.id, secret, SIGNED_BY[transport], owner)
+        return [new]
 
     def restore_signals(self, session: RecordSession, record: Record, document: Fields) -> None:
-        """Restore its signals: those in the document's data, or those that Heat shows as the handle's metadata."""
+        """Restore the signals in the document's data, or, from Heat, in the handle's metadata."""
         stored = document["data"].get(SIGNALS) or signals.of_metadata(record.object["form"], document["metadata"])
-        for each in stored:
-            signal = {name: each.get(name) for name in ("id", "status", "reason", "data")}
-            records.add_signal(session.tx, record.id, records.Signal(signal, float(each.get("at") or session.now)))
+        for entry in stored:
+            signal = {name: entry.get(name) for name in ("id", "status", "reason", "data")}
+            records.add_signal(session.tx, record.id, records.Signal(signal, float(entry.get("at") or session.now)))
         signal_tallies.count(session.tx, record.id)
 
 
 class Conditions(RecordKind):
-    """Wait conditions. Their link is the handle whose signals they wait for."""
+    """Wait conditions. Their link is the handle."""
 
     kind = CONDITION
 
@@ -62,23 +62,28 @@ class Conditions(RecordKind):
         return [session.record(self.kind, intent.token, dict(intent.spec), link=id)]
 
     def restore(self, session: RecordSession, intent: Creation, owner: Owner, document: Fields) -> list[Record]:
-        """Keep a condition that was met as met: no server will signal again."""
-        made = self.make(session, intent, owner)
+        """Restore a met condition as met: servers do not signal again."""
+        new = self.make(session, intent, owner)
         if document["status"] == COMPLETE:
-            made[0].object["met"] = True
-        return made
+            new[0].object["met"] = True
+        return new
 
     def end(self, session: RecordSession, record: Record) -> bool:
-        """Remove a condition, and the signals of its handle unless another condition waits for them."""
+        """Remove a condition, and the signals of its handle unless another condition uses the handle."""
         if len(records.linked(session.tx, [record.link], CONDITION)) == 1:
             signal_tallies.delete_signals(session.tx, record.link)
         return super().end(session, record)
 
-    def show(self, tx: Connection, found: Sequence[Record]) -> Mapping[str, Fields]:
-        wanted = {each.id: (each.link, int(each.object.get("count") or 1)) for each in found}
-        heard = signal_tallies.condition_views(tx, set(wanted.values()))
-        shown = {}
-        for each in found:
-            met = {"met": True} if each.object.get("met") else {}
-            shown[each.id] = {"id": each.id, "handle": each.link, "heard": heard[wanted[each.id]], **met}
-        return shown
+    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+        awaited = {condition.id: (condition.link, int(condition.object.get("count") or 1)) for condition in stored}
+        heard = signal_tallies.condition_views(tx, set(awaited.values()))
+        objects = {}
+        for condition in stored:
+            met = {"met": True} if condition.object.get("met") else {}
+            objects[condition.id] = {
+                "id": condition.id,
+                "handle": condition.link,
+                "heard": heard[awaited[condition.id]],
+                **met,
+            }
+        return objects

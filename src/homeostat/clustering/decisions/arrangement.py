@@ -1,4 +1,4 @@
-"""What all policies of a cluster together put into its stack. Pure."""
+"""Resources that all policies of a cluster together add to its stack. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from homeostat.resources.group_limits import DRAIN_MAX_S
 
 
 def grace_s(policies: Iterable[Attached]) -> int:
-    """Return the seconds for which nodes that leave a cluster stay."""
+    """Return the seconds that leaving nodes wait before their deletion."""
     deletion = of_type(policies, DELETION.name)
     return min(choices.deletion_rule(deletion.spec).grace_s, DRAIN_MAX_S) if deletion is not None else 0
 
 
 def policy_resources(policies: Iterable[Attached], *, leaving: bool = False) -> PolicyResources:
-    """Return what the policies of a cluster put into its stack.
+    """Return the resources that the policies of a cluster add to its stack.
 
     Args:
-        policies: Those that are attached, also those that are switched off.
+        policies: All attached policies, also disabled ones.
         leaving: Whether nodes leave with the revision.
     """
     attached = list(policies)
@@ -31,7 +31,7 @@ def policy_resources(policies: Iterable[Attached], *, leaving: bool = False) -> 
     if placing is not None:
         parts.append(affinity.policy_resources(placing))
     return PolicyResources(
-        {name: each for part in parts for name, each in part.resources.items()},
+        {name: definition for part in parts for name, definition in part.resources.items()},
         [entry for part in parts for entry in part.nodes],
         next((part.server_group for part in parts if part.server_group is not None), None),
         max([part.drain_s for part in parts if part.nodes] + ([grace] if leaving else []), default=0),

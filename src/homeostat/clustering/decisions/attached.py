@@ -19,10 +19,10 @@ class Attached:
         id: Of the policy.
         spec: Checked.
         state: Its stored state (`cluster_policy.state`):
-            `name`: base of the names of its things: the cluster's name when attached, or a server group's;
+            `name`: base of the names of its resources: the cluster's name when attached, or a server group's;
             `below`: only nodes with lower numbers take part, since the policy was disabled;
             `group`: id of an existing server group in use;
-            `home`: regions of the policy that are this service itself.
+            `home`: regions of the policy that are this service's own.
     """
 
     id: str
@@ -32,12 +32,12 @@ class Attached:
 
     @property
     def type(self) -> str:
-        """Its type without a version."""
+        """The type without a version."""
         return self.spec.type.name
 
-    def resource(self, what: str) -> str:
-        """Return the name of one of its resources in the stack of the cluster."""
-        return f"{what}-{self.id[:NAME_SHOWN]}"
+    def resource(self, part: str) -> str:
+        """Return the name of a resource of the policy in the stack of the cluster."""
+        return f"{part}-{self.id[:NAME_SHOWN]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PolicyResources:
     """Resources that the policies of a cluster add to its stack.
 
     Attributes:
-        resources: Resources beside the group of nodes, by name.
+        resources: Further resources of the stack, besides the group of nodes: name -> definition.
         nodes: Entries for the companion resources of each node (`resources.groups`).
         server_group: Reference of the server group of the nodes; None without one.
         drain_s: Seconds for which nodes stay after the deletion of their companion resources.
@@ -59,8 +59,8 @@ class PolicyResources:
 
 def of_type(policies: Iterable[Attached], type_name: str, *, enabled: bool = True) -> Attached | None:
     """Return the policy of a type; None if missing, or if `enabled` is set and it is disabled."""
-    found = (each for each in policies if each.type == type_name and (each.enabled or not enabled))
-    return next(found, None)
+    matches = (policy for policy in policies if policy.type == type_name and (policy.enabled or not enabled))
+    return next(matches, None)
 
 
 def resource(type_name: str, **properties: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def resource(type_name: str, **properties: Any) -> dict[str, Any]:
 
 
 def taken(type_name: str, handle: str) -> dict[str, Any]:
-    """Return a resource of a template for an existing thing, which is left unchanged."""
+    """Return a resource of a template for an existing object of the cloud, which stays unchanged."""
     return {"type": type_name, "external_id": handle}
 
 

@@ -1,4 +1,4 @@
-"""Choices among the nodes of a cluster: which ones go, where new ones are placed, which are updated together. Pure."""
+"""Choices among the nodes of a cluster: nodes to remove, places of new nodes, batches of updates. Pure."""
 
 import hashlib
 import heapq
@@ -15,12 +15,12 @@ from homeostat.model.errors import Rejected
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What choices depend on.
+    """The facts about a node for choices.
 
     Attributes:
-        created_at: Time at which the node became active; None if it never did.
-        profile_created_at: Time at which its profile was made.
-        zone, region: Where it is; "" if that is not known.
+        created_at: Time at which the node became active; None if never.
+        profile_created_at: Creation time of the profile.
+        zone, region: Place of the node; "" if unknown.
     """
 
     id: str
@@ -46,7 +46,7 @@ class DeletionRule:
         destroy: Whether nodes that leave the cluster are destroyed.
         grace_s: Seconds before a deletion begins.
         reduce_desired: Whether the desired capacity goes down with the nodes.
-        hooks: `{type, params, timeout}`; None if no one is notified.
+        hooks: `{type, params, timeout}`; None without a lifecycle hook.
     """
 
     criteria: str = "RANDOM"
@@ -61,7 +61,7 @@ class Place:
     """A zone or region to choose.
 
     Attributes:
-        cap: Most nodes in it; -1 for any number.
+        cap: Maximum of nodes there; -1 for no limit.
     """
 
     name: str
@@ -74,7 +74,7 @@ class BatchRule:
     """A batch policy as the engine reads it.
 
     Attributes:
-        batch_max: Most nodes at once; any number if it is not positive.
+        batch_max: Maximum of nodes at once; no limit if not positive.
     """
 
     min_in_service: int = 1
@@ -103,16 +103,16 @@ def batch_rule(policy: Spec) -> BatchRule:
 def places(policy: Spec) -> tuple[Place, ...]:
     """Return the zones or regions of a checked policy."""
     (entries,) = policy.properties.values()
-    return tuple(Place(each["name"], each["weight"], each.get("cap", -1)) for each in entries)
+    return tuple(Place(entry["name"], entry["weight"], entry.get("cap", -1)) for entry in entries)
 
 
 def victims(nodes: Iterable[NodeFacts], count: int, criteria: str, seed: str) -> list[NodeFacts]:
-    """Return the nodes that go, in this order: bad ones, those that were never active, then by the criteria.
+    """Return the nodes to remove: first bad nodes, then nodes that were never active, then by the criteria.
 
     Args:
-        count: How many; fewer if there are not so many.
-        criteria: That of a deletion policy.
-        seed: What the choice at RANDOM follows from, such as the id of the action.
+        count: Number of nodes; all nodes if there are fewer.
+        criteria: Criteria of a deletion policy.
+        seed: Seed of the choice for RANDOM, such as the id of the action.
     """
     by = _order(criteria, seed)
     return heapq.nsmallest(max(count, 0), nodes, key=lambda node: (*_urgency(node), by(node), node.index, node.id))
@@ -125,17 +125,17 @@ def victims_by_place(
     seed: str,
     place_of: Callable[[NodeFacts], str],
 ) -> list[NodeFacts]:
-    """Return the nodes that go, so many of each zone or region.
+    """Return the nodes to remove from each zone or region.
 
     Args:
-        counts: Place -> how many.
+        counts: Place -> number of nodes to remove.
         place_of: Returns the place of a node.
     """
-    found: dict[str, list[NodeFacts]] = {place: [] for place in counts}
+    by_place: dict[str, list[NodeFacts]] = {place: [] for place in counts}
     for node in nodes:
-        if place_of(node) in found:
-            found[place_of(node)].append(node)
-    return [node for place in sorted(counts) for node in victims(found[place], counts[place], criteria, seed)]
+        if place_of(node) in by_place:
+            by_place[place_of(node)].append(node)
+    return [node for place in sorted(counts) for node in victims(by_place[place], counts[place], criteria, seed)]
 
 
 def _urgency(node: NodeFacts) -> tuple[bool, bool]:
@@ -146,7 +146,7 @@ def _order(criteria: str, seed: str) -> Callable[[NodeFacts], Any]:
     if criteria == "OLDEST_FIRST":
         return lambda node: node.created_at or 0.0
     if criteria == "YOUNGEST_FIRST":
-        # Of nodes of one age, the one that was made last goes first.
+        # Among nodes of the same age, the last created is removed first.
         return lambda node: (-(node.created_at or 0.0), -node.index)
     if criteria == "OLDEST_PROFILE_FIRST":
         return lambda node: node.profile_created_at
@@ -157,18 +157,18 @@ def placed(current: Mapping[str, int], choices: Sequence[Place], count: int) -> 
     """Return how many of `count` new nodes each place gets, so that all nodes come close to the weights.
 
     Args:
-        current: Place -> nodes that it has.
-        choices: The places; those with weight 0 get none.
+        current: Place -> number of existing nodes.
+        choices: The places; a place with weight 0 gets no nodes.
 
     Raises:
         Rejected: BadRequest: the caps leave no room.
     """
     result: dict[str, int] = {}
-    # The next node goes where a place has the least nodes for its weight once it has it.
+    # The next node goes to the place that then has the fewest nodes for its weight.
     waiting = [
-        ((current.get(each.name, 0) + 1) / each.weight, order, current.get(each.name, 0), each)
-        for order, each in enumerate(choices)
-        if each.weight > 0 and not _full(each, current.get(each.name, 0))
+        ((current.get(place.name, 0) + 1) / place.weight, order, current.get(place.name, 0), place)
+        for order, place in enumerate(choices)
+        if place.weight > 0 and not _full(place, current.get(place.name, 0))
     ]
     heapq.heapify(waiting)
     for _ in range(count):
@@ -186,45 +186,45 @@ def _full(place: Place, nodes: int) -> bool:
 
 
 def removed(current: Mapping[str, int], choices: Sequence[Place], count: int) -> dict[str, int]:
-    """Return how many of `count` nodes that go each place loses, so that the others come close to the weights.
+    """Return how many of `count` nodes each place loses, so that the remaining nodes come close to the weights.
 
-    Places that are no choice any more, or have weight 0, lose theirs first; then those above their caps.
+    Places that are no longer in `choices`, or have weight 0, lose nodes first; then places above their caps.
 
     Args:
-        current: Place -> nodes that it has.
+        current: Place -> number of existing nodes.
 
     Raises:
-        Rejected: BadRequest: there are not so many nodes.
+        Rejected: BadRequest: there are fewer nodes than `count`.
     """
-    by_name = {each.name: each for each in choices}
+    by_name = {place.name: place for place in choices}
 
     def crowding(name: str, nodes: int) -> tuple[float, float]:
-        """Return how much too full a place is, as a key that is smallest for the fullest."""
+        """Return a sort key: smallest for the fullest place."""
         place = by_name.get(name)
         if place is None or place.weight <= 0:
             return (-math.inf, 0.0)
         above = nodes - place.cap if 0 <= place.cap < nodes else 0
         return (-float(above), -nodes / place.weight)
 
-    # Of places that are as full, the last in the policy loses first.
-    order = {each.name: -place for place, each in enumerate(choices)}
+    # Among equally full places, the last in the policy loses a node first.
+    order = {place.name: -position for position, place in enumerate(choices)}
     waiting = [(crowding(name, has), order.get(name, 0), name, has) for name, has in current.items() if has > 0]
     heapq.heapify(waiting)
     result: dict[str, int] = {}
     for _ in range(count):
         if not waiting:
             raise Rejected("BadRequest", "There is no feasible plan to handle all nodes.")
-        _, place, name, has = heapq.heappop(waiting)
+        _, position, name, has = heapq.heappop(waiting)
         result[name] = result.get(name, 0) + 1
         if has > 1:
-            heapq.heappush(waiting, (crowding(name, has - 1), place, name, has - 1))
+            heapq.heappush(waiting, (crowding(name, has - 1), position, name, has - 1))
     return result
 
 
 def batches(nodes: Sequence[NodeFacts], rule: BatchRule) -> list[list[NodeFacts]]:
-    """Return the nodes in the groups in which they are updated; bad ones come first.
+    """Return the nodes in batches for an update, bad nodes first.
 
-    Where fewer nodes exist than have to stay in service, half of them are updated at once.
+    If the cluster has no more nodes than must stay in service, half of its nodes are updated at once.
     """
     total = len(nodes)
     size = total - rule.min_in_service if total > rule.min_in_service else math.ceil(total / 2)

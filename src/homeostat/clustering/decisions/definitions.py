@@ -1,4 +1,4 @@
-"""What a profile becomes: the definition of one resource in the language of templates. Pure."""
+"""Definitions: the resource of a template that a profile becomes for a node. Pure."""
 
 import hashlib
 import json
@@ -11,25 +11,24 @@ from homeostat.model.errors import Rejected, dotted
 from homeostat.templates.functions import ordinary_functions
 
 HOT = "2021-04-16"
-"""Version of the language in which the templates of this package are written."""
+"""Version of the HOT language of the templates of this package."""
 REMOTE_STACK = "OS::Heat::Stack"
 """Type of a resource that is a stack in another region."""
 HOME = "default"
-"""Name of the region that the service itself is."""
+"""Name of the service's own region."""
 _FUNCTIONS = frozenset(ordinary_functions("heat_template_version", HOT))
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the definition of a node needs besides its profile.
+    """The facts for the definition of a node besides its profile.
 
     Attributes:
         name: Name of the node.
-        metadata: What is added to the metadata of its server, see `node_metadata`.
-        zone: Availability zone that a policy has chosen; "" for that of the profile.
-        server_group: Reference of the server group that a policy has chosen: an id, or a function of templates that
-            gives it; None for none.
-        region: Region that a policy has chosen, HOME for the service's own; "" for that of the profile.
+        metadata: Additional metadata of the server, see `node_metadata`.
+        zone: Availability zone from a policy; "" for the profile's zone.
+        server_group: Reference of the server group from a policy: an id, or a template function; None without a group.
+        region: Region from a policy, HOME for the service's own; "" for the profile's region.
     """
 
     name: str
@@ -41,15 +40,15 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A resource, and what has to be beside it in its stack.
+    """A resource, and the additions to its stack that it needs.
 
     Attributes:
         resource: `{type, properties}`.
-        files: Name -> text, to be among the files of the stack.
+        files: Name -> text: additional files of the stack.
         environment: Sections to be merged into the environment of the stack.
-        server: Name of the server in the nested or remote stack that the resource is; "" if the resource itself is
-            the server, or if there is none. The reference of a nested stack is the id of its server; that of a remote
-            one is in its attribute `outputs`, as `OS::stack_id`.
+        server: Name of the server in the resource, if the resource is a nested or remote stack with a server; otherwise
+            "". The reference of a nested stack is the id of its server; the reference of a remote stack is the output
+            `OS::stack_id` in its attribute `outputs`.
     """
 
     resource: Mapping[str, Any]
@@ -59,21 +58,21 @@ class Definition:
 
 
 def region_of(properties: Mapping[str, Any], chosen: str = "") -> str:
-    """Return the region that a node is in; "" for the service's own.
+    """Return the region of a node; "" for the service's own.
 
     Args:
-        properties: Checked properties of its profile.
-        chosen: Region that a policy has chosen; "" for none.
+        properties: Checked properties of the profile.
+        chosen: Region from a policy, or "".
     """
     region = chosen or (properties["context"] or {}).get("region_name") or ""
     return "" if region == HOME else str(region)
 
 
 def node_metadata(node_id: str, cluster_id: str = "", index: int = -1) -> dict[str, str]:
-    """Return the metadata by which a server is known as a node, as in Senlin.
+    """Return the metadata that mark a server as a node, as in Senlin.
 
     Args:
-        cluster_id: Id of its cluster; "" for a node without one.
+        cluster_id: Id of the cluster; "" for a node without a cluster.
         index: Index in the cluster.
     """
     member = {"cluster_id": cluster_id, "cluster_node_index": str(index)} if cluster_id else {}
@@ -86,7 +85,7 @@ def invalid_spec(message: str, *path: str | int) -> Rejected:
 
 
 def refuse_functions(value: Any, path: Path) -> None:
-    """Check that no map in a value would be read as the call of a function where it stands in a template.
+    """Check that no map in a value would be parsed as a function call in a template.
 
     Raises:
         Rejected: InvalidSpec.
@@ -96,15 +95,15 @@ def refuse_functions(value: Any, path: Path) -> None:
             raise invalid_spec(
                 f"'{name}' alone in a map would be a function of templates; give the map another key", *path
             )
-        for key, each in value.items():
-            refuse_functions(each, (*path, key))
+        for key, item in value.items():
+            refuse_functions(item, (*path, key))
     elif isinstance(value, list):
-        for place, each in enumerate(value):
-            refuse_functions(each, (*path, place))
+        for place, item in enumerate(value):
+            refuse_functions(item, (*path, place))
 
 
 def given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return those of the named values that are neither missing nor null."""
+    """Return the named values without missing and null ones."""
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
@@ -114,5 +113,5 @@ def template_text(template: Mapping[str, Any]) -> str:
 
 
 def file_name(text: str) -> str:
-    """Return the name under which a text of this package is among the files of a stack."""
+    """Return the name of a template of this package among the files of a stack."""
     return f"homeostat-profile-{hashlib.sha256(text.encode()).hexdigest()[:16]}.yaml"

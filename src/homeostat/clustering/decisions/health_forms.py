@@ -1,9 +1,10 @@
-"""Forms of the detection of a health policy: the former one, misspellings, and what bindings show. Pure."""
+"""Formats of the detection of a health policy: the former format, misspellings, and the format in bindings. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clustering.decisions.definitions import invalid_spec
+from homeostat.clustering.decisions.specs import Spec
 from homeostat.resources.schema import Schema, between, boolean, integer, text
 
 MISSPELT = ("poll_url_conn_error_as_unhealty", "poll_url_conn_error_as_unheathy")
@@ -26,12 +27,12 @@ _SHOWN = tuple(name for name in OPTIONS if name.startswith("poll_url"))
 
 
 def present_form(properties: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
-    """Return the properties in the present form, and warnings about what was written differently.
+    """Return the properties in the present format, and warnings about changes.
 
-    What has no known form is left as it is, for the check against the schema.
+    Unknown formats stay unchanged, and fail the check against the schema later.
 
     Raises:
-        Rejected: InvalidSpec: two forms contradict each other.
+        Rejected: InvalidSpec: both formats are used together.
     """
     detection = properties.get("detection")
     if not isinstance(detection, Mapping):
@@ -47,21 +48,21 @@ def present_form(properties: Mapping[str, Any]) -> tuple[Mapping[str, Any], list
 
 
 def _with_modes(detection: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """Return the detection of the first version, `{type, options: {interval, …}}`, as a list of one mode."""
+    """Return the detection of the first version, `{type, options: {interval, …}}`, as a list of a single mode."""
     path = ("properties", "detection")
     if "detection_modes" in detection:
         raise invalid_spec("type is the former form of detection_modes; leave it out", *path, "type")
     options = detection.get("options")
     mode: dict[str, Any] = {"type": detection["type"]}
-    found = {name: value for name, value in detection.items() if name not in ("type", "options")}
+    rest = {name: value for name, value in detection.items() if name not in ("type", "options")}
     if isinstance(options, Mapping):
         of_detection = {name: options[name] for name in ("interval", "node_update_timeout") if name in options}
-        found = {**of_detection, **found}
+        rest = {**of_detection, **rest}
         mode["options"] = {name: value for name, value in options.items() if name not in of_detection}
     elif options is not None:
         mode["options"] = options
     warnings.append("properties.detection.type is the former form; write detection_modes: [{type, options}]")
-    return {**found, "detection_modes": [mode]}
+    return {**rest, "detection_modes": [mode]}
 
 
 def _spelled(mode: Any, place: int, warnings: list[str]) -> Any:
@@ -78,8 +79,26 @@ def _spelled(mode: Any, place: int, warnings: list[str]) -> Any:
     return {**mode, "options": {CORRECT if name == wrong[0] else name: value for name, value in options.items()}}
 
 
-def shown_mode(mode: Mapping[str, Any], has_options: bool) -> dict[str, Any]:
-    """Return a mode as bindings show it; without options, Senlin has no values for the attempts there."""
+def binding_data(spec: Spec) -> dict[str, Any]:
+    """Return the data of a binding of a health policy, as in Senlin."""
+    detection, recovery = spec.properties["detection"], spec.properties["recovery"]
+    present, _ = present_form(spec.sent["properties"])
+    has_options = [mode.get("options") is not None for mode in present["detection"]["detection_modes"]]
+    return {
+        "interval": detection["interval"],
+        "node_update_timeout": detection["node_update_timeout"],
+        "recovery_conditional": detection["recovery_conditional"],
+        "node_delete_timeout": recovery["node_delete_timeout"],
+        "node_force_recreate": recovery["node_force_recreate"],
+        "detection_modes": [
+            _shown_mode(mode, with_options)
+            for mode, with_options in zip(detection["detection_modes"], has_options, strict=True)
+        ],
+    }
+
+
+def _shown_mode(mode: Mapping[str, Any], has_options: bool) -> dict[str, Any]:
+    """Return the format of a mode in bindings; without options, Senlin shows no values for the attempts."""
     options = dict(mode["options"])
     if not has_options:
         options |= {"poll_url_retry_limit": "", "poll_url_retry_interval": ""}

@@ -1,8 +1,9 @@
-"""The health policy: when a node is unhealthy, and what recovers it. Pure.
+"""The health policy: detection and recovery of unhealthy nodes. Pure.
 
-`check` accepts what Senlin does, and in places more: several actions, events together with polling, the former form
-with one `detection.type`, and two common misspellings. Own properties are `detection.quorum`, `recovery.mode`,
-`recovery.max_unhealthy` and `recovery.preserve`. `health_policy` gives a checked spec the form that the engine reads.
+`check` accepts Senlin's policies, and more: several actions, events together with polling, the former format with a
+single `detection.type`, and two common misspellings. Properties that Senlin lacks include `detection.quorum`,
+`recovery.mode`, `recovery.max_unhealthy` and `recovery.preserve`. `health_policy` converts a checked spec for the
+engine.
 """
 
 import re
@@ -34,13 +35,13 @@ from homeostat.templates import patterns
 
 ANY, ALL = "ANY_FAILED", "ALL_FAILED"
 ASKED = (Built.REBOOT, Built.REBUILD, Built.RECREATE)
-"""Actions that a user may ask for."""
+"""Actions that a user may request."""
 LOOKS_MAX = 100
-"""Looks in a row that may be needed."""
+"""Maximum of `failures` and `successes`."""
 VANTAGE_POINTS_MAX, WEIGHT_MAX = 9, 100
-"""Places of one policy, and how much one of them may weigh."""
+"""Maximum of vantage points of a policy, and of the weight of each."""
 MODES_MAX, ACTIONS_MAX = 16, 16
-"""Modes and actions of one policy: each costs something for each node."""
+"""Maximum of modes and actions of a policy: they cost time for each node."""
 
 _MODE: Schema = {
     "type": text("How.", required=True, constraints=(one_of(*DetectionType),)),
@@ -194,7 +195,7 @@ _OWN_HEADERS = re.compile(
     r"(host|content-length|transfer-encoding|connection|upgrade|te|trailer|expect|idempotency-key|proxy-.*)",
     re.IGNORECASE,
 )
-"""Headers that say how a request is sent, or that this service sends itself."""
+"""Headers of the transport, or set by this service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     """Check a spec of a health policy.
 
     Args:
-        checked: Checks the spec against its schema, after the function given to it has changed the properties.
+        checked: Checks the spec against its schema, after its argument has changed the properties.
 
     Raises:
         Rejected: ESchema or InvalidSpec.
@@ -217,8 +218,8 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     warnings: list[str] = []
 
     def before(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-        present, found = health_forms.present_form(properties)
-        warnings.extend(found)
+        present, new_warnings = health_forms.present_form(properties)
+        warnings.extend(new_warnings)
         return present
 
     spec = checked(before)
@@ -249,7 +250,7 @@ def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None
     quorum, path = detection["quorum"], ("properties", "detection", "quorum")
     if quorum is None:
         return
-    polled = sum(each["type"] != DetectionType.EVENTS for each in detection["detection_modes"])
+    polled = sum(mode["type"] != DetectionType.EVENTS for mode in detection["detection_modes"])
     if sent["properties"]["detection"].get("recovery_conditional") is not None:
         raise invalid_spec("quorum and recovery_conditional say the same thing; leave one of them out", *path)
     if quorum > polled:
@@ -259,24 +260,24 @@ def _check_quorum(sent: Mapping[str, Any], detection: Mapping[str, Any]) -> None
 def _check_vantage_points(detection: Mapping[str, Any]) -> None:
     points, quorum = detection["vantage_points"], detection["vantage_quorum"]
     path: Path = ("properties", "detection", "vantage_points")
-    names = [each["name"] for each in points]
+    names = [point["name"] for point in points]
     if len(names) > VANTAGE_POINTS_MAX:
         raise invalid_spec(f"There are {len(names)}; at most {VANTAGE_POINTS_MAX} are possible", *path)
     if len(set(names)) < len(names):
         raise invalid_spec("Each place is named once; give it a weight instead", *path)
-    whole = sum(each["weight"] for each in points)
+    whole = sum(point["weight"] for point in points)
     if quorum is not None and quorum > whole:
         path = ("properties", "detection", "vantage_quorum")
         raise invalid_spec(f"vantage_quorum is {quorum}, but all places together weigh {whole}", *path)
 
 
 def _check_counts(modes: Sequence[Any], actions: Sequence[Any]) -> None:
-    for path, given, most in (
+    for path, entries, most in (
         (("properties", "detection", "detection_modes"), modes, MODES_MAX),
         (("properties", "recovery", "actions"), actions, ACTIONS_MAX),
     ):
-        if len(given) > most:
-            raise invalid_spec(f"There are {len(given)}; at most {most} are possible", *path)
+        if len(entries) > most:
+            raise invalid_spec(f"There are {len(entries)}; at most {most} are possible", *path)
 
 
 def _check_modes(modes: list[Mapping[str, Any]], warnings: list[str]) -> None:
@@ -289,7 +290,7 @@ def _check_modes(modes: list[Mapping[str, Any]], warnings: list[str]) -> None:
         elif mode["options"]["poll_url"]:
             warnings.append(f"detection_modes[{place}]: poll_url has no effect on {mode['type']}")
     if any(mode in modes[:place] for place, mode in enumerate(modes)):
-        listed = ", ".join(each["type"] for each in modes)
+        listed = ", ".join(mode["type"] for mode in modes)
         raise invalid_spec(f"Duplicate detection modes are not allowed in health policy: {listed}")
 
 
@@ -321,9 +322,9 @@ def _check_action(action: Mapping[str, Any], path: Path, warnings: list[str]) ->
         strange = sorted(params.keys() - known.keys())
         if strange:
             warnings.append(f"recovery.actions: {', '.join(strange)} has no effect on {name.upper()}")
-    made = _params(action, path)
+    complete = _params(action, path)
     if action["type"] == ActionType.WEBHOOK:
-        _check_webhook(made, (*path, "params"))
+        _check_webhook(complete, (*path, "params"))
 
 
 def _check_webhook(params: Mapping[str, Any], path: Path) -> None:
@@ -354,7 +355,7 @@ def _params(action: Mapping[str, Any], path: Path = ()) -> dict[str, Any]:
     if action["type"] == ActionType.WORKFLOW:
         return dict(params)
     if action["type"] == ActionType.WEBHOOK:
-        # What was stored by an earlier version is read, whatever it has besides.
+        # Policies stored by an earlier version may have further parameters: ignore them.
         return resolved(
             _WEBHOOK, params if path else {name: params[name] for name in _WEBHOOK if name in params}, place
         )
@@ -383,18 +384,18 @@ def _check_preserve(recovery: Mapping[str, Any]) -> None:
 def health_policy(spec: Spec) -> HealthPolicy:
     """Return a checked spec as the engine reads it."""
     detection, recovery = spec.properties["detection"], spec.properties["recovery"]
-    detections = tuple(_detection(each) for each in detection["detection_modes"])
-    polled = sum(each.type is not DetectionType.EVENTS for each in detections)
+    detections = tuple(_detection(entry) for entry in detection["detection_modes"])
+    polled = sum(entry.type is not DetectionType.EVENTS for entry in detections)
     by_conditional = 1 if detection["recovery_conditional"] == ANY else max(1, polled)
     actions = recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]
-    points = tuple(VantagePoint(each["name"], each["weight"]) for each in detection["vantage_points"])
+    points = tuple(VantagePoint(entry["name"], entry["weight"]) for entry in detection["vantage_points"])
     return HealthPolicy(
         interval_s=detection["interval"],
         grace_s=detection["node_update_timeout"],
         quorum=detection["quorum"] or by_conditional,
         detections=detections,
-        actions=tuple(_action(each) for each in actions),
-        fencing=tuple(Fence(each) for each in Fence if each in recovery["fencing"]),
+        actions=tuple(_action(entry) for entry in actions),
+        fencing=tuple(Fence(entry) for entry in Fence if entry in recovery["fencing"]),
         delete_timeout_s=recovery["node_delete_timeout"],
         force_recreate=recovery["node_force_recreate"],
         mode=Mode(recovery["mode"]),
@@ -410,7 +411,7 @@ def health_policy(spec: Spec) -> HealthPolicy:
         quarantine=recovery["quarantine"],
         one_first=recovery["one_first"],
         vantage_points=points,
-        vantage_quorum=detection["vantage_quorum"] or sum(each.weight for each in points) // 2 + 1,
+        vantage_quorum=detection["vantage_quorum"] or sum(entry.weight for entry in points) // 2 + 1,
     )
 
 
@@ -438,8 +439,8 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
     """Return why a policy does not fit clusters with nodes of a type of profiles; "" if it does.
 
     Args:
-        profile: Name of the type of profiles.
-        is_server: Whether its nodes are servers.
+        profile: Name of the profile type.
+        is_server: Whether the nodes are servers.
     """
     if is_server:
         return ""
@@ -449,33 +450,33 @@ def problem_on(policy: HealthPolicy, profile: str, is_server: bool) -> str:
     for action in policy.actions:
         if action.type is ActionType.BUILT_IN and action.name != Built.RECREATE:
             return f"Recovery action {action.name} is only applicable to os.nova.server clusters."
-    for each in policy.detections:
-        if each.type in (DetectionType.HYPERVISOR, DetectionType.BALANCER):
-            return f"Detection mode {each.type} is only applicable to os.nova.server clusters, not to {profile}."
+    for detection in policy.detections:
+        if detection.type in (DetectionType.HYPERVISOR, DetectionType.BALANCER):
+            return f"Detection mode {detection.type} is only applicable to os.nova.server clusters, not to {profile}."
     return ""
 
 
-def recovery_inputs(spec: Spec, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs of a recovery where a policy holds: its first own action, unless they say what is done."""
-    if given.get("operation") or given.get("operation_params"):
-        return given
+def recovery_inputs(spec: Spec, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs of a recovery of a cluster with a policy, whose first requestable action is the default."""
+    if inputs.get("operation") or inputs.get("operation_params"):
+        return inputs
     policy = health_policy(spec)
-    first = next((each for each in policy.actions if each.name in ASKED), None)
+    first = next((action for action in policy.actions if action.name in ASKED), None)
     name = Built.RECREATE.value if first is None else first.name
     params = {} if first is None else {name: value for name, value in first.params.items() if value is not None}
     if name == Built.RECREATE and Fence.COMPUTE in policy.fencing:
         params["fence_compute"] = True
     limits = {"delete_timeout": policy.delete_timeout_s, "force_recreate": policy.force_recreate}
     whole = {"operation": name, "operation_params": params, **limits}
-    return {**whole, **{key: value for key, value in given.items() if value is not None}}
+    return {**whole, **{key: value for key, value in inputs.items() if value is not None}}
 
 
 def recover_data(spec: Spec) -> dict[str, Any]:
-    """Return what an action on a cluster shows of the policy, as `data.health`."""
+    """Return the data of the policy for an action on a cluster, `data.health`."""
     recovery = spec.properties["recovery"]
     actions = []
-    for each in recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]:
-        kind = {"type": each["type"]} if each["type"] else {}
-        params = {"params": each["params"]} if each["params"] is not None else {}
-        actions.append({"name": each["name"], **kind, **params})
+    for action in recovery["actions"] or [{"name": Built.RECREATE.value, "type": None, "params": None}]:
+        kind = {"type": action["type"]} if action["type"] else {}
+        params = {"params": action["params"]} if action["params"] is not None else {}
+        actions.append({"name": action["name"], **kind, **params})
     return {"recover_action": actions, "fencing": list(recovery["fencing"])}

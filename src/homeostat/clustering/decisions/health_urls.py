@@ -1,4 +1,4 @@
-"""URLs of a health policy whose host is known before there is a node. Pure."""
+"""URLs of a health policy with a fixed host. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,13 +10,12 @@ from homeostat.model.health_policy import DetectionType
 
 
 def fixed_hosts(properties: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-    """Yield URLs that are asked from wherever this service runs, and their places in the properties.
+    """Yield URLs that workers call from the service's own place, and their paths in the properties.
 
-    Those with a placeholder in the host are left out, and those that are asked from named places: these have rules of
-    their own.
+    URLs with a placeholder in the host are left out, as are URLs called from vantage points, which have separate rules.
 
     Args:
-        properties: Of a checked spec.
+        properties: Properties of a checked spec.
     """
     detection = properties["detection"]
     if not detection["vantage_points"]:

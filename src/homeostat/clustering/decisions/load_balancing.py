@@ -1,8 +1,8 @@
-"""Load balancing policies: what they put into the stack of a cluster, and what is shown of it. Pure (ADR 0074).
+"""Load balancing policies: their resources in the stack of a cluster, and the data of their bindings. Pure (ADR 0074).
 
-A policy makes, or takes, a load balancer, a listener, a pool and a health monitor: resources of the cluster's stack.
-Each node has a place in the pool, which stands beside it in the stack of the nodes: so a node enters the pool once it
-is ready, leaves it before it goes, and nothing of that has to be done by an action.
+A policy creates, or uses existing, load balancer, listener, pool and health monitor: resources of the cluster's stack.
+Each node has a pool member as companion resource in the stack of the nodes. So the engine adds a node to the pool once
+the node is ready, and removes it before the node is deleted, without further actions.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from homeostat.model.member_names import companion_name
 from homeostat.resources.families.node_groups import NetworkLoadBalancer, NodePlace
 
 PLACE = "lb"
-"""Name of what stands beside a node: its place in the pool."""
+"""Name of the companion resource of a node: its pool member."""
 NUMBERS_END = 1_000_000_000
 """More than the number of any node."""
 DRAIN_S = 10
-"""Seconds for which a node stays once it has left the pool, where no deletion policy says how long."""
+"""Seconds between the removal of a node from the pool and its deletion, without a deletion policy."""
 LOAD_BALANCER, LISTENER, POOL, MONITOR = "loadbalancer", "listener", "pool", "healthmonitor"
-"""The parts, by the keys under which a binding shows them."""
+"""The parts, as keys of the data of a binding."""
 _TYPES = {
     LOAD_BALANCER: "OS::Octavia::LoadBalancer",
     LISTENER: "OS::Octavia::Listener",
@@ -29,24 +29,24 @@ _TYPES = {
 
 
 def place_name(number: int | str) -> str:
-    """Return the name of the place of a node in the stack of the nodes."""
+    """Return the name of the pool member of a node in the stack of the nodes."""
     return companion_name(str(number), PLACE)
 
 
 def part_names(policy: Attached) -> dict[str, str]:
-    """Return the names of the resources in the stack of the cluster, by what they are; those that there are."""
+    """Return part -> name of its resource in the stack of the cluster; absent parts are left out."""
     properties = policy.spec.properties
     named = {LOAD_BALANCER: True, LISTENER: not properties["pool"]["id"], POOL: True}
     named[MONITOR] = properties["health_monitor"] is not None
-    return {part: policy.resource(part) for part, there in named.items() if there}
+    return {part: policy.resource(part) for part, exists in named.items() if exists}
 
 
 def policy_resources(policy: Attached, grace_s: int = 0) -> PolicyResources:
-    """Return what a policy puts into the stack of its cluster.
+    """Return the resources that a policy adds to the stack of its cluster.
 
     Args:
-        policy: The policy, also one that is switched off: what it has made stays.
-        grace_s: Grace period of the deletion policy of the cluster; 0 where there is none.
+        policy: The policy; the resources of a disabled policy stay.
+        grace_s: Grace period of the deletion policy of the cluster; 0 without one.
     """
     names = part_names(policy)
     resources = {names[LOAD_BALANCER]: _load_balancer(policy), names[POOL]: _pool(policy, names)}
@@ -66,8 +66,8 @@ def policy_resources(policy: Attached, grace_s: int = 0) -> PolicyResources:
     return PolicyResources(resources, (entry,) if end else (), drain_s=grace_s or DRAIN_S)
 
 
-def _named(policy: Attached, what: str) -> str:
-    return f"senlin-{what}-{policy.state.get('name', '')}"
+def _named(policy: Attached, part: str) -> str:
+    return f"senlin-{part}-{policy.state.get('name', '')}"
 
 
 def _load_balancer(policy: Attached) -> dict[str, Any]:
@@ -134,11 +134,10 @@ def shown(policy: Attached, handles: Mapping[str, str], vip_address: str | None)
     """Return the data of the binding.
 
     Args:
-        policy: The policy.
-        handles: Ids of its resources by their names in the stack of the cluster.
-        vip_address: The address, as it was last seen; None where it is not known yet.
+        handles: Name of a resource in the stack of the cluster -> its id.
+        vip_address: The last observed address; None if unknown.
     """
     names = part_names(policy)
-    found: dict[str, Any] = {part: handles.get(names.get(part, "")) or None for part in _TYPES}
+    ids: dict[str, Any] = {part: handles.get(names.get(part, "")) or None for part in _TYPES}
     preexisting = {"preexisting": True} if policy.spec.properties["loadbalancer"] else {}
-    return {**found, "vip_address": vip_address, **preexisting}
+    return {**ids, "vip_address": vip_address, **preexisting}

@@ -1,4 +1,4 @@
-"""Where a node was made that has moved since: what its definition says of it must not change with the move. Pure."""
+"""Origins of moved nodes: a move must not change the definition of a node, which has its first name and id. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -8,17 +8,17 @@ from homeostat.clustering.decisions.names import replacements
 from homeostat.resources import groups
 
 ORIGIN = "origin"
-"""Key, in the data of a node, of where it was made."""
+"""Key of the origin in the data of a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the name, the id and the index of a node followed from when it was made.
+    """The source of the name, id and index of a node at its creation.
 
     Attributes:
-        seed: Id of the stack that its group was in.
-        form: Format of the names there.
-        index: Its index there.
+        seed: Id of the root stack of its group.
+        form: Format of node names there.
+        index: Index of the node there.
     """
 
     seed: str
@@ -26,18 +26,18 @@ class Origin:
     index: int
 
     def filled(self, properties: Mapping[str, Any]) -> dict[str, Any]:
-        """Return properties with the name, the id and the index that the node had: its server was made with them."""
-        found: Any = dict(properties)
+        """Return properties with the original name, id and index of the node: its server was created with them."""
+        result: Any = dict(properties)
         for word, value in replacements(self.form, self.seed, self.index).items():
-            found = groups.replaced(found, value, word)
-        return dict(found)
+            result = groups.replaced(result, value, word)
+        return dict(result)
 
 
 def origin_of(data: Mapping[str, Any]) -> Origin | None:
-    """Return where a node was made, from its data; None if it has not moved since."""
+    """Return the origin of a node from its data; None if the node has never moved."""
     return Origin(**data[ORIGIN]) if ORIGIN in data else None
 
 
 def with_origin(data: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """Return the data of a node that moves; one that has moved before keeps its first origin."""
+    """Return the new data of a node that moves; a node that moved before keeps its first origin."""
     return {ORIGIN: asdict(origin), **data}

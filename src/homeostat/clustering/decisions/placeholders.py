@@ -1,6 +1,6 @@
 """Placeholders for facts about a node in the URLs and parameters of a health policy. Pure.
 
-`{nodename}` and its like stand in URLs; the parameters of actions know `{{ node.name }}` and its like, too.
+URLs have the short form, `{nodename}`; parameters of actions may also have the long form, `{{ node.name }}`.
 """
 
 import re
@@ -39,7 +39,7 @@ SAMPLE = NodeNames("name", "id", "physical", "192.0.2.1", "cluster", "id")
 
 
 def unknown_in(text: str) -> str:
-    """Return the first placeholder of a text that stands for nothing; "" if there is none."""
+    """Return the first unknown placeholder of a text, or ""."""
     for name in _LONG_FORM.findall(text):
         if name not in _LONG:
             return f"{{{{ {name} }}}}"
@@ -48,37 +48,37 @@ def unknown_in(text: str) -> str:
 
 
 def needed_in(text: str) -> tuple[str, ...]:
-    """Return the placeholders that a text uses, in their short form."""
+    """Return the placeholders of a text, in their short form."""
     long = [_LONG[name] for name in _LONG_FORM.findall(text) if name in _LONG]
     short = [name for name in _SHORT_FORM.findall(_LONG_FORM.sub("", text)) if name in _FIELDS]
     return tuple(dict.fromkeys(long + short))
 
 
 def missing_in(text: str, names: NodeNames) -> str:
-    """Return the first placeholder of a text whose value is not known; "" if there is none."""
-    return next((f"{{{each}}}" for each in needed_in(text) if not _value(names, each)), "")
+    """Return the first placeholder of a text without a known value, or ""."""
+    return next((f"{{{placeholder}}}" for placeholder in needed_in(text) if not _value(names, placeholder)), "")
 
 
 def expanded_url(url: str, names: NodeNames) -> str:
-    """Return a URL with its placeholders replaced; values are encoded, and an IPv6 address gets its brackets."""
+    """Return a URL with its placeholders replaced; values are encoded, and an IPv6 address gets brackets."""
     return _expanded(url, lambda placeholder: _in_url(placeholder, _value(names, placeholder)))
 
 
 def expanded(value: Any, names: NodeNames) -> Any:
-    """Return plain data with the placeholders in its texts replaced; keys stay as they are."""
+    """Return plain data with the placeholders in its texts replaced; keys stay unchanged."""
     if isinstance(value, str):
         return _expanded(value, lambda placeholder: _value(names, placeholder))
     if isinstance(value, Mapping):
-        return {key: expanded(each, names) for key, each in value.items()}
-    return [expanded(each, names) for each in value] if isinstance(value, list) else value
+        return {key: expanded(item, names) for key, item in value.items()}
+    return [expanded(item, names) for item in value] if isinstance(value, list) else value
 
 
 def _expanded(text: str, value: Any) -> str:
-    def long(found: re.Match[str]) -> str:
-        return str(value(_LONG[found[1]])) if found[1] in _LONG else found[0]
+    def long(match: re.Match[str]) -> str:
+        return str(value(_LONG[match[1]])) if match[1] in _LONG else match[0]
 
-    def short(found: re.Match[str]) -> str:
-        return str(value(found[1])) if found[1] in _FIELDS else found[0]
+    def short(match: re.Match[str]) -> str:
+        return str(value(match[1])) if match[1] in _FIELDS else match[0]
 
     # A value must not be searched for placeholders again.
     parts = re.split(r"(\{\{\s*[\w.]+\s*\}\})", text)

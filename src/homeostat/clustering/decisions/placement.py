@@ -1,7 +1,7 @@
-"""Where new nodes of a cluster go, and which nodes leave it, by all of its policies together. Pure.
+"""Places of new nodes, and the choice of leaving nodes, by all policies of a cluster together. Pure.
 
-Regions are chosen first, then the zones of the nodes in the cluster's own region: what a zone is called says nothing in
-another one. A server group is in the own region, too.
+Regions are chosen first, then the zones of nodes in the service's own region: names of zones mean nothing in other
+regions. Server groups exist in the own region only, too.
 """
 
 from collections import Counter
@@ -15,20 +15,20 @@ from homeostat.clustering.decisions.definitions import HOME
 from homeostat.clustering.decisions.policy_types import AFFINITY, DELETION, REGION_PLACEMENT, ZONE_PLACEMENT
 
 ZONE, REGION, GROUP = "zone", "region", "servergroup"
-"""Keys of a placement, as the data of a node have it."""
+"""Keys of a placement in the data of a node."""
 Placement = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the policies of a cluster say about places.
+    """The rules of a cluster's policies about places.
 
     Attributes:
-        regions: The regions to choose from; None where no policy chooses.
-        home: Those of them that are the cluster's own, the first of which stands for all.
-        zones: The availability zones to choose from; None where no policy chooses.
-        zone: The zone of all new nodes, where none is chosen.
-        grouped: Whether new nodes are made in a server group.
+        regions: The regions to choose from; None without a policy.
+        home: The regions among them that are the service's own; the first stands for all.
+        zones: The availability zones to choose from; None without a policy.
+        zone: The zone of all new nodes if `zones` is None; "" for any.
+        grouped: Whether new nodes are created in a server group.
     """
 
     regions: Sequence[Place] | None = None
@@ -38,7 +38,7 @@ class Rules:
     grouped: bool = False
 
     def region_of(self, name: str) -> str:
-        """Return what stands for a region: "" for the own one where no policy names it."""
+        """Return the canonical name of a region: for the own region its first name in a policy, or ""."""
         if name in self.home or name in ("", HOME):
             return self.home[0] if self.home else ""
         return name
@@ -48,7 +48,7 @@ class Rules:
 
 
 def rules(policies: Iterable[Attached]) -> Rules:
-    """Return what the policies of a cluster that are switched on say about places."""
+    """Return the rules of a cluster's enabled policies about places."""
     attached = list(policies)
     regions, zones = of_type(attached, REGION_PLACEMENT.name), of_type(attached, ZONE_PLACEMENT.name)
     affinity = of_type(attached, AFFINITY.name)
@@ -61,79 +61,78 @@ def rules(policies: Iterable[Attached]) -> Rules:
     )
 
 
-def placements(nodes: Sequence[NodeFacts], wanted: Rules, count: int) -> list[Placement]:
-    """Return where `count` new nodes go, beside those that there are; each is empty where no policy says it.
+def placements(nodes: Sequence[NodeFacts], places: Rules, count: int) -> list[Placement]:
+    """Return the placements of `count` new nodes, balanced with the existing nodes; {} for a node without policies.
 
     Raises:
         Rejected: BadRequest: the caps leave no room.
     """
-    there = _by_region(nodes, wanted)
-    if wanted.regions is None:
+    by_region = _by_region(nodes, places)
+    if places.regions is None:
         regions = {"": count}
     else:
-        current = {region: len(members) for region, members in there.items()}
-        regions = choices.placed(current, wanted.regions, count)
-    found: list[Placement] = []
+        current = {region: len(members) for region, members in by_region.items()}
+        regions = choices.placed(current, places.regions, count)
+    result: list[Placement] = []
     for region, number in regions.items():
-        if wanted.is_home(region):
-            chosen = {REGION: HOME} if wanted.regions is not None else {}
-            found += [{**each, **chosen} for each in _at_home(nodes, wanted, number)]
+        if places.is_home(region):
+            chosen = {REGION: HOME} if places.regions is not None else {}
+            result += [{**zone_placement, **chosen} for zone_placement in _at_home(nodes, places, number)]
         else:
-            found += [{REGION: region}] * number
-    return found
+            result += [{REGION: region}] * number
+    return result
 
 
-def _at_home(nodes: Sequence[NodeFacts], wanted: Rules, count: int) -> list[Placement]:
-    """Return the zones and the server group of new nodes in the own region; which group that is follows later."""
-    group = {GROUP: ""} if wanted.grouped else {}
-    if wanted.zones is None:
-        return [{**group, **({ZONE: wanted.zone} if wanted.zone else {})}] * count
-    current = Counter(each.zone for each in nodes if wanted.is_home(each.region))
-    chosen = choices.placed(current, wanted.zones, count)
+def _at_home(nodes: Sequence[NodeFacts], places: Rules, count: int) -> list[Placement]:
+    """Return zones and server group of new nodes in the own region; the stack's text has the group's reference."""
+    group = {GROUP: ""} if places.grouped else {}
+    if places.zones is None:
+        return [{**group, **({ZONE: places.zone} if places.zone else {})}] * count
+    current = Counter(node.zone for node in nodes if places.is_home(node.region))
+    chosen = choices.placed(current, places.zones, count)
     return [{**group, ZONE: zone} for zone, number in chosen.items() for _ in range(number)]
 
 
-def _by_region(nodes: Iterable[NodeFacts], wanted: Rules) -> dict[str, list[NodeFacts]]:
-    found: dict[str, list[NodeFacts]] = {}
-    for each in nodes:
-        found.setdefault(wanted.region_of(each.region), []).append(each)
-    return found
+def _by_region(nodes: Iterable[NodeFacts], places: Rules) -> dict[str, list[NodeFacts]]:
+    by_region: dict[str, list[NodeFacts]] = {}
+    for node in nodes:
+        by_region.setdefault(places.region_of(node.region), []).append(node)
+    return by_region
 
 
 def deletion_rule(policies: Iterable[Attached]) -> DeletionRule | None:
-    """Return the deletion policy of a cluster; None where there is none, or where it is switched off."""
+    """Return the deletion policy of a cluster; None if missing or disabled."""
     policy = of_type(policies, DELETION.name)
     return choices.deletion_rule(policy.spec) if policy is not None else None
 
 
-def leaving(nodes: Sequence[NodeFacts], wanted: Rules, count: int, criteria: str, seed: str) -> list[NodeFacts]:
-    """Return the nodes that go: from the fullest regions, and there from the fullest zones.
+def leaving(nodes: Sequence[NodeFacts], places: Rules, count: int, criteria: str, seed: str) -> list[NodeFacts]:
+    """Return the nodes to remove: from the fullest regions, and there from the fullest zones.
 
     Args:
         nodes: All nodes of the cluster.
-        wanted: The places.
-        count: How many go.
-        criteria: That of the deletion policy.
-        seed: What the choice at RANDOM follows from.
+        count: Number of nodes to remove.
+        criteria: Criteria of the deletion policy.
+        seed: Seed of the choice for RANDOM.
 
     Raises:
-        Rejected: BadRequest: there are not so many nodes.
+        Rejected: BadRequest: there are fewer nodes than `count`.
     """
-    if wanted.regions is None:
-        return _by_zone(nodes, wanted, count, criteria, seed)
-    there = _by_region(nodes, wanted)
-    current = {region: len(members) for region, members in there.items()}
-    found: list[NodeFacts] = []
-    for region, number in sorted(choices.removed(current, wanted.regions, count).items()):
-        if wanted.is_home(region):
-            found += _by_zone(there[region], wanted, number, criteria, seed)
+    if places.regions is None:
+        return _by_zone(nodes, places, count, criteria, seed)
+    by_region = _by_region(nodes, places)
+    current = {region: len(members) for region, members in by_region.items()}
+    victims: list[NodeFacts] = []
+    for region, number in sorted(choices.removed(current, places.regions, count).items()):
+        if places.is_home(region):
+            victims += _by_zone(by_region[region], places, number, criteria, seed)
         else:
-            found += choices.victims(there[region], number, criteria, seed)
-    return found
+            victims += choices.victims(by_region[region], number, criteria, seed)
+    return victims
 
 
-def _by_zone(nodes: Sequence[NodeFacts], wanted: Rules, count: int, criteria: str, seed: str) -> list[NodeFacts]:
-    if wanted.zones is None:
+def _by_zone(nodes: Sequence[NodeFacts], places: Rules, count: int, criteria: str, seed: str) -> list[NodeFacts]:
+    if places.zones is None:
         return choices.victims(nodes, count, criteria, seed)
-    counts = choices.removed(Counter(each.zone for each in nodes), wanted.zones, count)
+    counts = choices.removed(Counter(node.zone for node in nodes), places.zones, count)
     return choices.victims_by_place(nodes, counts, criteria, seed, lambda node: node.zone)

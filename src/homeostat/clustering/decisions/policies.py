@@ -1,7 +1,7 @@
-"""Policies: what happens to a cluster when its size changes, and when its nodes become unhealthy. Pure.
+"""Policies: rules of a cluster for changes of its size, and for unhealthy nodes. Pure.
 
-`check_policy` makes a `Spec` of what the user sends. `policy_kind` says in which order policies act, on which actions,
-and which clusters they fit.
+`check_policy` makes a `Spec` from the user's input. `policy_kind` has the order in which policies act, their actions,
+and the clusters that they fit.
 """
 
 import json
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from homeostat.clustering.decisions import health_data, health_policy, policy_types
+from homeostat.clustering.decisions import health_forms, health_policy, policy_types
 from homeostat.clustering.decisions.health_policy import HEALTH, Intervals
 from homeostat.clustering.decisions.profiles import SERVER_PROFILE
 from homeostat.clustering.decisions.specs import Catalogue, Spec, SpecType
@@ -40,12 +40,12 @@ class PolicyKind:
 
     Attributes:
         priority: Policies of a cluster act in this order, the smallest first.
-        before, after: Actions before, and after, which it acts.
-        data_key: Key of its data in a binding.
-        data_version: Version of these data.
-        check: Checks what no schema says; None where there is nothing.
-        servers_only: Whether it fits clusters of servers only.
-        singleton: Whether a cluster has one at most, whatever its version.
+        before, after: Actions before, and after, which policies act.
+        data_key: Key of the data in a binding.
+        data_version: Version of the data.
+        check: Checks beyond the schema, or None.
+        servers_only: Whether policies fit clusters of servers only.
+        singleton: Whether a cluster has at most one policy of the type, of any version.
     """
 
     type: SpecType
@@ -112,8 +112,8 @@ _KINDS = (
     ),
     _kind(HEALTH, 600, "HealthPolicy", _HEALTH, after=_HEALTH, data_version="1.2"),
 )
-_BY_NAME: Mapping[str, PolicyKind] = {each.type.name: each for each in _KINDS}
-POLICY_TYPES = Catalogue("policy_type", tuple(each.type for each in _KINDS), {"description": text(default="")})
+_BY_NAME: Mapping[str, PolicyKind] = {kind.type.name: kind for kind in _KINDS}
+POLICY_TYPES = Catalogue("policy_type", tuple(kind.type for kind in _KINDS), {"description": text(default="")})
 
 
 def policy_kind(full_name: str) -> PolicyKind:
@@ -129,11 +129,11 @@ def policy_kind(full_name: str) -> PolicyKind:
 
 
 STORED = Intervals(0, 2**31)
-"""Intervals of policies that are stored: those of the operator counted when they were made."""
+"""Limits for stored policies: the operator's limits applied when they were created, and may have changed since."""
 
 
 def stored_policy(spec: Any) -> Spec:
-    """Return the spec of a stored policy as it was checked."""
+    """Return the checked form of a stored policy."""
     return check_policy(spec, STORED)
 
 
@@ -151,7 +151,7 @@ def check_policy(spec: Any, intervals: Intervals | None = None) -> Spec:
     """Check the spec of a policy.
 
     Args:
-        intervals: Limits of the operator for the interval of health checks; None for those of Senlin.
+        intervals: Limits of the operator for the interval of health checks; None for Senlin's limits.
 
     Raises:
         Rejected: ESchema, ResourceNotFound or InvalidSpec.
@@ -172,12 +172,12 @@ def attach_problem(policy: Spec, profile: str, attached: Iterable[str], region: 
     Args:
         policy: Checked.
         profile: Type of the cluster's profile, with its version.
-        attached: Types, with versions, of the policies that are attached already.
-        region: Region that the profile names; "" for the service's own.
+        attached: Types, with versions, of the attached policies.
+        region: Region in the profile; "" for the service's own.
     """
     kind = policy_kind(policy.full_name)
-    names = {each: POLICY_TYPES.find(each)[0].name for each in attached}
-    same = sorted(each for each, name in names.items() if name == kind.type.name)
+    names = {full_name: POLICY_TYPES.find(full_name)[0].name for full_name in attached}
+    same = sorted(full_name for full_name, name in names.items() if name == kind.type.name)
     if kind.singleton and same:
         return (
             f"Only one instance of policy type ({kind.type.name}) can be attached to a cluster, but another instance "
@@ -190,7 +190,7 @@ def attach_problem(policy: Spec, profile: str, attached: Iterable[str], region: 
     health = health_policy.health_policy(policy)
     problem = health_policy.problem_on(health, profile, profile == SERVER_PROFILE)
     balanced = policy_types.LOAD_BALANCING.name in names.values()
-    if not problem and not balanced and any(each.type == "LB_STATUS_POLLING" for each in health.detections):
+    if not problem and not balanced and any(full_name.type == "LB_STATUS_POLLING" for full_name in health.detections):
         return (
             "Detection mode LB_STATUS_POLLING needs a policy of type senlin.policy.loadbalance; attach that one first."
         )
@@ -198,7 +198,7 @@ def attach_problem(policy: Spec, profile: str, attached: Iterable[str], region: 
 
 
 def _place_problem(spec_type: SpecType, beside: set[str], region: str) -> str:
-    """Return why a policy does not go with where the nodes of a cluster are, or are placed."""
+    """Return why a load balancing or placement policy conflicts with the regions of the nodes; "" if it does not."""
     apart = {policy_types.LOAD_BALANCING.name, policy_types.REGION_PLACEMENT.name}
     if spec_type.name in apart and beside & apart:
         return (
@@ -217,20 +217,20 @@ def _grace_problem(policy: Spec) -> str:
     return f"A grace_period of at most {DRAIN_MAX_S} seconds is possible." if grace_s > DRAIN_MAX_S else ""
 
 
-def binding_data(policy: Spec, made: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """Return the data of a binding, as Senlin shows them; None for a policy that keeps none.
+def binding_data(policy: Spec, resources: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Return the data of a binding, as Senlin shows them; None for a policy without data.
 
     Args:
-        made: What attaching the policy has made or found, for those about load balancing and server groups.
+        resources: Data about the resources of a load balancing or affinity policy.
     """
     kind = policy_kind(policy.full_name)
-    data = health_data.binding_data(policy) if kind.type is HEALTH else made
+    data = health_forms.binding_data(policy) if kind.type is HEALTH else resources
     return None if data is None else {kind.data_key: {"version": kind.data_version, "data": dict(data)}}
 
 
 def in_order(policies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (id, type with version) of policies in the order in which they act."""
-    return sorted(policies, key=lambda each: (policy_kind(each[1]).priority, each[0]))
+    """Return (id, type with version) of policies in the order of their actions."""
+    return sorted(policies, key=lambda policy: (policy_kind(policy[1]).priority, policy[0]))
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The types of policies about sizes, places and load balancing: their schemas, and what no schema says. Pure."""
+"""The types of policies about sizes, places and load balancing: their schemas and further checks. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ WEIGHT_MAX = 1_000_000
 
 
 def supported(*since: str) -> list[dict[str, str]]:
-    """Return the history of a version: experimental since the first of two dates, supported since the last."""
+    """Return the history of a version: experimental since the first of two dates, supported since the last date."""
     states = ["EXPERIMENTAL", "SUPPORTED"][-len(since) :]
     return [{"status": state, "since": date} for state, date in zip(states, since, strict=True)]
 
@@ -49,7 +49,7 @@ SCALING = SpecType(
 
 
 def check_scaling(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says.
+    """Check a scaling policy beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.
@@ -98,13 +98,13 @@ DELETION = SpecType(
 
 
 def has_hooks(properties: Mapping[str, Any]) -> bool:
-    """Return whether a deletion policy notifies before a node goes."""
+    """Return whether a deletion policy has a lifecycle hook."""
     params = properties["hooks"]["params"]
     return bool(params["queue"] or params["url"])
 
 
 def check_deletion(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says.
+    """Check a deletion policy beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.
@@ -181,17 +181,17 @@ ZONE_PLACEMENT = SpecType(
 
 
 def check_places(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says, for regions or zones.
+    """Check the regions or zones of a placement policy beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.
     """
     ((section, places),) = properties.items()
-    names = [each["name"] for each in places]
+    names = [entry["name"] for entry in places]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise invalid_spec(f"{twice[0]} is there twice; give it one weight", "properties", section)
-    if not any(each["weight"] for each in places):
+    if not any(entry["weight"] for entry in places):
         raise invalid_spec("At least one entry with a weight above 0 is needed", "properties", section)
 
 
@@ -218,7 +218,7 @@ AFFINITY = SpecType(
 
 
 def check_affinity(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says.
+    """Check an affinity policy beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.
@@ -298,7 +298,7 @@ LOAD_BALANCING = SpecType(
 
 
 def check_load_balancing(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says.
+    """Check a load balancing policy beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.

@@ -1,6 +1,6 @@
-"""Profiles: what the nodes of a cluster are. Pure.
+"""Profiles: the types of nodes of a cluster. Pure.
 
-spec -> check -> Spec -> define(spec, terms) -> Definition, which the engine puts into the cluster's stack
+spec -> check -> Spec -> define(spec, terms) -> Definition for the cluster's stack
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ CONTAINER_TYPE = SpecType(
 )
 PROFILE_TYPES = Catalogue("profile_type", (SERVER_TYPE, STACK_TYPE, CONTAINER_TYPE))
 CONTEXT_KEYS = frozenset({"region_name"})
-"""Keys of the property `context`: what else Senlin has there are logins, which this service never takes from a spec."""
+"""Keys of the property `context`: Senlin's further keys are credentials, which this service never takes from a spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True)
 class ProfileChange:
-    """What differs between two profiles of one type.
+    """The differences between two profiles of a type.
 
     Attributes:
-        in_place: Properties that change nodes as they are.
-        replacing: Properties for which nodes are made again.
+        in_place: Properties that are changed in place.
+        replacing: Properties that require a replacement of nodes.
     """
 
     in_place: frozenset[str] = frozenset()
@@ -78,12 +78,12 @@ def _check_context(context: Mapping[str, Any]) -> None:
 
 
 def region_of(profile: Spec) -> str:
-    """Return the region that a checked profile names; "" where its nodes are in the service's own."""
+    """Return the region of a checked profile; "" for the service's own."""
     return definitions.region_of(profile.properties)
 
 
 def region_problem(profile: Spec) -> str:
-    """Return why the nodes of a checked profile cannot be in a region that a policy chooses; "" if they can."""
+    """Return why a policy cannot place the nodes of a checked profile in another region; "" if it can."""
     try:
         define(profile, Terms("node", region="elsewhere"))
     except Rejected as error:
@@ -92,9 +92,10 @@ def region_problem(profile: Spec) -> str:
 
 
 def check_named_profile(name: str, spec: Any) -> Spec:
-    """Check the spec of a profile that is to be stored, as Senlin does: wrong values are an `InvalidSpec`.
+    """Check the spec of a profile to store, as Senlin does: wrong values are an `InvalidSpec`.
 
-    Without a name none is to be stored.
+    Args:
+        name: Name of the profile; "" if the spec is only validated.
 
     Raises:
         Rejected: ResourceNotFound, or InvalidSpec for everything else.
@@ -108,7 +109,7 @@ def check_named_profile(name: str, spec: Any) -> Spec:
 
 
 def failed_in_creating(name: str) -> str:
-    """Return how an error begins for which a profile of that name is not stored; "" without one."""
+    """Return the start of the error message for a refused profile; "" without a name."""
     return f"Failed in creating profile {name}: " if name else ""
 
 
@@ -122,11 +123,11 @@ def define(profile: Spec, terms: Terms) -> Definition:
 
 
 def check_same_type(before: str, after: str, what: str = "cluster") -> None:
-    """Check that a new profile is of the type of the former one.
+    """Check that a new profile has the type of the former profile.
 
     Args:
         before: Type of the former profile, with its version.
-        after: That of the new one.
+        after: Type of the new profile, with its version.
         what: `cluster` or `node`.
 
     Raises:
@@ -138,7 +139,7 @@ def check_same_type(before: str, after: str, what: str = "cluster") -> None:
 
 
 def check_type_of_node(cluster: str, node: str) -> None:
-    """Check that a node which is made in a cluster has a profile of the type that the cluster has.
+    """Check that a new node of a cluster has a profile of the cluster's type.
 
     Raises:
         Rejected: BadRequest.
@@ -149,7 +150,7 @@ def check_type_of_node(cluster: str, node: str) -> None:
 
 
 def changes(before: Spec, after: Spec) -> ProfileChange:
-    """Return what differs between two profiles of one type."""
+    """Return the differences between two profiles of a type."""
     changed = {name for name, value in after.properties.items() if before.properties.get(name) != value}
     in_place = {
         name

@@ -1,4 +1,4 @@
-"""What users ask of the nodes of a profile: operations and recoveries, as requests for what the nodes are. Pure."""
+"""Operations and recoveries that users request, as requests for the resources of nodes. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from homeostat.model.errors import Rejected
 from homeostat.model.requested import CHECK, RECREATE, Aim
 
 DELETE_TIMEOUT_S = 20
-"""Seconds within which what is made anew is to be deleted, where a recovery says nothing of it."""
+"""Default of the seconds for the deletion of a resource that RECREATE replaces."""
 DELETE_TIMEOUT_S_MAX = 7200
 RENAMED: Mapping[str, Mapping[str, str]] = {"rescue": {"image_ref": "image"}}
-"""Operation -> its parameters that have another name in the cloud port."""
+"""Operation -> parameter -> its different name in the cloud port."""
 NOT_PASSED = frozenset({"force"})
-"""Parameters without an effect: clouds do not take them any more."""
+"""Parameters without effect: clouds do not accept them any more."""
 RECOVERIES = ("REBOOT", "REBUILD", RECREATE.upper())
 PARAMETERS: Mapping[str, frozenset[str]] = {
     "REBOOT": frozenset({"type"}),
@@ -28,12 +28,12 @@ CAPACITY = "check_capacity"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What is asked of each node.
+class NodeRequest:
+    """A request for each of some nodes.
 
     Attributes:
-        operation: See `model.requested.Request`, as the other fields.
-        check_capacity: Whether nodes that were never made are made.
+        operation: See `model.requested.Request`, also for the fields below.
+        check_capacity: Whether missing nodes are created.
     """
 
     operation: str
@@ -44,38 +44,38 @@ class Ask:
 
     @property
     def concerns_server(self) -> bool:
-        """Whether it is asked of the server of a node, and not of all that the node is."""
+        """Whether the request is for the server of a node, not for the whole node."""
         return self.operation != RECREATE
 
 
-CHECKED = Ask(CHECK, Aim.CHECK)
+CHECKED = NodeRequest(CHECK, Aim.CHECK)
 
 
-def operation_of(profile: Spec, name: str, parameters: Any) -> Ask:
-    """Check a request for an operation, and return what is asked.
+def operation_of(profile: Spec, name: str, parameters: Any) -> NodeRequest:
+    """Check an operation and its parameters, and return the request.
 
     Raises:
         Rejected: BadRequest.
     """
-    found = check_operation(profile.type, profile.version, name, parameters)
+    checked = check_operation(profile.type, profile.version, name, parameters)
     renamed = RENAMED.get(name, {})
-    arguments = {renamed.get(key, key): value for key, value in found.items() if key not in NOT_PASSED}
-    return Ask(name, Aim.OPERATION, arguments)
+    arguments = {renamed.get(key, key): value for key, value in checked.items() if key not in NOT_PASSED}
+    return NodeRequest(name, Aim.OPERATION, arguments)
 
 
-def recovery_of(profile: Spec, inputs: Mapping[str, Any], *, of_cluster: bool = False) -> Ask:
-    """Check the inputs of a recovery, and return what is asked; without an operation it is RECREATE.
+def recovery_of(profile: Spec, inputs: Mapping[str, Any], *, of_cluster: bool = False) -> NodeRequest:
+    """Check the inputs of a recovery, and return the request; the default operation is RECREATE.
 
     Raises:
         Rejected: BadRequest.
     """
     known = INPUTS | ({CAPACITY} if of_cluster else set())
-    wanted = inputs.get("operation") or RECREATE
-    if not isinstance(wanted, str):
+    operation = inputs.get("operation") or RECREATE
+    if not isinstance(operation, str):
         raise _wrong("operation has to be a string.")
-    name = wanted.upper()
+    name = operation.upper()
     if name not in RECOVERIES:
-        raise _wrong(f"Operation value '{wanted}' has to be one of the following: {', '.join(RECOVERIES)}.")
+        raise _wrong(f"Operation value '{operation}' has to be one of the following: {', '.join(RECOVERIES)}.")
     strange = [name for name in inputs if name not in known]
     if strange:
         raise _wrong(f"Action parameter {strange} is not recognizable.", f"there is {', '.join(sorted(known))}")
@@ -92,19 +92,19 @@ def recovery_of(profile: Spec, inputs: Mapping[str, Any], *, of_cluster: bool = 
         timeout_s = _timeout(inputs.get("delete_timeout"))
         arguments = {"delete_timeout": timeout_s, "force": flags["force_recreate"]}
         arguments |= {"fence": ["COMPUTE"]} if fence else {}
-    return Ask(name.lower(), Aim.RECOVERY, arguments, flags["check"], flags[CAPACITY])
+    return NodeRequest(name.lower(), Aim.RECOVERY, arguments, flags["check"], flags[CAPACITY])
 
 
-def _parameters(name: str, given: Any) -> Mapping[str, Any]:
-    if given is None:
+def _parameters(name: str, parameters: Any) -> Mapping[str, Any]:
+    if parameters is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(parameters, Mapping):
         raise _wrong("operation_params must be a map.")
-    strange = sorted(str(key) for key in given if key not in PARAMETERS[name])
+    strange = sorted(str(key) for key in parameters if key not in PARAMETERS[name])
     if strange:
         allowed = ", ".join(sorted(PARAMETERS[name]))
         raise _wrong(f"Parameter '{strange[0]}' of the operation {name} is not recognizable; there is {allowed}.")
-    return given
+    return parameters
 
 
 def _reboot_type(parameters: Mapping[str, Any]) -> str:
@@ -116,10 +116,10 @@ def _reboot_type(parameters: Mapping[str, Any]) -> str:
     return word
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
-    word = str(given.get(name, False)).strip().lower()
+def _flag(inputs: Mapping[str, Any], name: str) -> bool:
+    word = str(inputs.get(name, False)).strip().lower()
     if word not in ("true", "false", "none"):
-        raise _wrong(f"Invalid value '{given[name]}' specified for '{name}'")
+        raise _wrong(f"Invalid value '{inputs[name]}' specified for '{name}'")
     return word == "true"
 
 
@@ -133,12 +133,12 @@ def _timeout(value: Any) -> int:
     if value is None:
         return DELETE_TIMEOUT_S
     try:
-        found = int(value) if not isinstance(value, bool) else -1
+        seconds = int(value) if not isinstance(value, bool) else -1
     except (TypeError, ValueError):
-        found = -1
-    if not 0 <= found <= DELETE_TIMEOUT_S_MAX:
+        seconds = -1
+    if not 0 <= seconds <= DELETE_TIMEOUT_S_MAX:
         raise _wrong(f"The value for delete_timeout has to be between 0 and {DELETE_TIMEOUT_S_MAX}, not {value!r}.")
-    return found
+    return seconds
 
 
 def _wrong(message: str, remedy: str = "") -> Rejected:

@@ -1,4 +1,4 @@
-"""Profiles of servers, `os.nova.server`: their schema, and what they become. Pure.
+"""Profiles of servers, `os.nova.server`: their schema, and the resources that they become. Pure.
 
 A profile becomes an `OS::Nova::Server`. With floating addresses, security groups of single networks or empty volumes it
 becomes a nested stack with a server, ports, addresses and volumes; in another region, a stack there.
@@ -29,7 +29,7 @@ from homeostat.resources.schema import UNKNOWN, boolean, integer, listing, mappi
 SERVER = "server"
 """Name of the server in a nested stack."""
 _TEXTS = ("name", SERVER_GROUP)
-"""Parameters of a nested stack that are texts."""
+"""Parameters of a nested stack that are strings."""
 
 _DEVICE = {
     "uuid": text("Id of the image, snapshot or volume."),
@@ -115,11 +115,11 @@ SERVER_TYPE = SpecType(
     },
 )
 IN_PLACE_TOO = frozenset({"admin_pass"})
-"""Properties that are not marked as updatable, and are changed in place all the same, as in Senlin."""
+"""Properties that are changed in place although they are not marked as updatable, as in Senlin."""
 
 
 def check(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says, then that a resource can be made of it.
+    """Check a profile beyond its schema, and the properties of its server.
 
     Raises:
         Rejected: InvalidSpec.
@@ -128,7 +128,7 @@ def check(properties: Mapping[str, Any]) -> None:
         _check_network(network, ("properties", "networks", place))
     for name in ("metadata", "scheduler_hints"):
         refuse_functions(properties[name], ("properties", name))
-    if len({each["path"] for each in properties["personality"] or ()}) < len(properties["personality"] or ()):
+    if len({file["path"] for file in properties["personality"] or ()}) < len(properties["personality"] or ()):
         raise invalid_spec("Two files have the same path", "properties", "personality")
     server, _ = _parts(properties, Terms("node", {"cluster_node_id": ""}))
     refuse_functions(server.get("personality"), ("properties", "personality"))
@@ -155,17 +155,17 @@ def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
     Args:
         properties: Checked properties of the profile.
     """
-    server, beside = _parts(properties, terms)
+    server, companions = _parts(properties, terms)
     region = region_of(properties, terms.region)
     if region:
-        server.pop(SERVER_GROUP, None)  # it is in the region of the cluster
-    if not beside and not region:
+        server.pop(SERVER_GROUP, None)  # the group is in the region of the cluster
+    if not companions and not region:
         return Definition({"type": Server.name, "properties": server})
-    # What differs between nodes, or could be read as a call of a function, comes as values of parameters.
+    # Values that differ between nodes, or could be parsed as function calls, are passed as parameters.
     parameters: dict[str, Any] = {
         name: server[name] for name in ("name", "metadata", "scheduler_hints", SERVER_GROUP) if name in server
     }
-    written = template_text(_nested({**server, **_reads(parameters)}, beside, parameters))
+    written = template_text(_nested({**server, **_reads(parameters)}, companions, parameters))
     if region:
         remote = {"context": {"region_name": region}, "template": written, "parameters": parameters}
         return Definition({"type": REMOTE_STACK, "properties": remote}, server=SERVER)
@@ -177,12 +177,12 @@ def _reads(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: {"get_param": name} for name in parameters}
 
 
-def _nested(server: dict[str, Any], beside: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the template of the nested stack that a node becomes."""
+def _nested(server: dict[str, Any], companions: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the template of the nested stack of a node."""
     return {
         "heat_template_version": HOT,
         "parameters": {name: {"type": "string" if name in _TEXTS else "json"} for name in parameters},
-        "resources": {SERVER: {"type": Server.name, "properties": server}, **beside},
+        "resources": {SERVER: {"type": Server.name, "properties": server}, **companions},
         "outputs": {
             "OS::stack_id": {"value": {"get_resource": SERVER}},
             "addresses": {"value": {"get_attr": [SERVER, "addresses"]}},
@@ -191,7 +191,7 @@ def _nested(server: dict[str, Any], beside: dict[str, Any], parameters: Mapping[
 
 
 def _parts(properties: Mapping[str, Any], terms: Terms) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the properties of the server, and the resources beside it by name."""
+    """Return the properties of the server, and its companion resources: name -> resource."""
     same = ("flavor", "image", "key_name", "availability_zone", "config_drive", "admin_pass")
     server: dict[str, Any] = {
         **given(properties, *same),
@@ -209,13 +209,13 @@ def _parts(properties: Mapping[str, Any], terms: Terms) -> tuple[dict[str, Any],
     if terms.server_group is not None:
         server[SERVER_GROUP] = terms.server_group
     if properties["personality"]:
-        server["personality"] = {each["path"]: _plain(each["contents"]) for each in properties["personality"]}
-    beside = {**_add_networks(server, properties), **_add_devices(server, properties)}
-    return server, beside
+        server["personality"] = {file["path"]: _plain(file["contents"]) for file in properties["personality"]}
+    companions = {**_add_networks(server, properties), **_add_devices(server, properties)}
+    return server, companions
 
 
 def _plain(contents: str) -> str:
-    """Return the text of a file, which Nova's API, and so profiles for Senlin, have in base64."""
+    """Return the text of a file, which is in base64 in Nova's API, and hence in profiles for Senlin."""
     try:
         return base64.b64decode(contents, validate=True).decode()
     except (binascii.Error, ValueError):
@@ -223,15 +223,17 @@ def _plain(contents: str) -> str:
 
 
 def _add_networks(server: dict[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Add networks and security groups to a server, and return the ports and floating addresses beside it."""
+    """Add networks and security groups to a server, and return its ports and floating addresses: name -> resource."""
     networks, groups = properties["networks"] or [], properties["security_groups"] or []
-    beside: dict[str, Any] = {}
+    companions: dict[str, Any] = {}
     entries = []
-    special = [bool(each["port"] or each["security_groups"] or each["floating_network"]) for each in networks]
+    special = [
+        bool(network["port"] or network["security_groups"] or network["floating_network"]) for network in networks
+    ]
     for place, network in enumerate(networks):
-        # Where one of the ports is given, a server cannot name security groups for those that the cloud makes.
+        # A server with a given port cannot set the security groups of its other ports: create these as resources, too.
         if not network["port"] and (special[place] or (groups and any(special))):
-            beside[f"port{place}"] = _port(network, groups)
+            companions[f"port{place}"] = _port(network, groups)
             port: Any = {"get_resource": f"port{place}"}
         else:
             port = network["port"]
@@ -239,13 +241,13 @@ def _add_networks(server: dict[str, Any], properties: Mapping[str, Any]) -> dict
         if network["floating_network"]:
             address = {"floating_network": network["floating_network"], "port_id": port}
             address |= {"floating_ip_address": network["floating_ip"]} if network["floating_ip"] else {}
-            beside[f"address{place}"] = {"type": "OS::Neutron::FloatingIP", "properties": address}
+            companions[f"address{place}"] = {"type": "OS::Neutron::FloatingIP", "properties": address}
     if entries:
         server["networks"] = entries
-    # They are for the ports that are made for the server; ports that exist, or stand beside it, have their own.
+    # The server's security groups apply only to ports that Nova creates; other ports have their own.
     if groups and not any("port" in entry for entry in entries):
         server["security_groups"] = list(groups)
-    return beside
+    return companions
 
 
 def _network(network: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,8 +270,8 @@ def _port(network: Mapping[str, Any], groups: list[str]) -> dict[str, Any]:
 
 
 def _add_devices(server: dict[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Add block devices to a server, and return the volumes beside it."""
-    beside: dict[str, Any] = {}
+    """Add block devices to a server, and return its volumes: name -> resource."""
+    companions: dict[str, Any] = {}
     devices = []
     for place, device in enumerate(properties["block_device_mapping_v2"] or ()):
         path = ("properties", "block_device_mapping_v2", place)
@@ -282,11 +284,11 @@ def _add_devices(server: dict[str, Any], properties: Mapping[str, Any]) -> dict[
         if (source, target) in (("volume", "local"), ("snapshot", "local")):
             raise invalid_spec(f"source_type {source} goes with destination_type volume only", *path)
         if (source, target) == ("blank", "volume"):
-            beside[f"volume{place}"] = _volume(device)
+            companions[f"volume{place}"] = _volume(device)
         devices.append(_device(device, place))
     if devices:
         server["block_device_mapping_v2"] = devices
-    return beside
+    return companions
 
 
 def _boot_locally(server: dict[str, Any], device: Mapping[str, Any], path: tuple[str | int, ...]) -> None:
@@ -309,7 +311,7 @@ def _device(device: Mapping[str, Any], place: int) -> dict[str, Any]:
         of_volume = ("volume_type", "delete_on_termination")
         kept = {name: value for name, value in entry.items() if name not in of_volume}
         return {"boot_index": -1, **kept, "volume_id": {"get_resource": f"volume{place}"}}
-    # In a template, a device without a place in the boot order boots first; in a profile, as for Nova, it does not.
+    # In a template, a device without `boot_index` boots first; in a profile, as in Nova, it does not boot.
     key = {"image": "image", "snapshot": "snapshot_id", "volume": "volume_id"}[source]
     return {"boot_index": -1, **entry, key: device["uuid"], "volume_size": size}
 
@@ -321,9 +323,9 @@ def _volume(device: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_unknown(value: Any) -> Any:
-    """Return a value with what is not known before other resources exist as `UNKNOWN`."""
+    """Return a value with references to other resources replaced by `UNKNOWN`."""
     if isinstance(value, Mapping):
         if len(value) == 1 and "get_resource" in value:
             return UNKNOWN
-        return {key: _with_unknown(each) for key, each in value.items()}
-    return [_with_unknown(each) for each in value] if isinstance(value, list) else value
+        return {key: _with_unknown(item) for key, item in value.items()}
+    return [_with_unknown(item) for item in value] if isinstance(value, list) else value

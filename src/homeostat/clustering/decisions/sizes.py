@@ -1,6 +1,6 @@
-"""Sizes of clusters: their limits, and what a request to resize or scale makes of them. Pure.
+"""Sizes of clusters: their limits, and the sizes after a resize or scaling. Pure.
 
-The current size is the number of members, not the desired capacity: members that failed count until they are gone.
+The current size is the number of members, not the desired capacity: failed members count until they are deleted.
 """
 
 import math
@@ -13,13 +13,13 @@ from homeostat.clustering.decisions.specs import Spec
 from homeostat.model.errors import Rejected
 
 NODES_MAX = 1000
-"""Most nodes of a cluster, unless the operator says otherwise."""
+"""Default maximum of nodes of a cluster."""
 NUMBER_MAX = 1_000_000_000
-"""Largest number of an adjustment: more than any cluster needs, and far from what arithmetic cannot do."""
+"""Largest number of an adjustment: more than any cluster needs, and far from overflows of arithmetic."""
 
 
 class Adjustment(StrEnum):
-    """What the number of a resize means."""
+    """The meaning of the number of a resize."""
 
     EXACT = "EXACT_CAPACITY"
     CHANGE = "CHANGE_IN_CAPACITY"
@@ -34,7 +34,7 @@ class Direction(StrEnum):
 
     @property
     def called(self) -> str:
-        """Its name in messages: `scale-out`."""
+        """The name in messages, such as `scale-out`."""
         return self.value.removeprefix("CLUSTER_").replace("_", "-").lower()
 
 
@@ -53,7 +53,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """A request to resize; None for what it does not say."""
+    """A request to resize; absent fields are None."""
 
     type: Adjustment | None = None
     number: float | None = None
@@ -68,10 +68,10 @@ class ScalingRule:
     """A scaling policy as the engine reads it.
 
     Attributes:
-        event: The action that it is for.
+        event: The action that the rule applies to.
         min_step: Least change in nodes, for a percentage.
         best_effort: Whether to go as far as the limits allow, instead of refusing.
-        cooldown_s: Seconds after such an action in which there is no other.
+        cooldown_s: Minimum of seconds between two such actions.
     """
 
     event: Direction
@@ -91,13 +91,13 @@ def size_problem(
     strict: bool = True,
     most: int = NODES_MAX,
 ) -> str:
-    """Return why sizes are refused, in the words of Senlin; "" if they are not.
+    """Return why sizes are refused, in the words of Senlin; "" if they are allowed.
 
     Args:
-        cluster: Sizes of the cluster so far; None for one that is to be made.
-        desired, min_size, max_size: New values; None for those that stay.
-        strict: Whether the limits of the cluster so far count.
-        most: Most nodes of any cluster.
+        cluster: Current sizes of the cluster; None for a new cluster.
+        desired, min_size, max_size: New values; None if unchanged.
+        strict: Whether the current limits of the cluster apply.
+        most: Maximum of nodes of any cluster.
     """
     checks = (
         _desired_problem(cluster, desired, min_size, max_size, strict, most),
@@ -159,15 +159,15 @@ def _max_problem(
 
 
 def new_sizes(desired: int | None, min_size: int | None, max_size: int | None, most: int = NODES_MAX) -> Sizes:
-    """Return the sizes of a cluster that is to be made.
+    """Return the sizes of a new cluster.
 
     Raises:
         Rejected: BadRequest.
     """
     low, high = min_size or 0, -1 if max_size is None else max_size
-    wanted = low if desired is None else desired
-    _refuse(size_problem(None, wanted, low, high, most=most))
-    return Sizes(low, high, wanted)
+    size = low if desired is None else desired
+    _refuse(size_problem(None, size, low, high, most=most))
+    return Sizes(low, high, size)
 
 
 def check_resize(request: Resize) -> None:
@@ -176,8 +176,8 @@ def check_resize(request: Resize) -> None:
     Raises:
         Rejected: BadRequest.
     """
-    given = (request.type, request.number, request.min_size, request.max_size)
-    if all(each is None for each in given):
+    values = (request.type, request.number, request.min_size, request.max_size)
+    if all(value is None for value in values):
         raise _bad("Not enough parameters to do resize action.")
     if request.type is not None and request.number is None:
         raise _bad("Missing number value for size adjustment.")
@@ -199,7 +199,7 @@ def resized(cluster: Sizes, current: int, request: Resize, most: int = NODES_MAX
     """Return the sizes of a cluster after a resize.
 
     Args:
-        current: Number of its members.
+        current: Number of members.
 
     Raises:
         Rejected: BadRequest.
@@ -219,9 +219,9 @@ def resized(cluster: Sizes, current: int, request: Resize, most: int = NODES_MAX
 
 
 def adjusted(current: int, kind: Adjustment, number: float, min_step: int = 0) -> int:
-    """Return the size after an adjustment; it may be negative.
+    """Return the size after an adjustment, which may be negative.
 
-    A percentage that makes less than one node makes one; else it is rounded toward zero.
+    A change by percentage of less than one node becomes one node; larger changes are rounded toward zero.
 
     Args:
         min_step: Least change in nodes, for a percentage.
@@ -255,11 +255,11 @@ def check_count(direction: Direction, count: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """What a request to scale makes of a cluster.
+    """The result of a request to scale a cluster.
 
     Attributes:
-        sizes: Its sizes then; those that it has where the action fails.
-        failure: Why the action fails, in the words of Senlin; "" if it does not.
+        sizes: The new sizes; the current sizes if the action fails.
+        failure: Why the action fails, in the words of Senlin; "" if it succeeds.
     """
 
     sizes: Sizes
@@ -276,20 +276,20 @@ def scaled(
     *,
     trimmed: bool = True,
 ) -> Scaled:
-    """Return what a request to scale makes of a cluster.
+    """Return the sizes after scaling a cluster.
 
-    Without a rule, fewer nodes go than asked for where there are not so many. A rule takes the request at its word,
-    unless it is to go as far as the limits allow (`best_effort`).
+    Without a rule, removing more nodes than exist removes all nodes. With a rule, the count must fit the limits, unless
+    the rule has `best_effort`.
 
     Args:
-        current: Number of its members.
-        count: Nodes to add or remove; None for what the rule says, or one.
-        rule: The scaling policy for this direction; None for none.
-        most: Most nodes of any cluster.
-        trimmed: Whether, without a rule, all nodes go where more were asked for than there are.
+        current: Number of members.
+        count: Nodes to add or remove; None for the adjustment of the rule, or for one node.
+        rule: The scaling policy for this direction, or None.
+        most: Maximum of nodes of any cluster.
+        trimmed: Whether, without a rule, a count larger than the cluster is reduced to its size.
 
     Raises:
-        Rejected: BadRequest: the count, or more nodes than any cluster may have.
+        Rejected: BadRequest: an invalid count, or more nodes than any cluster may have.
     """
     check_count(direction, count)
     step = count if count is not None else _step(current, rule)
@@ -302,13 +302,13 @@ def scaled(
         step = min(step, _room(cluster, current, direction, most))
     desired = current + step if direction is Direction.OUT else current - step
     _refuse(size_problem(None, desired, most=most))
-    # Where it goes as far as it may, a cluster that is beyond its limits already stays as it is.
+    # With best effort a cluster beyond its limits keeps its size, instead of failing.
     failure = "" if best_effort else size_problem(cluster, desired, most=most)
     return Scaled(cluster if failure else Sizes(cluster.min_size, cluster.max_size, desired), failure)
 
 
 def _room(cluster: Sizes, current: int, direction: Direction, most: int) -> int:
-    """Return how many nodes may come, or go, within the limits of a cluster."""
+    """Return how many nodes may be added or removed within the limits of a cluster."""
     if direction is Direction.IN:
         return max(current - cluster.min_size, 0)
     high = most if cluster.max_size < 0 else min(cluster.max_size, most)
@@ -340,21 +340,21 @@ def scaling_rule(policy: Spec) -> ScalingRule:
 
 
 def last_operation(noted_at: float | None, ended_at: float | None) -> float | None:
-    """Return the time from which a cooldown counts: the end of the last action that a policy was asked about.
+    """Return the start of a cooldown: the end of the last action under a policy.
 
     Args:
-        noted_at: When that action began; None if there was none.
-        ended_at: When the last action of the kind ended; None if none has.
+        noted_at: Start of the last action under the policy; None if there was no action.
+        ended_at: End of the last action of the same kind; None if no action has ended.
     """
     return noted_at if noted_at is None or ended_at is None else max(noted_at, ended_at)
 
 
 def cooldown_left_s(rule: ScalingRule, last_at: float | None, now: float) -> float:
-    """Return the seconds for which no other action of the rule's kind may begin.
+    """Return the seconds until the next action of the rule's kind may start.
 
     Args:
-        last_at: Time of the last one; None if there was none.
-        now: Time in the same seconds. A clock that was set back makes no cooldown longer than the rule says.
+        last_at: Time of the last action; None without one.
+        now: The time. A clock set back does not make a cooldown longer than the rule's.
     """
     if last_at is None:
         return 0.0

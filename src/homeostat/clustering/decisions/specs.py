@@ -1,7 +1,7 @@
 """Specs of the Clustering API, `{type, version, properties}`: their types, schemas and checks. Pure.
 
-The properties are declared in the schema language of resource types. Their form on the wire, and the messages about
-wrong values, are those of Senlin, with the place and the remedy behind them.
+The properties are declared in the schema language of resource types. Their format in the API, and the messages about
+wrong values, are Senlin's, followed by the place and a remedy.
 """
 
 import json
@@ -18,7 +18,7 @@ Microversion = tuple[int, int]
 WITH_SUPPORT: Microversion = (1, 5)
 """Microversion from which types are listed with their version and support status."""
 LISTED_MAX = 40
-"""Most known names that a message lists."""
+"""Maximum of known names in a message."""
 
 _WIRE_TYPES = {
     ValueType.STRING: "String",
@@ -34,7 +34,7 @@ _TRUE, _FALSE = ("1", "t", "true", "on", "y", "yes"), ("0", "f", "false", "off",
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What users may request of the nodes of a type of profiles."""
+    """An operation that users may request of the nodes of a profile type."""
 
     description: str
     parameters: Schema = field(default_factory=dict)
@@ -52,7 +52,7 @@ class SpecType:
         name: Name without a version.
         versions: Versions that specs may name.
         support: Version -> its history, oldest first: `{status, since}`.
-        refused: Why specs of this type are refused; "" where they are not.
+        refused: Why specs of this type are refused; "" if they are allowed.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Spec:
     """A checked spec.
 
     Attributes:
-        version: The version that it names.
-        properties: Every declared property with its value, its default or None, at each level that was given.
-        sent: The spec as the user sent it; the API shows this one.
-        warnings: What was understood, but should be written differently.
+        version: The version in the spec.
+        properties: Every declared property with its value, its default or None, at each level of the given spec.
+        sent: The original spec from the user, for answers of the API.
+        warnings: Parts that were accepted, but should be written differently.
     """
 
     type: SpecType
@@ -94,7 +94,7 @@ def spec_of_template(full_name: str, properties: Mapping[str, Any]) -> dict[str,
 
     Args:
         full_name: Type with its version.
-        properties: Properties, as the type has them.
+        properties: Properties of the type.
     """
     name, _, version = full_name.rpartition("-")
     return {"type": name, "version": version, "properties": dict(properties)}
@@ -115,8 +115,13 @@ class Catalogue:
 
     @property
     def full_names(self) -> list[str]:
-        """The names of the types that are supported, with their versions."""
-        return [each.full_name(version) for each in self.types if not each.refused for version in each.versions]
+        """The names of the supported types, with their versions."""
+        return [
+            spec_type.full_name(version)
+            for spec_type in self.types
+            if not spec_type.refused
+            for version in spec_type.versions
+        ]
 
     def find(self, full_name: str) -> tuple[SpecType, str]:
         """Return a type and the version for a name such as `os.nova.server-1.0`.
@@ -124,17 +129,17 @@ class Catalogue:
         Raises:
             Rejected: ResourceNotFound.
         """
-        for each in self.types:
-            for version in each.versions:
-                if each.full_name(version) == full_name and not each.refused:
-                    return each, version
+        for spec_type in self.types:
+            for version in spec_type.versions:
+                if spec_type.full_name(version) == full_name and not spec_type.refused:
+                    return spec_type, version
         raise Rejected("ResourceNotFound", f"The {self.kind} '{full_name}' could not be found.")
 
     def of_spec(self, spec: Any) -> tuple[SpecType, str]:
-        """Return the type that a spec names, and the version.
+        """Return type and version of a spec.
 
         Raises:
-            Rejected: ESchema, ResourceNotFound; InvalidSpec where the type is known, and not supported.
+            Rejected: ESchema; ResourceNotFound; InvalidSpec: the type is known, but not supported.
         """
         if not isinstance(spec, Mapping):
             raise wrong("The provided spec is not a map.")
@@ -142,16 +147,16 @@ class Catalogue:
             if spec.get(key) is None:
                 raise wrong(f"The '{key}' key is missing from the provided spec map.")
         full_name = f"{spec['type']}-{spec['version']}"
-        for each in self.types:
-            if each.refused and full_name in map(each.full_name, each.versions):
-                raise Rejected("InvalidSpec", f"The {self.kind} '{full_name}' is not supported: {each.refused}")
+        for spec_type in self.types:
+            if spec_type.refused and full_name in map(spec_type.full_name, spec_type.versions):
+                raise Rejected("InvalidSpec", f"The {self.kind} '{full_name}' is not supported: {spec_type.refused}")
         return self.find(full_name)
 
     def check(self, spec: Any, before: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None) -> Spec:
         """Check a spec against the schema of its type.
 
         Args:
-            before: Changes the properties before they are checked, such as names of a former version.
+            before: Changes the properties before the check, such as names of a former version.
 
         Raises:
             Rejected: ESchema, ResourceNotFound or InvalidSpec.
@@ -164,21 +169,21 @@ class Catalogue:
             **self.further,
         }
         top = resolved(common, spec)
-        given = before(top["properties"]) if before is not None else top["properties"]
-        properties = resolved(kind.schema, given, ("properties",))
+        sent_properties = before(top["properties"]) if before is not None else top["properties"]
+        properties = resolved(kind.schema, sent_properties, ("properties",))
         return Spec(kind, version, properties, dict(spec), top.get("description") or "")
 
     def listed(self, microversion: Microversion) -> list[dict[str, Any]]:
         """Return the entries of the list of types."""
-        found: list[dict[str, Any]] = []
-        for each in sorted(self.types, key=lambda each: each.name):
-            for version in () if each.refused else each.versions:
+        entries: list[dict[str, Any]] = []
+        for spec_type in sorted(self.types, key=lambda candidate: candidate.name):
+            for version in () if spec_type.refused else spec_type.versions:
                 if microversion < WITH_SUPPORT:
-                    found.append({"name": each.full_name(version)})
+                    entries.append({"name": spec_type.full_name(version)})
                 else:
-                    status = {version: _history(each.support[version])}
-                    found.append({"name": each.name, "version": version, "support_status": status})
-        return found
+                    status = {version: _history(spec_type.support[version])}
+                    entries.append({"name": spec_type.name, "version": version, "support_status": status})
+        return entries
 
     def shown(self, full_name: str, microversion: Microversion) -> dict[str, Any]:
         """Return the description of a type.
@@ -187,29 +192,29 @@ class Catalogue:
             Rejected: ResourceNotFound.
         """
         kind, _ = self.find(full_name)
-        shown: dict[str, Any] = {"name": full_name, "schema": wire_schema(kind.schema)}
+        description: dict[str, Any] = {"name": full_name, "schema": wire_schema(kind.schema)}
         if microversion >= WITH_SUPPORT:
-            shown["support_status"] = {version: _history(entries) for version, entries in kind.support.items()}
-        return shown
+            description["support_status"] = {version: _history(entries) for version, entries in kind.support.items()}
+        return description
 
     def operations(self, full_name: str) -> dict[str, Any]:
-        """Return the operations of a type as the wire has them.
+        """Return the operations of a type in the format of the API.
 
         Raises:
-            Rejected: BadRequest: there is no such type.
+            Rejected: BadRequest: unknown type.
         """
         try:
             kind, _ = self.find(full_name)
         except Rejected as error:
             raise Rejected("BadRequest", error.message) from error
-        return {name: each.wire() for name, each in kind.operations.items()}
+        return {name: operation.wire() for name, operation in kind.operations.items()}
 
 
 def check_operation(spec_type: SpecType, version: str, name: str, parameters: Any) -> dict[str, Any]:
     """Check a request for an operation on a node, and return its parameters with their defaults.
 
     Args:
-        parameters: The given parameters; None for none.
+        parameters: The given parameters, or None.
 
     Raises:
         Rejected: BadRequest.
@@ -219,18 +224,18 @@ def check_operation(spec_type: SpecType, version: str, name: str, parameters: An
         message = f"The requested operation '{name}' is not supported by the profile type "
         remedy = _known(spec_type.operations)
         raise Rejected("BadRequest", f"{message}'{spec_type.full_name(version)}'.", remedy=remedy)
-    given = {} if parameters is None else parameters
-    if not isinstance(given, Mapping):
+    values = {} if parameters is None else parameters
+    if not isinstance(values, Mapping):
         raise Rejected("BadRequest", f"The parameters of the operation '{name}' are not a map.")
     try:
-        found = resolved(operation.parameters, given, words=("parameter", "parameter"))
+        checked = resolved(operation.parameters, values, words=("parameter", "parameter"))
     except Rejected as error:
         raise Rejected("BadRequest", f"{error.message.rstrip('.')}.", remedy=error.remedy) from error
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in checked.items() if value is not None}
 
 
 def wire_schema(schema: Schema) -> dict[str, Any]:
-    """Return the declared properties as the API describes them."""
+    """Return the descriptions of the properties in the format of the API."""
     return {name: wire(prop) for name, prop in schema.items() if not prop.hidden}
 
 
@@ -238,24 +243,24 @@ def wire(prop: Property, *, updatable: bool = True) -> dict[str, Any]:
     """Return the description of one property.
 
     Args:
-        updatable: Whether to say if it can be changed; parameters of operations say nothing of it.
+        updatable: Whether to include the key `updatable`, which parameters of operations do not have.
     """
-    shown: dict[str, Any] = {"type": _WIRE_TYPES[prop.kind], "required": prop.required}
+    description: dict[str, Any] = {"type": _WIRE_TYPES[prop.kind], "required": prop.required}
     if updatable:
-        shown["updatable"] = prop.update
+        description["updatable"] = prop.update
     if prop.description:
-        shown["description"] = prop.description
+        description["description"] = prop.description
     if prop.default is not None:
-        shown["default"] = prop.default
+        description["default"] = prop.default
     if prop.fields is not None:
-        entries = {name: each for name, each in prop.fields.items() if not each.hidden}
-        shown["schema"] = {name: wire(each, updatable=updatable) for name, each in entries.items()}
+        entries = {name: field for name, field in prop.fields.items() if not field.hidden}
+        description["schema"] = {name: wire(field, updatable=updatable) for name, field in entries.items()}
     elif prop.items is not None:
-        shown["schema"] = {"*": wire(prop.items, updatable=updatable)}
-    constraints = [each for rule in prop.constraints for each in _wire_constraints(rule.wire)]
+        description["schema"] = {"*": wire(prop.items, updatable=updatable)}
+    constraints = [field for rule in prop.constraints for field in _wire_constraints(rule.wire)]
     if constraints:
-        shown["constraints"] = constraints
-    return shown
+        description["constraints"] = constraints
+    return description
 
 
 def _wire_constraints(rule: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -265,23 +270,23 @@ def _wire_constraints(rule: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def resolved(
-    schema: Schema, given: Mapping[str, Any], path: Path = (), words: tuple[str, str] = ("spec item", "spec item")
+    schema: Schema, values: Mapping[str, Any], path: Path = (), words: tuple[str, str] = ("spec item", "spec item")
 ) -> dict[str, Any]:
     """Check values against a schema; every declared property gets its value, its default, or None.
 
     Args:
-        words: What an unknown, and a missing, value is called.
+        words: The nouns for an unknown, and for a missing, value in messages.
 
     Raises:
         Rejected: ESchema.
     """
-    strange = [name for name in given if name not in schema]
+    strange = [name for name in values if name not in schema]
     if strange:
         known = _known(name for name, prop in schema.items() if not prop.hidden)
         raise wrong(f"Unrecognizable {words[0]} '{strange[0]}'", path, known)
     result = {}
     for name, prop in schema.items():
-        value = given.get(name)
+        value = values.get(name)
         if value is None and prop.required:
             raise wrong(f"Required {words[1]} '{name}' not provided", path)
         result[name] = value_of(prop, value, (*path, name))
@@ -318,12 +323,12 @@ def value_of(prop: Property, value: Any, path: Path) -> Any:
 
 
 def _as_allowed(prop: Property, value: str) -> str:
-    allowed = [str(each) for rule in prop.constraints for each in rule.wire.get("allowed_values", ())]
-    return next((each for each in allowed if each.lower() == value.lower()), value)
+    allowed = [str(word) for rule in prop.constraints for word in rule.wire.get("allowed_values", ())]
+    return next((word for word in allowed if word.lower() == value.lower()), value)
 
 
 def wrong(message: str, path: Path = (), more: str = "") -> Rejected:
-    """Return the error for a value that does not fit its schema; its place and the remedy come after the message."""
+    """Return the error for a value that does not fit its schema; place and remedy follow the message."""
     after = "; ".join(part for part in (f"at {dotted(path)}" if path else "", more) if part)
     return Rejected("ESchema", message, remedy=after)
 
@@ -337,7 +342,7 @@ def _known(names: Any) -> str:
 
 
 def _history(entries: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    return [dict(each) for each in entries]
+    return [dict(entry) for entry in entries]
 
 
 def _text(value: Any, path: Path) -> str:
@@ -361,11 +366,11 @@ def _integer(value: Any, path: Path) -> int:
 def _number(value: Any, path: Path) -> int | float:
     if not isinstance(value, bool) and isinstance(value, int | float | str):
         try:
-            found = value if isinstance(value, int | float) else float(value)
+            result = value if isinstance(value, int | float) else float(value)
         except ValueError:
-            found = math.nan
-        if math.isfinite(found):
-            return found
+            result = math.nan
+        if math.isfinite(result):
+            return result
     raise wrong(f"The value '{_short(value)}' is not a valid number.", path)
 
 
@@ -400,8 +405,8 @@ def _any(value: Any, path: Path) -> Any:
 
 
 def _short(value: Any) -> str:
-    shown = str(value)
-    return shown if len(shown) <= 200 else f"{shown[:200]}…"
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 _CONVERT: Mapping[ValueType, Callable[[Any, Path], Any]] = {

@@ -1,7 +1,7 @@
-"""Profiles of stacks, `os.heat.stack`: their schema, and what they become. Pure.
+"""Profiles of stacks, `os.heat.stack`: their schema, and the resources that they become. Pure.
 
-A profile becomes a nested stack made from its template; in another region, a stack there. Where the profile says
-`disable_rollback: false`, a stack that fails is healed all the same, since nested stacks do as their parent does.
+A profile becomes a nested stack made from its template; in another region, a stack there. A failed stack is healed
+even with `disable_rollback: false`, since nested stacks follow their parent.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ _NOT_FOR_REGIONS = "has no way into another region; put it into the template"
 
 
 def check(properties: Mapping[str, Any]) -> None:
-    """Check what no schema says.
+    """Check a profile beyond its schema.
 
     Raises:
         Rejected: InvalidSpec.
@@ -68,7 +68,7 @@ def check(properties: Mapping[str, Any]) -> None:
 
 
 def _check_template(properties: Mapping[str, Any]) -> None:
-    """Check a template as far as it can be checked without the types of its resources, and without any cloud."""
+    """Check a template as far as possible without resource types and clouds."""
     try:
         compile_template(
             properties["template"],
@@ -92,14 +92,14 @@ def _check_region(properties: Mapping[str, Any]) -> None:
 def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
     """Return the definition of a node.
 
-    What a `template_url` has must be among the files of the stack, under the URL as its name, where nodes are members
-    of a group: only the API fetches, and it does not look for URLs in the properties of members.
+    For nodes in a group, the caller adds the content of `template_url` to the files of the stack, with the URL as name:
+    only the API fetches URLs, and not those in properties of members.
 
     Args:
         properties: Checked properties of the profile.
 
     Raises:
-        Rejected: InvalidSpec: a policy has chosen another region, where the profile cannot be.
+        Rejected: InvalidSpec: a policy has chosen another region, which the profile does not support.
     """
     region = region_of(properties, terms.region)
     files = dict(properties["files"])
@@ -126,5 +126,5 @@ def define(properties: Mapping[str, Any], terms: Terms) -> Definition:
 
 
 def _parameters(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the environment, then those that the profile gives beside it."""
+    """Return the parameters of the environment, overridden by those of the profile."""
     return {**(properties["environment"].get("parameters") or {}), **properties["parameters"]}

@@ -1,4 +1,4 @@
-"""Status words of clusters, nodes and actions, with the reasons that go with them, and the names of actions. Pure."""
+"""Statuses of clusters, nodes and actions with their reasons, and the names of actions. Pure."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -55,9 +55,9 @@ class ActionStatus(StrEnum):
 
 
 NOT_BEGUN = (ActionStatus.WAITING, ActionStatus.READY, ActionStatus.WAITING_LIFECYCLE_COMPLETION)
-"""Status of actions that have begun no revision yet."""
+"""Statuses of actions that have no revision yet."""
 OPEN = (ActionStatus.RUNNING, *NOT_BEGUN)
-"""Status of actions that may not have ended."""
+"""Stored statuses of actions that may be in progress: an action can have ended before its end is stored."""
 
 
 _ACTIVE = (
@@ -69,9 +69,9 @@ _ACTIVE = (
 BUSY_CLUSTER = frozenset(
     {ClusterStatus.CREATING, ClusterStatus.UPDATING, ClusterStatus.DELETING, ClusterStatus.RECOVERING}
 )
-"""States in which a cluster is deleted by force only."""
+"""Statuses in which a cluster is deleted by force only."""
 BUSY_NODE = frozenset({NodeStatus.CREATING, NodeStatus.UPDATING, NodeStatus.DELETING, NodeStatus.RECOVERING})
-"""States in which a node is deleted by force only."""
+"""Statuses in which a node is deleted by force only."""
 
 
 class ClusterAction(StrEnum):
@@ -109,12 +109,12 @@ EVALUATED = frozenset(ClusterAction) - {
     ClusterAction.DETACH_POLICY,
     ClusterAction.UPDATE_POLICY,
 }
-"""Actions after which the status of a cluster is found anew from its nodes."""
+"""Actions after which the status of a cluster is computed from its nodes."""
 ACTION_NAMES = frozenset({*ClusterAction, *NodeAction})
 FOR_RECEIVERS = frozenset(ClusterAction) - {ClusterAction.CREATE}
-"""Actions that a receiver may begin."""
+"""Actions that a receiver may start."""
 NEVER_REFUSED = frozenset({ClusterAction.DELETE, NodeAction.DELETE, NodeAction.OPERATION})
-"""Actions that go ahead whatever else acts on the same target."""
+"""Actions that start even if another action on the same target is in progress."""
 
 _CLUSTER_STARTS = {
     ClusterAction.CREATE: (ClusterStatus.CREATING, "Creation in progress"),
@@ -152,30 +152,30 @@ STILL_BALANCED = "Failed in removing node from lb pool."
 
 
 def cluster_at_start(action: str, operation: str = "") -> tuple[ClusterStatus, str] | None:
-    """Return status and reason of a cluster when an action on it starts; None if it keeps what it has.
+    """Return status and reason of a cluster when an action on it starts; None if they stay.
 
     Args:
         operation: Name of the operation, for CLUSTER_OPERATION.
     """
-    found = _CLUSTER_STARTS.get(ClusterAction(action))
-    return None if found is None else (found[0], found[1].format(operation=operation))
+    start = _CLUSTER_STARTS.get(ClusterAction(action))
+    return None if start is None else (start[0], start[1].format(operation=operation))
 
 
 def node_at_start(action: str, operation: str = "") -> tuple[NodeStatus, str] | None:
-    """Return status and reason of a node when an action on it starts; None if it keeps what it has.
+    """Return status and reason of a node when an action on it starts; None if they stay.
 
     Args:
         operation: Name of the operation, for NODE_OPERATION.
     """
-    found = _NODE_STARTS.get(NodeAction(action))
-    return None if found is None else (found[0], found[1].format(operation=operation))
+    start = _NODE_STARTS.get(NodeAction(action))
+    return None if start is None else (start[0], start[1].format(operation=operation))
 
 
 def evaluated(action: str, node_states: Iterable[str], sizes: Sizes) -> tuple[ClusterStatus, str]:
     """Return status and reason of a cluster whose members are at rest.
 
     Args:
-        action: The action after which it is evaluated.
+        action: The action that triggers the evaluation.
         node_states: Status of each member.
     """
     active = sum(status == NodeStatus.ACTIVE for status in node_states)
@@ -199,8 +199,8 @@ def checked(is_active: bool, before: str = NodeStatus.ACTIVE, reason: str = "") 
     """Return status and reason of a node after a check.
 
     Args:
-        is_active: Whether its physical object is active.
-        before: Its status so far, and `reason` the reason.
+        is_active: Whether the server or stack of the node is active.
+        before: The former status of the node, and `reason` its reason.
     """
     if not is_active:
         return NodeStatus.ERROR, "Check: Node is not ACTIVE."
@@ -233,7 +233,7 @@ def action_name(action: str, target: str, operation: str = "") -> str:
 
 
 def webhook_action_name(receiver: str) -> str:
-    """Return the name of an action that a webhook begins."""
+    """Return the name of an action that a webhook starts."""
     return f"webhook_{receiver[:ID_SHOWN]}"
 
 

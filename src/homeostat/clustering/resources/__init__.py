@@ -1,10 +1,10 @@
-"""Clusters, nodes, profiles, policies and receivers of templates: things of a cloud, made by the service of clusters.
+"""`OS::Senlin::*` resources of templates: a cloud adapter on top of the services of the Clustering API.
 
-Each goes through the checks and the service that a request of its user goes through.
+Resources pass the same checks and services as requests of their user.
 
-- `cloud`: the things of a project, found again by the tokens of their creations; `requesters`: on whose behalf they are
-  made, and how deep stacks of clusters are nested in one another
-- `api`: what is done for them; `context`: what that needs; `records`: what passes between these
-- `specs`: profiles and policies, and the clusters that policies are attached to
-- `clusters`, `nodes`, `receivers`: the other things
+- `cloud`: the cloud of a project, which finds objects again by the tokens of their creations; `requesters`: the user on
+  whose behalf it acts, and the nesting depth of stacks of clusters
+- `api`: the operations on all kinds; `context`: their dependencies; `records`: values passed between these
+- `specs`: profiles and policies, and the attachments of policies
+- `clusters`, `nodes`, `receivers`: the other kinds
 """

@@ -1,4 +1,4 @@
-"""The Clustering API for resources of templates."""
+"""Operations of the Clustering API on all kinds of `OS::Senlin::*` resources."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "c
 
 
 class ResourceHandler(Protocol):
-    """Things of one kind; for the methods see `ClusteringResources`."""
+    """Operations on objects of a kind; for the methods see `ClusteringResources`."""
 
     def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> Mapping[str, Fields]: ...
 
@@ -44,16 +44,15 @@ class ResourceHandler(Protocol):
 
 
 class ClusteringResources:
-    """What the Clustering API does for resources of templates.
+    """The operations of the Clustering API for resources of templates.
 
-    Each method acts on behalf of a requester, as a request of that user would, and is refused what such a request is.
+    Each method acts on behalf of a requester, with the same checks as a request of this user.
     Errors of all methods: Rejected, Transient.
 
     Args:
-        db: The database.
         stack_service: The write path of stacks.
-        url: Where servers and alarms reach the service.
-        policy: The access rules; None where every user may do everything.
+        url: URL of the service for servers and alarms.
+        policy: The access rules; None if every user may do everything.
     """
 
     def __init__(self, db: Database, stack_service: StackService, url: str, policy: Policy | None) -> None:
@@ -76,14 +75,14 @@ class ClusteringResources:
         }
 
     def look(self, kind: str, project: str, ids: Sequence[str]) -> Mapping[str, Fields]:
-        """Return the objects of those of these things that exist, by id."""
+        """Return id -> fields of the existing ones of these objects."""
         table = listing.TABLES[KINDS[kind]]
         conditions = (table.c.id.in_(ids), table.c.project == project, *self._living.get(kind, ()))
         with self._db.read() as tx:
             return self._sorts[kind].look(tx, project, tx.execute(select(table).where(*conditions)).all())
 
     def find(self, kind: str, project: str, name: str) -> str | None:
-        """Return the id of the thing, or of the type, that a user calls so; None if there is none.
+        """Return the id of an object, or the name of a type, from its name or id; None if unknown.
 
         Raises:
             Rejected: MultipleChoices.
@@ -99,21 +98,21 @@ class ClusteringResources:
         return row.id if row is not None else None
 
     def make(self, kind: str, by: Requester, spec: Fields, keep: RecordWriter) -> None:
-        """Make a thing."""
+        """Create an object."""
         self._sorts[kind].make(by, spec, keep)
 
     def change(self, kind: str, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        """Bring a thing to a spec. It may be called again with the same spec: what is done is not done again."""
+        """Change an object to match a spec; repeated calls with the same spec have no further effect."""
         self._sorts[kind].change(by, id, spec, before, keep)
 
     def take_over(self, kind: str, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
-        """Let a thing that is there be that of a resource, as it is."""
+        """Adopt an existing object for a resource, without changing the object."""
         self._sorts[kind].take_over(by, id, spec, keep)
 
     def operate(self, kind: str, by: Requester, id: str, verb: str, before: Fields) -> None:
-        """Carry out an operation on a thing. Raise Rejected: NotSupported for one that its kind does not have."""
+        """Perform an operation on an object. Raise Rejected: NotSupported if its kind has no such operation."""
         self._sorts[kind].operate(by, id, verb, before)
 
     def remove(self, kind: str, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        """Delete a thing, or begin to, and call `forget` in the transaction that does so."""
+        """Delete an object, or start its deletion, and call `forget` in the same transaction."""
         self._sorts[kind].remove(by, id, before, forget)

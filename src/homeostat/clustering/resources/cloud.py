@@ -1,7 +1,7 @@
-"""Clusters, nodes, profiles, policies and receivers of templates, behind the port of a cloud.
+"""The cloud adapter of `OS::Senlin::*` resources (port `clouds.port.Cloud`).
 
-What the API does for users is done here for resources: on behalf of the user of the stack, and with a record of the
-token in the transaction that makes the thing, so that it is found again (ADR 0077).
+It acts on behalf of the user of the stack. The transaction that creates an object also records its token, so the object
+is found again after a crash (ADR 0077).
 """
 
 import time
@@ -26,24 +26,24 @@ from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database
 
 TYPE_KINDS = frozenset({"cluster_profile_type", "cluster_policy_type"})
-"""Types of profiles and policies, which can only be resolved."""
+"""Kinds for types of profiles and policies, which can only be resolved."""
 BUSY = frozenset(
     {"ActionConflict", "ActionInProgress", "ResourceInUse", "ResourceIsLocked", "StackExists", "StackLocked"}
 )
-"""Faults that pass, or that another id avoids: what is asked for is asked for again."""
+"""Temporary faults, or faults that another id avoids: the engine retries."""
 MISSING = frozenset({"EntityNotFound", "ResourceNotFound"})
 CHUNK = 500
-"""Things looked at in one transaction."""
+"""Objects read in one transaction."""
 BATCH_S = 20.0
-"""Seconds after which no more things of a batch are begun: to make a cluster may take a while."""
+"""Seconds after which no more creations of a batch are started: a cluster may take a while."""
 
 
 class AlreadyCreated(HomeostatError):
-    """The thing of this token was made meanwhile, by another worker."""
+    """Another worker has created the object of this token meanwhile."""
 
 
 class ClusteringCloud:
-    """The things of one project, behind the port of a cloud (`clouds.port.Cloud`)."""
+    """The clusters, nodes, profiles, policies and receivers of a project as a cloud."""
 
     name = "clustering"
     kinds = frozenset(KINDS) | TYPE_KINDS
@@ -63,16 +63,16 @@ class ClusteringCloud:
         self._api = api
         self._project = project
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- observing ---------------------------------------------------------------------------------------------------
 
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
-        found: dict[str, Fields] = {}
+        objects: dict[str, Fields] = {}
         for start in range(0, len(handles), CHUNK):
-            found |= self._api.look(kind, self._project, handles[start : start + CHUNK])
+            objects |= self._api.look(kind, self._project, handles[start : start + CHUNK])
         now = self._db.agreed_now()
         return [
-            Observation(Presence.PRESENT, handle, found[handle], now)
-            if handle in found
+            Observation(Presence.PRESENT, handle, objects[handle], now)
+            if handle in objects
             else Observation(Presence.ABSENT, handle, seen_at=now, reason="it is gone")
             for handle in handles
         ]
@@ -80,42 +80,42 @@ class ClusteringCloud:
     def find(self, kind: str, tokens: Sequence[str]) -> list[Observation]:
         with self._db.read() as tx:
             known = {
-                token: each.id
-                for token, each in records.of_tokens(tx, kind, tokens).items()
-                if each.project == self._project
+                token: record.id
+                for token, record in records.of_tokens(tx, kind, tokens).items()
+                if record.project == self._project
             }
-        looks = dict(zip(known, self.observe(kind, list(known.values())), strict=True))
-        none = Observation(Presence.ABSENT, seen_at=self._db.agreed_now())
-        return [looks.get(token, none) for token in tokens]
+        observations = dict(zip(known, self.observe(kind, list(known.values())), strict=True))
+        absent = Observation(Presence.ABSENT, seen_at=self._db.agreed_now())
+        return [observations.get(token, absent) for token in tokens]
 
     def resolve(self, kind: str, names: Sequence[str]) -> list[str | None]:
-        found = []
+        ids = []
         for name in names:
             try:
-                found.append(self._api.find(kind, self._project, name))
+                ids.append(self._api.find(kind, self._project, name))
             except Rejected as error:
                 raise ambiguous(name) from error
-        return found
+        return ids
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def create(self, kind: str, intents: Sequence[Creation]) -> list[Answer]:
-        """Create things one by one; each is there for good before the next is begun.
+        """Create objects one by one, each committed before the next.
 
-        What does not come to its turn in `BATCH_S` is put off: a pass that answers nothing for long counts as hung.
+        Objects not started within `BATCH_S` are postponed: a pass without answers for long counts as hung.
         """
         began, answers = self._monotonic(), list[Answer]()
-        for each in intents:
+        for creation in intents:
             if self._monotonic() - began > BATCH_S:
                 answers.append(Transient("others of its batch come first", retry_after_s=0.0))
             else:
-                answers.append(_answered(self._create, kind, each.token, each.spec))
+                answers.append(_answered(self._create, kind, creation.token, creation.spec))
         return answers
 
     def _create(self, kind: str, token: str, spec: Fields) -> Observation:
-        (there,) = self.find(kind, [token])
-        if there.present:
-            return there
+        (existing,) = self.find(kind, [token])
+        if existing.present:
+            return existing
         owner, by = self._requester([token], [])
         if owner is None:
             raise Terminal("the resource that this was asked for is not there any more")
@@ -123,38 +123,38 @@ class ClusteringCloud:
             self._api.make(kind, by, spec, self._keep(kind, token, owner))
         except AlreadyCreated:
             pass
-        (made,) = self.find(kind, [token])
-        return made
+        (created,) = self.find(kind, [token])
+        return created
 
     def _keep(self, kind: str, token: str, owner: Owner | None) -> Callable[[Connection, ResourceRecord], None]:
-        """Return what stores the record of a token."""
+        """Return the function that stores the record of a token."""
 
-        def keep(tx: Connection, kept: ResourceRecord) -> None:
+        def keep(tx: Connection, new: ResourceRecord) -> None:
             now = self._db.now_of(tx)
             tokens.forget_gone(tx, kind, self._project)
-            wanted = Record(kept.id, kind, self._project, token, dict(kept.asked), kept.stack_id, created_at=now)
-            records.add(self._db, tx, [wanted])
-            if records.of_tokens(tx, kind, [token])[token].id != kept.id:
+            record = Record(new.id, kind, self._project, token, dict(new.asked), new.stack_id, created_at=now)
+            records.add(self._db, tx, [record])
+            if records.of_tokens(tx, kind, [token])[token].id != new.id:
                 raise AlreadyCreated
-            if kept.stack_id:
-                share_trust(tx, owner, kept.stack_id, self._entropy, now)
+            if new.stack_id:
+                share_trust(tx, owner, new.stack_id, self._entropy, now)
 
         return keep
 
     def update(self, kind: str, changes: Sequence[Change]) -> list[Answer]:
-        return [_answered(self._update, kind, each.handle, each.spec) for each in changes]
+        return [_answered(self._update, kind, change.handle, change.spec) for change in changes]
 
     def _update(self, kind: str, handle: str, spec: Fields) -> Observation:
         record, owner, by = self._known(kind, handle)
 
-        def keep(tx: Connection, kept: ResourceRecord) -> None:
+        def keep(tx: Connection, new: ResourceRecord) -> None:
             stored = records.for_update(self._db, tx, handle)
             now = self._db.now_of(tx)
             if stored is not None and stored.kind == kind:
-                stored.object, stored.link = dict(kept.asked), kept.stack_id
+                stored.object, stored.link = dict(new.asked), new.stack_id
                 records.save(tx, stored, now)
-            if kept.stack_id:
-                share_trust(tx, owner, kept.stack_id, self._entropy, now)
+            if new.stack_id:
+                share_trust(tx, owner, new.stack_id, self._entropy, now)
 
         try:
             self._api.change(kind, by, handle, spec, record.object if record is not None else {}, keep)
@@ -163,26 +163,26 @@ class ClusteringCloud:
         return self.observe(kind, [handle])[0]
 
     def delete(self, kind: str, handles: Sequence[str]) -> list[Answer]:
-        return [_answered(self._delete, kind, each) for each in handles]
+        return [_answered(self._delete, kind, handle) for handle in handles]
 
     def _delete(self, kind: str, handle: str) -> Observation:
         record, _, by = self._known(kind, handle)
 
         def forget(tx: Connection) -> None:
-            # Its deletion is stored with this: from now on the token leads nowhere, and the thing goes by itself.
+            # In the transaction of the deletion: afterwards the token is unknown, and the service completes it.
             records.remove(tx, [handle] if record is not None else [])
 
         try:
             self._api.remove(kind, by, handle, record.object if record is not None else {}, forget)
         except Rejected as error:
-            gone = self._unless_gone(kind, handle, error)
+            observation = self._unless_gone(kind, handle, error)
             with self._db.write() as tx:
                 forget(tx)
-            return Observation(Presence.ABSENT, handle, seen_at=gone.seen_at, not_found=True)
+            return Observation(Presence.ABSENT, handle, seen_at=observation.seen_at, not_found=True)
         return self.observe(kind, [handle])[0]
 
     def operate(self, kind: str, operations: Sequence[Operation]) -> list[Answer]:
-        return [_answered(self._operate, kind, each) for each in operations]
+        return [_answered(self._operate, kind, operation) for operation in operations]
 
     def _operate(self, kind: str, operation: Operation) -> Observation:
         if operation.verb == ADOPT:
@@ -195,66 +195,66 @@ class ClusteringCloud:
         return self.observe(kind, [operation.handle])[0]
 
     def _adopt(self, kind: str, document: Mapping[str, Any]) -> Observation:
-        """Take over the thing of that id, or make one from the document; idempotent by the token.
+        """Adopt the object with this id, or create an object from the document; idempotent by the token.
 
         Raises:
-            Terminal: A resource has the thing already.
-            Transient: A resource that is being deleted has it still.
+            Terminal: The object belongs to a resource already.
+            Transient: The object belongs to a resource that is being deleted.
         """
         token, id = str(document["token"]), str(document["id"] or "")
         (record,) = self.find(kind, [token])
         if record.present:
             return record
-        there = self.observe(kind, [id])[0].present if id else False
-        if not there:
+        exists = self.observe(kind, [id])[0].present if id else False
+        if not exists:
             return self._create(kind, token, document["spec"])
         owner, by = self._requester([token], [])
         with self._db.read() as tx:
-            others = [each for each in records.owners_of(tx, [id]) if each.token != token]
+            others = [other for other in records.owners_of(tx, [id]) if other.token != token]
         for other in others:
             if (kind_of(other.type), other.project) == (kind, self._project):
                 raise _taken(id, other)
         keep = self._keep(kind, token, owner)
 
-        def take_over(tx: Connection, kept: ResourceRecord) -> None:
+        def take_over(tx: Connection, new: ResourceRecord) -> None:
             records.remove(tx, [id])
-            keep(tx, kept)
+            keep(tx, new)
 
         self._api.take_over(kind, by, id, document["spec"], take_over)
         return self.observe(kind, [id])[0]
 
-    # -- who asks ----------------------------------------------------------------------------------------------------
+    # -- the requester -----------------------------------------------------------------------------------------------
 
     def _known(self, kind: str, handle: str) -> tuple[Record | None, Owner | None, Requester]:
-        """Return the record of a thing, if it has one, the resource that it is, and on whose behalf that acts."""
+        """Return the record of an object, if any, with the resource that owns the object, and the requester."""
         with self._db.read() as tx:
             record = records.get(tx, handle, kind, self._project)
         return record, *self._requester([record.token] if record is not None else [], [handle])
 
     def _requester(self, tokens: Sequence[str], handles: Sequence[str]) -> tuple[Owner | None, Requester]:
         with self._db.read() as tx:
-            owners = list(records.owners(tx, [records.key_of(each) for each in tokens]).values())
+            owners = list(records.owners(tx, [records.key_of(token) for token in tokens]).values())
             owners = owners or records.owners_of(tx, handles)
-            owner = next((each for each in owners if each.project == self._project), None)
+            owner = next((candidate for candidate in owners if candidate.project == self._project), None)
             return owner, requester_of(tx, self._project, owner)
 
     def _unless_gone(self, kind: str, handle: str, error: Rejected) -> Observation:
-        """Return that a thing is gone, where an error says so; raise the error where the thing is there."""
-        (seen,) = self.observe(kind, [handle])
-        if error.fault in MISSING and not seen.present:
-            return seen
+        """Return the observation that an object is absent if `error` is due to that; otherwise raise the error."""
+        (observation,) = self.observe(kind, [handle])
+        if error.fault in MISSING and not observation.present:
+            return observation
         raise error
 
     def watch(self, stop: Callable[[], bool]) -> Iterator[ChangeNotice]:
-        """Return no notices: things in progress are looked at every second."""
+        """Return no notices: objects in progress are observed every second."""
         return iter(())
 
     def close(self) -> None:
-        """Do nothing: the database is closed by its owner."""
+        """Do nothing: the owner of the database closes it."""
 
 
 def _answered(act: Callable[..., Observation], *arguments: Any) -> Answer:
-    """Return what came of an act on one thing."""
+    """Return the result of an operation on an object, with errors classified for the engine."""
     try:
         return act(*arguments)
     except Rejected as error:
@@ -271,13 +271,7 @@ def _taken(id: str, other: Owner) -> HomeostatError:
 
 
 class ClusteringResourceClouds:
-    """The things of all projects.
-
-    Args:
-        db: The database.
-        entropy: Randomness for ids.
-        api: What the API does for them.
-    """
+    """The clustering clouds of all projects."""
 
     def __init__(self, db: Database, entropy: Entropy, api: ClusteringResources) -> None:
         self._db = db
@@ -285,5 +279,5 @@ class ClusteringResourceClouds:
         self._api = api
 
     def of(self, project: str) -> ClusteringCloud:
-        """Return the things of one project as a cloud."""
+        """Return the clustering cloud of a project."""
         return ClusteringCloud(self._db, self._entropy, self._api, project)

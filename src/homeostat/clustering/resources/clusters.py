@@ -13,8 +13,8 @@ from homeostat.clustering.decisions.states import ClusterAction, ClusterStatus
 from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.resources.specs import check_done, unknown
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.clusters import check_free
-from homeostat.clustering.service.plans import ClusterChange
 from homeostat.clustering.service.quotas import check_room
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.service.sizing import sizes_of
@@ -30,7 +30,7 @@ from homeostat.store.stacks import action_begin, locks
 TIMEOUT_S = 3600
 UNHEALTHY = frozenset({ClusterStatus.WARNING, ClusterStatus.ERROR, ClusterStatus.CRITICAL})
 OF_A_CLUSTER = ("name", "metadata", "timeout", "config")
-"""Fields that an update of a cluster takes as they are."""
+"""Fields that an update passes to the cluster unchanged."""
 
 
 class NoChange(Exception):
@@ -38,23 +38,23 @@ class NoChange(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredCluster:
     """The spec of a cluster in a template, parsed and with its references resolved.
 
     Attributes:
-        given: The fields of `OF_A_CLUSTER` that the template sets.
+        fields: The fields of `OF_A_CLUSTER` that the template sets.
         profile: Row of the profile.
-        sizes: Its sizes.
+        sizes: Sizes of the cluster.
         policies: Id of a policy -> whether it is enabled.
     """
 
-    given: Mapping[str, Any]
+    fields: Mapping[str, Any]
     profile: ProfileRow
     sizes: Sizes
     policies: Mapping[str, bool]
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, Any]:
         """The part of the spec that is stored, since the cluster itself does not show it."""
         return {"desired_capacity": self.sizes.desired, "policies": list(self.policies)}
 
@@ -70,80 +70,80 @@ class Clusters:
     def look(self, tx: Connection, project: str, rows: Sequence[ClusterRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         ids = [row.id for row in rows]
-        shown = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
-        stacks, made, bound = living.stacks_of(tx, ids), parts.of_clusters(tx, ids), bindings.of_clusters(tx, ids)
-        found = {}
-        for each in shown:
-            id = each["id"]
-            policies = [views.binding(row, each["name"], made.get(id, parts.NONE)) for row in bound.get(id, ())]
-            found[id] = self._object({**each, "policies": policies}, stacks.get(id))
-        return found
+        cluster_views = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
+        stacks, parts_of, bound = living.stacks_of(tx, ids), parts.of_clusters(tx, ids), bindings.of_clusters(tx, ids)
+        objects = {}
+        for cluster in cluster_views:
+            id = cluster["id"]
+            policies = [views.binding(row, cluster["name"], parts_of.get(id, parts.NONE)) for row in bound.get(id, ())]
+            objects[id] = self._object({**cluster, "policies": policies}, stacks.get(id))
+        return objects
 
-    def _object(self, shown: Mapping[str, Any], of: living.RootStack | None) -> Fields:
-        """Return a cluster as templates see it: one whose last action has failed is in error.
+    def _object(self, view: Mapping[str, Any], stack: living.RootStack | None) -> Fields:
+        """Return the fields of a cluster for templates: after a failed action, its status is error.
 
-        One in error has `failures`, for which the next update of its stack tries it again.
+        A cluster in error has `failures`, for which the next update of the template's stack converges it again.
         """
         left_out = ("data", "dependents", "domain")
-        found = {name: value for name, value in shown.items() if name not in left_out}
-        if shown["status"] not in UNHEALTHY:
-            return {**found, "status": str(shown["status"]).lower()}
-        failed = of is not None and of.status == Status.FAILED
-        status = ClusterStatus.ERROR if failed else shown["status"]
-        reason = of.reason if failed and of is not None else shown["status_reason"]
+        fields = {name: value for name, value in view.items() if name not in left_out}
+        if view["status"] not in UNHEALTHY:
+            return {**fields, "status": str(view["status"]).lower()}
+        failed = stack is not None and stack.status == Status.FAILED
+        status = ClusterStatus.ERROR if failed else view["status"]
+        reason = stack.reason if failed and stack is not None else view["status_reason"]
         unhealthy = status != ClusterStatus.WARNING
-        return {**found, "status": str(status).lower(), "fault": reason, **({"failures": True} if unhealthy else {})}
+        return {**fields, "status": str(status).lower(), "fault": reason, **({"failures": True} if unhealthy else {})}
 
-    # -- making ------------------------------------------------------------------------------------------------------
+    # -- creating ----------------------------------------------------------------------------------------------------
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         scope = self._context.scope(by)
         self._context.check_depth(by)
-        with self._context.db.read() as tx:  # an early refusal spares the work of checking
+        with self._context.db.read() as tx:  # refuse early: the checks below are costly
             check_room(tx, scope)
-        wanted = self._wanted(scope, spec)
-        size = wanted.sizes
+        desired = self._wanted(scope, spec)
+        size = desired.sizes
         columns = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
 
-        given, profile = wanted.given, check_profile(wanted.profile.spec)
-        policies = self._all.bindings.first(scope, given["name"], profile, wanted.policies, size.desired)
+        fields, profile = desired.fields, check_profile(desired.profile.spec)
+        policies = self._all.bindings.first(scope, fields["name"], profile, desired.policies, size.desired)
 
         def also(tx: Connection, id: str) -> None:
             self._all.bindings.attach_first(tx, scope, id, policies)
-            keep(tx, ResourceRecord(id, id, wanted.asked))
+            keep(tx, ResourceRecord(id, id, desired.stored))
 
         self._service.create(
             scope,
-            given["name"],
-            wanted.profile,
+            fields["name"],
+            desired.profile,
             columns,
-            given.get("timeout") or TIMEOUT_S,
-            given.get("metadata", {}),
-            given.get("config", {}),
+            fields.get("timeout") or TIMEOUT_S,
+            fields.get("metadata", {}),
+            fields.get("config", {}),
             self._context.check_types(scope),
             also,
             policies,
         )
 
-    def _wanted(self, scope: RequestScope, spec: Fields) -> Wanted:
-        """Return a spec, checked like the body of a request.
+    def _wanted(self, scope: RequestScope, spec: Fields) -> DesiredCluster:
+        """Parse a spec, with the checks of a request body.
 
         Raises:
             Rejected: BadRequest.
         """
         names = clusters.NEW.keys() & spec.keys()
-        given = read({name: spec[name] for name in names}, clusters.NEW)
-        size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
-        profile = self._all.profile(scope, given["profile_id"])
-        found: dict[str, bool] = {}
+        fields = read({name: spec[name] for name in names}, clusters.NEW)
+        size = sizes.new_sizes(fields.get("desired_capacity"), fields.get("min_size"), fields.get("max_size"))
+        profile = self._all.profile(scope, fields["profile_id"])
+        policies: dict[str, bool] = {}
         with self._context.db.read() as tx:
-            for each in spec.get("policies") or ():
-                with referring(f"The specified policy '{each['policy_id']}'"):
-                    policy = self._all.policies.get(tx, scope, each["policy_id"])
-                if policy.id in found:
-                    raise Rejected("BadRequest", f"The policy '{each['policy_id']}' is named twice.")
-                found[policy.id] = each["enabled"]
-        return Wanted({name: given[name] for name in OF_A_CLUSTER if name in given}, profile, size, found)
+            for entry in spec.get("policies") or ():
+                with referring(f"The specified policy '{entry['policy_id']}'"):
+                    policy = self._all.policies.get(tx, scope, entry["policy_id"])
+                if policy.id in policies:
+                    raise Rejected("BadRequest", f"The policy '{entry['policy_id']}' is named twice.")
+                policies[policy.id] = entry["enabled"]
+        return DesiredCluster({name: fields[name] for name in OF_A_CLUSTER if name in fields}, profile, size, policies)
 
     # -- changing ----------------------------------------------------------------------------------------------------
 
@@ -157,21 +157,21 @@ class Clusters:
             Transient: Nodes are removed in a second step, after this one.
         """
         scope = self._context.scope(by)
-        wanted = self._wanted(scope, spec)
-        self._bind(scope, id, wanted, before)
+        desired = self._wanted(scope, spec)
+        self._bind(scope, id, desired, before)
         later: list[ClusterChange] = []
 
         def also(tx: Connection, _: str) -> None:
-            capacity = before.get("desired_capacity") if later else wanted.sizes.desired
-            keep(tx, ResourceRecord(id, id, {**wanted.asked, "desired_capacity": capacity}))
+            capacity = before.get("desired_capacity") if later else desired.sizes.desired
+            keep(tx, ResourceRecord(id, id, {**desired.stored, "desired_capacity": capacity}))
 
-        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
-            plans = self._plans(tx, row, wanted, before)
-            later[:] = plans[1:]
-            return plans[0]
+        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
+            changes = self._changes(tx, row, desired, before)
+            later[:] = changes[1:]
+            return changes[0]
 
         try:
-            self._service.change(scope, id, planner, self._context.check_types(scope), also)
+            self._service.change(scope, id, build, self._context.check_types(scope), also)
         except NoChange:
             with self._context.db.write() as tx:
                 also(tx, id)
@@ -179,33 +179,33 @@ class Clusters:
             raise Transient("its nodes go once the rest is done", retry_after_s=1.0)
         self._repair(scope, id)
 
-    def _bind(self, scope: RequestScope, id: str, wanted: Wanted, before: Fields) -> None:
+    def _bind(self, scope: RequestScope, id: str, desired: DesiredCluster, before: Fields) -> None:
         with self._context.db.read() as tx:
             cluster = self._service.get(tx, scope, id)
             bound = {row.policy_id: row.enabled for row in bindings.of_cluster(tx, cluster.id)}
         check_types = self._context.check_types(scope)
         for policy in before.get("policies") or ():
-            if policy in bound and policy not in wanted.policies:
+            if policy in bound and policy not in desired.policies:
                 self._all.bindings.detach(scope, id, policy, check_types)
-        for policy, enabled in wanted.policies.items():
+        for policy, enabled in desired.policies.items():
             if policy not in bound:
                 check_done(self._context, self._all.bindings.attach(scope, id, policy, check_types, enabled=enabled))
             elif bound[policy] != enabled:
                 self._all.bindings.switch(scope, id, policy, check_types, enabled=enabled)
 
-    def _plans(self, tx: Connection, row: ClusterRow, wanted: Wanted, before: Fields) -> list[ClusterChange]:
-        """Return what brings a cluster to what is wanted: one plan, or one and another that comes later.
+    def _changes(self, tx: Connection, row: ClusterRow, desired: DesiredCluster, before: Fields) -> list[ClusterChange]:
+        """Return the changes that make a cluster match its spec: a change, or a first and a later change.
 
         Raises:
-            NoChange: There is nothing to do.
+            NoChange: The cluster matches the spec already.
             Rejected: BadRequest.
         """
-        updated = self._updated(tx, row, wanted)
-        resized = self._resized(tx, row, wanted, before)
+        updated = self._updated(tx, row, desired)
+        resized = self._resized(tx, row, desired, before)
         if updated is None and resized is None:
             raise NoChange
         if updated is None or resized is None or resized.hooked:
-            return [each for each in (updated, resized) if each is not None]
+            return [change for change in (updated, resized) if change is not None]
         both = replace(
             updated,
             inputs={**resized.inputs, **updated.inputs},
@@ -218,21 +218,23 @@ class Clusters:
         )
         return [both]
 
-    def _updated(self, tx: Connection, row: ClusterRow, wanted: Wanted) -> ClusterChange | None:
-        """Return the plan for what an update changes; None where it changes nothing."""
-        differs = any(getattr(row, name) != value for name, value in wanted.given.items())
-        if not differs and row.profile_id == wanted.profile.id:
+    def _updated(self, tx: Connection, row: ClusterRow, desired: DesiredCluster) -> ClusterChange | None:
+        """Return the change of fields and profile; None if they match."""
+        differs = any(getattr(row, name) != value for name, value in desired.fields.items())
+        if not differs and row.profile_id == desired.profile.id:
             return None
-        plan = self._service.update(tx, row, wanted.given, wanted.profile)
-        return self._all.sizing.batches(tx, row, plan)
+        change = self._service.update(tx, row, desired.fields, desired.profile)
+        return self._all.sizing.batches(tx, row, change)
 
-    def _resized(self, tx: Connection, row: ClusterRow, wanted: Wanted, before: Fields) -> ClusterChange | None:
-        """Return the plan for other sizes; None for the same ones.
+    def _resized(
+        self, tx: Connection, row: ClusterRow, desired_cluster: DesiredCluster, before: Fields
+    ) -> ClusterChange | None:
+        """Return the change of sizes; None if they match.
 
-        A template that goes on wanting as many nodes as before leaves the cluster what has scaled it since, within its
-        limits.
+        If the desired capacity in the template has not changed, the cluster keeps its current capacity, within the
+        limits: it may have been scaled since.
         """
-        size, now = wanted.sizes, sizes_of(row)
+        size, now = desired_cluster.sizes, sizes_of(row)
         desired = size.desired
         if before.get("desired_capacity") in (desired, None):
             high = sizes.NODES_MAX if size.max_size < 0 else size.max_size
@@ -240,11 +242,11 @@ class Clusters:
         if Sizes(size.min_size, size.max_size, desired) == now:
             return None
         request = Resize(Adjustment.EXACT, desired, size.min_size, size.max_size)
-        plan = self._all.sizing.resize(tx, row, request)
-        return replace(plan, at_once=not (plan.added or plan.leaving or plan.released))
+        change = self._all.sizing.resize(tx, row, request)
+        return replace(change, at_once=not (change.added or change.leaving or change.released))
 
     def _repair(self, scope: RequestScope, id: str) -> None:
-        """Try again what has failed of a cluster, and bring back what is lost, unless something goes on in it."""
+        """Converge a cluster in error, unless an action on it is in progress."""
         with self._context.db.read() as tx:
             row = self._service.get(tx, scope, id)
             busy = actions.going_on_in(tx, row.id)
@@ -264,12 +266,12 @@ class Clusters:
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         scope = self._context.scope(by)
-        wanted = self._wanted(scope, spec)
+        desired = self._wanted(scope, spec)
         with self._context.db.write() as tx:
-            there = self._service.get(tx, scope, id).id
-            bound = {row.policy_id for row in bindings.of_cluster(tx, there)}
-            asked = {**wanted.asked, "policies": [each for each in wanted.policies if each in bound]}
-            keep(tx, ResourceRecord(there, there, asked))
+            cluster_id = self._service.get(tx, scope, id).id
+            bound = {row.policy_id for row in bindings.of_cluster(tx, cluster_id)}
+            asked = {**desired.stored, "policies": [policy for policy in desired.policies if policy in bound]}
+            keep(tx, ResourceRecord(cluster_id, cluster_id, asked))
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)

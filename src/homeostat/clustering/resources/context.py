@@ -1,4 +1,4 @@
-"""On whose behalf the Clustering API acts for a resource of a template."""
+"""Dependencies of the operations on `OS::Senlin::*` resources, and the rights of their requester."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,15 +16,13 @@ from homeostat.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class ResourceContext:
-    """What the things of templates are made and changed with.
+    """The services and limits for operations on objects of templates.
 
     Attributes:
-        db: The database.
-        services: The services of the Clustering API.
-        base: URL of the Clustering API with its version, as servers and alarms reach it.
-        policy: The access rules; None where every user may do everything.
-        depth_max: Levels of stacks that are nested in one another, also by way of clusters.
-        timeout_s: Seconds that an action of a stack may take, where the stack does not say it.
+        base: URL of the Clustering API with its version, for servers and alarms.
+        policy: The access rules; None if every user may do everything.
+        depth_max: Maximum of levels of nested stacks, including nesting by clusters.
+        timeout_s: Default time limit of an action of a stack.
     """
 
     db: Database
@@ -35,22 +33,22 @@ class ResourceContext:
     timeout_s: float
 
     def scope(self, by: Requester) -> RequestScope:
-        """Return who asks: the owner of the stack, with the rights that each user of the project has."""
+        """Return the scope of the owner of the stack, with the rights of every user of the project."""
         caller = Caller(user=by.user, project=by.project, user_id=by.user_id or None)
         return RequestScope(caller, by.project)
 
     def reading(self, project: str) -> RequestScope:
-        """Return who looks at the things of a project."""
+        """Return the scope for reading objects of a project."""
         return RequestScope(Caller(project=project), project)
 
     def check_types(self, scope: RequestScope) -> CheckTypes | None:
-        """Return what refuses types that not every user of the project may use: roles are known of requests alone."""
+        """Return the check of types without any roles of the user: only requests to the API have roles."""
         if self.policy is None:
             return None
         return partial(self.policy.check_types, caller=scope.caller, project=scope.project)
 
     def check_depth(self, by: Requester) -> None:
-        """Check that one more stack may be nested in the stack of a resource.
+        """Check that a further stack may be nested in the stack of a resource.
 
         Raises:
             Rejected: RequestLimitExceeded.

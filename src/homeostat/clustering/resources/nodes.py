@@ -10,7 +10,7 @@ from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.resources.specs import unknown
 from homeostat.clustering.service import membership
-from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange
+from homeostat.clustering.service.changes import ChangeBuilder, ClusterChange
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.store import node_views
 from homeostat.clustering.wire import nodes
@@ -21,7 +21,7 @@ from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 CHANGED = frozenset({"name", "profile_id", "metadata"})
 PLACEHOLDER = "node"
-"""Name of a request for a node in a cluster that leaves the name to the cluster."""
+"""Name in the request if the cluster names the node."""
 
 
 class Nodes:
@@ -34,20 +34,20 @@ class Nodes:
 
     def look(self, tx: Connection, project: str, rows: Sequence[NodeRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
-        found: dict[str, Fields] = {}
-        for each in node_views.nodes(tx, rows, names, tainted=True):
-            shown = {name: value for name, value in each.items() if name not in ("dependents", "domain")}
-            status = str(each["status"]).lower()
-            fault = {"fault": each["status_reason"]} if each["status"] == NodeStatus.ERROR else {}
-            found[each["id"]] = {**shown, "status": status, **fault}
-        return found
+        objects: dict[str, Fields] = {}
+        for node in node_views.nodes(tx, rows, names, tainted=True):
+            fields = {name: value for name, value in node.items() if name not in ("dependents", "domain")}
+            status = str(node["status"]).lower()
+            fault = {"fault": node["status_reason"]} if node["status"] == NodeStatus.ERROR else {}
+            objects[node["id"]] = {**fields, "status": status, **fault}
+        return objects
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
         scope = self._context.scope(by)
         body = {"name": PLACEHOLDER, **{name: spec[name] for name in nodes.NEW.keys() & spec.keys()}}
-        given = read(body, nodes.NEW)
-        profile = self._all.profile(scope, given["profile_id"])
-        cluster = self._cluster(scope, given.get("cluster_id") or "")
+        fields = read(body, nodes.NEW)
+        profile = self._all.profile(scope, fields["profile_id"])
+        cluster = self._cluster(scope, fields.get("cluster_id") or "")
         if cluster is None:
             self._context.check_depth(by)
 
@@ -58,74 +58,74 @@ class Nodes:
 
         checked = self._context.check_types(scope)
         named = "name" in spec
-        self._service.create(scope, given["name"], profile, cluster, given, checked, also, named=named)
+        self._service.create(scope, fields["name"], profile, cluster, fields, checked, also, named=named)
 
     def _kept(self, tx: Connection, id: str, cluster_id: str) -> ResourceRecord:
-        """Return what is kept of a node, of which the template wants that it is in this cluster; "" for none."""
+        """Return the record of a node; `cluster_id` is its cluster in the template, or ""."""
         row = tx.execute(select(schema.node).where(schema.node.c.id == id)).one()
         return ResourceRecord(id, row.stack_id if row.cluster_id is None else "", {"cluster_id": cluster_id})
 
-    def _cluster(self, scope: RequestScope, named: str) -> ClusterRow | None:
-        if not named:
+    def _cluster(self, scope: RequestScope, identity: str) -> ClusterRow | None:
+        if not identity:
             return None
-        with self._context.db.read() as tx, referring(f"The specified cluster '{named}'"):
-            return self._all.clusters.get(tx, scope, named)
+        with self._context.db.read() as tx, referring(f"The specified cluster '{identity}'"):
+            return self._all.clusters.get(tx, scope, identity)
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        """Bring a node to a spec step by step: out of another cluster, to other values, into the one that it names.
+        """Change a node to match a spec in steps: leave the former cluster, change values, join the new cluster.
 
         Raises:
-            Transient: There is a step more, once this one is done.
+            Transient: Another step follows once this step is done.
         """
         scope = self._context.scope(by)
-        given = read({name: spec[name] for name in CHANGED & spec.keys()}, nodes.CHANGED)
-        profile = self._all.profile(scope, given.pop("profile_id"))
+        fields = read({name: spec[name] for name in CHANGED & spec.keys()}, nodes.CHANGED)
+        profile = self._all.profile(scope, fields.pop("profile_id"))
         cluster = self._cluster(scope, spec.get("cluster_id") or "")
-        wanted = cluster.id if cluster is not None else ""
+        target = cluster.id if cluster is not None else ""
         with self._context.db.read() as tx:
             row = self._service.get(tx, scope, id)
         checked = self._context.check_types(scope)
         left = row.cluster_id
-        leaves = left is not None and left != (wanted or self._left_alone(row, before))
+        leaves = left is not None and left != (target or self._left_alone(row, before))
         if left is not None and leaves:
             self._step(row)
-            self._moved(scope, left, lambda tx, one: self._leaving(tx, one, scope, id))
-        elif row.profile_id != profile.id or any(getattr(row, name) != value for name, value in given.items()):
-            self._service.update(scope, id, given, profile, checked)
-        joins = wanted and row.cluster_id != wanted
+            self._moved(scope, left, lambda tx, cluster_row: self._leaving(tx, cluster_row, scope, id))
+        elif row.profile_id != profile.id or any(getattr(row, name) != value for name, value in fields.items()):
+            self._service.update(scope, id, fields, profile, checked)
+        joins = target and row.cluster_id != target
         if joins and not leaves:
             self._step(row)
-            self._moved(scope, wanted, lambda tx, one: membership.add_nodes(tx, one, scope, [id]))
+            self._moved(scope, target, lambda tx, cluster_row: membership.add_nodes(tx, cluster_row, scope, [id]))
         with self._context.db.write() as tx:
-            keep(tx, self._kept(tx, id, wanted))
+            keep(tx, self._kept(tx, id, target))
         if joins and leaves:
             raise Transient("it has left its cluster, and joins the other one next", retry_after_s=1.0)
 
     def _left_alone(self, row: NodeRow, before: Fields) -> str:
-        """Return the cluster in which a node stays whose template names none: one that the template has not named."""
+        """Return the cluster of a node whose template names none, if the node has joined it outside of the template."""
         return "" if before.get("cluster_id") == row.cluster_id else row.cluster_id or ""
 
     def _step(self, row: NodeRow) -> None:
-        """Check that nothing goes on with a node that is to be moved.
+        """Check that a node to move has no action in progress.
 
         Raises:
-            Transient: Something does.
+            Transient: The node has an action in progress.
         """
         with self._context.db.read() as tx:
-            (shown,) = node_views.nodes(tx, [row], {}, tainted=False)
-        if shown["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
-            raise Transient(f"the node is {shown['status']}: it is moved once that is done")
+            (node,) = node_views.nodes(tx, [row], {}, tainted=False)
+        if node["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
+            raise Transient(f"the node is {node['status']}: it is moved once that is done")
 
     def _leaving(self, tx: Connection, cluster: ClusterRow, scope: RequestScope, id: str) -> ClusterChange:
-        """Return the plan by which a node leaves its cluster alive, whatever its policies say of nodes that go."""
-        given = {"destroy_after_deletion": False}
-        plan = self._all.sizing.del_nodes(tx, cluster, scope, [id], given)
+        """Return the change by which a node leaves its cluster without being deleted, despite deletion policies."""
+        destroy = {"destroy_after_deletion": False}
+        change = self._all.sizing.del_nodes(tx, cluster, scope, [id], destroy)
         released = membership.members_named(tx, cluster, scope, [id])
-        inputs = {**plan.inputs, **given}
-        return replace(plan, inputs=inputs, released=released, leaving=(), hook=None, hooked={}, at_once=False)
+        inputs = {**change.inputs, **destroy}
+        return replace(change, inputs=inputs, released=released, leaving=(), hook=None, hooked={}, at_once=False)
 
-    def _moved(self, scope: RequestScope, cluster_id: str, planner: ChangeBuilder) -> None:
-        self._all.clusters.change(scope, cluster_id, planner, self._context.check_types(scope))
+    def _moved(self, scope: RequestScope, cluster_id: str, build: ChangeBuilder) -> None:
+        self._all.clusters.change(scope, cluster_id, build, self._context.check_types(scope))
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:

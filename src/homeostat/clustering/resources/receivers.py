@@ -20,21 +20,21 @@ class Receivers:
         self._service = context.services.receivers
 
     def look(self, tx: Connection, project: str, rows: Sequence[ReceiverRow]) -> dict[str, Fields]:
-        shown = (views.receiver(row, self._context.base, acts=True) for row in rows)
-        return {each["id"]: {name: value for name, value in each.items() if name != "domain"} for each in shown}
+        views_of_rows = (views.receiver(row, self._context.base, acts=True) for row in rows)
+        return {view["id"]: {name: value for name, value in view.items() if name != "domain"} for view in views_of_rows}
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None:
-        given = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
-        params, actor = (given.get(name, {}) for name in ("params", "actor"))
-        scope, name, cluster = self._context.scope(by), given["name"], given["cluster_id"]
+        fields = read({name: spec[name] for name in receivers.NEW.keys() & spec.keys()}, receivers.NEW)
+        params, actor = (fields.get(name, {}) for name in ("params", "actor"))
+        scope, name, cluster = self._context.scope(by), fields["name"], fields["cluster_id"]
 
         def also(tx: Connection, id: str) -> None:
             keep(tx, ResourceRecord(id))
 
-        self._service.create(scope, name, cluster, given["action"], params, actor, also)
+        self._service.create(scope, name, cluster, fields["action"], params, actor, also)
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
-        """Leave it as it is: nothing of a receiver changes in place."""
+        """Do nothing: no property of a receiver changes in place."""
 
     def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
         with self._context.db.write() as tx:

@@ -1,4 +1,4 @@
-"""Values that pass between resources of templates and the services of clusters: who asks, and what is kept."""
+"""Values passed between the cloud adapter and the operations on objects: the requester and the stored record."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """On whose behalf the service acts.
+    """The user on whose behalf the service acts.
 
     Attributes:
         project: The project of the stack.
-        user: The user who owns the stack, by name; None where users are not known.
-        user_id: The id of the user in the identity service; "" where there is none.
-        depth: How deep a stack that is made for the resource is nested, also by way of clusters.
+        user: Name of the owner of the stack; None without authentication.
+        user_id: Id of the owner in Keystone; "" if unknown.
+        depth: Nesting depth of a stack created for the resource, including nesting by clusters.
     """
 
     project: str
@@ -28,12 +28,12 @@ class Requester:
 
 @dataclass(frozen=True, slots=True)
 class ResourceRecord:
-    """What is kept of a thing beside it.
+    """The stored record of an object.
 
     Attributes:
-        id: Id of the thing.
-        stack_id: The root stack that was made for it; "" for none.
-        asked: What was last asked for, as far as the thing itself does not tell: the argument `before` of later calls.
+        id: Id of the object.
+        stack_id: The root stack created for the object; "" for none.
+        asked: The last requested values that the object itself does not show: the argument `before` of later calls.
     """
 
     id: str
@@ -42,4 +42,4 @@ class ResourceRecord:
 
 
 RecordWriter = Callable[[Connection, ResourceRecord], None]
-"""Store this in the transaction that carries out what was asked for. What it raises undoes both."""
+"""Store a record in the transaction of the operation; an error rolls back both."""

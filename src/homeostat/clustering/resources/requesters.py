@@ -1,4 +1,4 @@
-"""On whose behalf clusters of templates are made."""
+"""The requester of a resource: the user on whose behalf the cloud adapter acts."""
 
 from sqlalchemy import Connection
 
@@ -11,7 +11,7 @@ from homeostat.store.stacks import stacks
 
 
 def requester_of(tx: Connection, project: str, owner: Owner | None) -> Requester:
-    """Return on whose behalf the thing of a resource is made or changed: that of the user of its stack."""
+    """Return the requester for a resource: the owner of its root stack."""
     root_id = _root_of(tx, owner)
     root = stacks.get(tx, root_id) if root_id else None
     if root is None or owner is None:
@@ -21,7 +21,7 @@ def requester_of(tx: Connection, project: str, owner: Owner | None) -> Requester
 
 
 def share_trust(tx: Connection, owner: Owner | None, stack_id: str, entropy: Entropy, now: float) -> None:
-    """Let the stack of a cluster use the trust by which the service acts for the stack that it was made for."""
+    """Share the trust of a resource's root stack with the stack of its cluster."""
     root_id = _root_of(tx, owner)
     trust = stored_trusts.current(tx, root_id) if root_id else None
     if trust is not None and trust.state == stored_trusts.GOOD:

@@ -2,12 +2,12 @@
 
 - `requester`: the caller and the project; `quotas`: limits on clusters and metadata
 - `specs`: profiles and policies
-- `clusters`, `nodes`: clusters and nodes; `node_rows`: rows of existing nodes
-- `plans`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
-- `membership_moves`: nodes that change owner
+- `clusters`, `nodes`: clusters and nodes; `change_rows`: rows of nodes and waiting actions that a change writes
+- `changes`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
+- `membership_moves`: nodes that move into a cluster or out of it
 - `stack_texts`: the templates of clusters and nodes; `stack_requests`: the revisions made from them
-- `bindings`, `attached_policies`: the policies attached to clusters; `policy_lookups`: server groups and regions in
-  policies; `asked_urls`: checks of URLs in health policies
+- `bindings`, `attached_policies`: the policies attached to clusters; `policy_lookups`: server groups, regions and URLs
+  in policies
 - `operations`: operations, checks and recoveries of nodes; `requests`: the requests in the rows of nodes
 - `adopting`, `adopted_stacks`: existing servers and stacks as nodes
 - `receivers`, `message_receivers`: webhooks and message queues that trigger actions

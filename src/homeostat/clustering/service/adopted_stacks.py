@@ -1,4 +1,4 @@
-"""Stacks that exist already, and become nodes: the profile that such a stack has, and whether it can become one."""
+"""Existing stacks that become nodes: whether a stack is eligible, and its profile."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +17,9 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import locks, revisions, stacks
 
 LEVELS = 2
-"""Levels of nesting that are around the stack that a node is."""
+"""Levels of nesting around a node's stack: the cluster's stack, and its group."""
 SECTIONS = ("parameters", "parameter_defaults", "resource_registry", "encrypted_param_names")
-"""Sections of an environment that a profile has."""
+"""Sections of an environment in a profile."""
 
 
 def find(tx: Connection, project: str, identity: str, depth_max: int) -> StackRow:
@@ -27,12 +27,11 @@ def find(tx: Connection, project: str, identity: str, depth_max: int) -> StackRo
 
     Args:
         tx: A consistent read.
-        project: The project.
-        identity: Its id or name.
-        depth_max: Levels of nested stacks.
+        identity: Id or name of the stack.
+        depth_max: Maximum of levels of nested stacks.
 
     Raises:
-        Rejected: ResourceNotFound; BadRequest: it cannot become a node, and why.
+        Rejected: ResourceNotFound; BadRequest: the stack cannot become a node, with the reason.
     """
     row = stacks.find(tx, project, identity)
     if row is None or row.deleted_at is not None or row.project != project:
@@ -68,14 +67,14 @@ def _of_receivers(tx: Connection, project: str) -> set[str]:
 
 
 def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the spec of a profile from which stacks like this one are made.
+    """Return the spec of a profile for equal stacks.
 
     Raises:
-        Rejected: BadRequest: it has values that must not be shown, which a profile would show.
+        Rejected: BadRequest: the stack has hidden parameters, whose values a profile would show.
     """
     desired = revisions.desired_of(tx, row.id, row.revision)
     compiled = compile_desired(desired, Identity(row.id, row.name, row.project), strict=False)
-    hidden = sorted(name for name, each in compiled.parameters.items() if each.schema.hidden)
+    hidden = sorted(name for name, parameter in compiled.parameters.items() if parameter.schema.hidden)
     if hidden:
         listed = ", ".join(hidden)
         message = f"its parameters {listed} are hidden, and a profile would show their values"
@@ -92,10 +91,10 @@ def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> d
 
 
 def lock(db: Database, tx: Connection, seen: StackRow) -> None:
-    """Lock a stack that becomes a node, as the first one of a transaction.
+    """Lock a stack that becomes a node, before any other stack of the transaction.
 
     Raises:
-        Rejected: ActionConflict: it has changed since it was seen; StackLocked.
+        Rejected: ActionConflict: the stack has changed since `seen` was read; StackLocked.
     """
     row = locks.changeable(db, tx, seen.id)
     if (row.revision, row.status, row.parent_id) != (seen.revision, seen.status, seen.parent_id):

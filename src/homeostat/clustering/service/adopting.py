@@ -1,4 +1,4 @@
-"""Servers and stacks that exist already, and become nodes: each with a profile made from it, in a stack of its own."""
+"""Adoption: existing servers and stacks become nodes without a cluster, with profiles made from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,13 +37,13 @@ SERVER = "OS::Nova::Server"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What is to become a node.
+class Candidate:
+    """A server or stack to adopt.
 
     Attributes:
-        spec: Spec of its profile.
+        spec: Spec of the profile.
         handle: Handle of the server, or id of the stack.
-        known: Properties that it has, where they may differ from those that the node is to have.
+        known: Current properties that may differ from the desired ones of the node.
         stack: Row of the stack; None for a server.
     """
 
@@ -54,56 +54,48 @@ class Looked:
 
 
 class Adopter:
-    """Makes nodes of servers and stacks.
-
-    Args:
-        db: The database.
-        stack_service: Makes stacks, and knows the clouds.
-        profiles: Stores profiles.
-    """
+    """Makes nodes of servers and stacks."""
 
     def __init__(self, db: Database, stack_service: StackService, profiles: SpecService[ProfileRow]) -> None:
         self._db = db
         self._stacks = stack_service
         self._profiles = profiles
 
-    def preview(self, scope: RequestScope, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the spec of the profile that the node would have: `{type, version, properties}`.
+    def preview(self, scope: RequestScope, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the spec of the node's future profile: `{type, version, properties}`.
 
         Args:
-            scope: Who asks.
-            given: identity, type, overrides, snapshot.
+            fields: identity, type, overrides, snapshot.
 
         Raises:
-            Rejected: ResourceNotFound: there is no such type, server or stack; BadRequest; InvalidSpec.
+            Rejected: ResourceNotFound: the type, server or stack does not exist; BadRequest; InvalidSpec.
             Transient: The cloud does not answer.
         """
-        return self._looked(scope, given).spec
+        return self._candidate(scope, fields).spec
 
     def adopt(
         self,
         scope: RequestScope,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         check_types: CheckTypes | None,
         profile: ProfileRow | None = None,
     ) -> str:
-        """Let a server or a stack be a node, and return the id of the node.
+        """Adopt a server or a stack as a node, and return the id of the node.
 
-        Nothing in the cloud changes but the name and the metadata of a server, once a worker comes by.
+        In the cloud only the name and the metadata of a server change, by the next pass of a worker.
 
         Args:
-            scope: Who asks.
-            given: identity, type, overrides, snapshot; name, role, metadata.
+            fields: identity, type, overrides, snapshot; name, role, metadata.
             check_types: See `StackRequest`.
-            profile: Row of the profile from which the server was made; None to make one from the server.
+            profile: Profile of the server; None to store a new profile made from the server.
 
         Raises:
-            Rejected: As `preview`; also where a stack has the server already; OverQuota.
+            Rejected: As `preview`; also if the server belongs to a stack already; OverQuota.
             Transient: A cloud does not answer.
         """
-        looked = self._looked(scope, given, profile)
+        candidate = self._candidate(scope, fields, profile)
         stack_id = self._stacks.entropy.stack_id()
-        name = given.get("name") or node_name("", stack_id, 1)
+        name = fields.get("name") or node_name("", stack_id, 1)
         profile_name = f"prof-{name}"[:255]
         identity, now = node_id(stack_id, 1), self._db.agreed_now()
         row = {
@@ -113,58 +105,60 @@ class Adopter:
             "cluster_id": None,
             "stack_id": stack_id,
             "number": 0,
-            "role": given.get("role"),
-            "metadata": given.get("metadata", {}),
+            "role": fields.get("role"),
+            "metadata": fields.get("metadata", {}),
             "data": {},
             "own": True,
             "tainted": False,
             "leaving": False,
             "init_at": now,
         }
-        checked = self._profiles.checked(scope, profile_name, looked.spec)
+        checked = self._profiles.checked(scope, profile_name, candidate.spec)
         request = request_of_node(checked, row, check_types)
         stack_name = f"node-{identity[:8]}"
         new = NewStack(stack_id, scope.project, stack_name, scope.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)
         with self._stacks.entrusted(stack_id, scope.project, scope.caller) as accept, self._db.write() as tx:
-            if looked.stack is not None:
-                adopted_stacks.lock(self._db, tx, looked.stack)
+            if candidate.stack is not None:
+                adopted_stacks.lock(self._db, tx, candidate.stack)
             new_profile = profile is None and self._profiles.add(tx, scope, profile_name, checked, metadata={})
             profile_id = new_profile or (profile.id if profile is not None else "")
-            self._store(tx, scope, home, looked)
+            self._store(tx, scope, home, candidate)
             living.forget_gone(tx, scope.project)
             tx.execute(insert(schema.node).values(**with_size(tx, scope.project, row), profile_id=profile_id))
             accept(tx)
         return identity
 
-    def _looked(self, scope: RequestScope, given: Mapping[str, Any], profile: ProfileRow | None = None) -> Looked:
-        """Return what a server or a stack is like, and the spec of its profile: `profile`, or one made from it."""
-        PROFILE_TYPES.find(given["type"])
-        if given.get("snapshot"):
+    def _candidate(
+        self, scope: RequestScope, fields: Mapping[str, Any], profile: ProfileRow | None = None
+    ) -> Candidate:
+        """Return a server or a stack, with the spec of its profile: `profile`, or a spec made from it."""
+        PROFILE_TYPES.find(fields["type"])
+        if fields.get("snapshot"):
             message = "A snapshot is not taken when a node is adopted: make an image of it first, and set snapshot"
             raise Rejected("BadRequest", f"{message} to false.")
-        look = self._stack if given["type"] == STACK_PROFILE else self._server
-        looked = look(scope, given["identity"], given.get("overrides") or {})
+        candidate_of = self._stack if fields["type"] == STACK_PROFILE else self._server
+        candidate = candidate_of(scope, fields["identity"], fields.get("overrides") or {})
         if profile is not None:
-            return replace(looked, spec=profile.spec)
-        self._profiles.checked(scope, "prof", looked.spec)
-        return looked
+            return replace(candidate, spec=profile.spec)
+        self._profiles.checked(scope, "prof", candidate.spec)
+        return candidate
 
-    def _server(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
+    def _server(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Candidate:
         (seen,) = self._stacks.prerequisites.cloud(scope.project).observe(kind_of(SERVER), [identity])
         if seen.presence is not Presence.PRESENT:
             raise Rejected("ResourceNotFound", f"The server '{identity}' could not be found.")
-        # What the next pass finds to differ it changes in place: name, and metadata that say which node it is.
+        # The next pass updates differing properties in place: the name, and the metadata with the ids of the node.
         known = {name: seen.properties[name] for name in ("name", "metadata") if name in seen.properties}
-        return Looked(server_spec(seen.properties, overrides), identity, known)
+        return Candidate(server_spec(seen.properties, overrides), identity, known)
 
-    def _stack(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Looked:
+    def _stack(self, scope: RequestScope, identity: str, overrides: Mapping[str, Any]) -> Candidate:
         with self._db.read() as tx:
             row = adopted_stacks.find(tx, scope.project, identity, self._stacks.quotas.depth_max)
-            return Looked(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
+            return Candidate(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
 
-    def _store(self, tx: Connection, scope: RequestScope, home: PreparedStack, looked: Looked) -> None:
-        """Store the stack of the node, with the row of what it is in its group."""
+    def _store(self, tx: Connection, scope: RequestScope, home: PreparedStack, candidate: Candidate) -> None:
+        """Store the stack of the node, with the row of the server or stack in its group."""
         now = self._db.now_of(tx)
         place, desired = add_home(self._db, self._stacks, tx, home, scope.caller, now)
         (definition,) = compile_graph(desired, Identity(place.stack_id, "", scope.project), 0).values()
@@ -174,10 +168,10 @@ class Adopter:
             0,
             place.name,
             definition.type,
-            handle=looked.handle,
+            handle=candidate.handle,
             action=Action.ADOPT,
             reason=ADOPTED,
-            properties={**definition.properties, **looked.known},
+            properties={**definition.properties, **candidate.known},
             deletion_policy=definition.deletion_policy,
             born=1,
             created_at=now,
@@ -188,5 +182,5 @@ class Adopter:
             adoption.add(self._db, tx, scope.project, adoption.write_out(self._db, [row], secret=secret))
         except Terminal as error:
             raise Rejected("BadRequest", f"It cannot be adopted: {error}") from error
-        if looked.stack is not None:
-            moves.nest(tx, looked.stack.id, row.key, place, adopted_stacks.LEVELS)
+        if candidate.stack is not None:
+            moves.nest(tx, candidate.stack.id, row.key, place, adopted_stacks.LEVELS)

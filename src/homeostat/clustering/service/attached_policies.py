@@ -1,4 +1,4 @@
-"""The policies that are attached to clusters, as plans follow them, and how a change of them is stored."""
+"""Attached policies of clusters, in the form for decisions, and the storage of their changes."""
 
 import uuid
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.health_policy import HEALTH
 from homeostat.clustering.decisions.policies import stored_policy
-from homeostat.clustering.service.plans import Outdated, PolicyChange
+from homeostat.clustering.service.changes import Outdated, PolicyChange
 from homeostat.clustering.store import bindings, living
 from homeostat.clustering.store.bindings import Binding
 from homeostat.model.limits import ATTACHED
@@ -27,12 +27,12 @@ def of_row(row: Binding) -> Attached:
 
 
 def of_cluster(tx: Connection, cluster_id: str) -> list[Attached]:
-    """Return the policies of a cluster, in the order in which they act."""
+    """Return the policies of a cluster, in the order of their priority."""
     return [of_row(row) for row in bindings.of_cluster(tx, cluster_id)]
 
 
 def seen(tx: Connection, cluster_id: str) -> dict[str, bool]:
-    """Return the ids of the bindings of a cluster, and whether each is switched on."""
+    """Return id -> `enabled` of the bindings of a cluster."""
     return {row.id: row.enabled for row in bindings.of_cluster(tx, cluster_id)}
 
 
@@ -40,8 +40,8 @@ def store(tx: Connection, cluster: ClusterRow, change: PolicyChange, now: float)
     """Store a change of the policies of a cluster, whose row is locked.
 
     Raises:
-        Outdated: They are not as they were seen, or the policy is gone.
-        Rejected: OverQuota: there are too many.
+        Outdated: The bindings have changed since `change` was computed, or the policy is gone.
+        Rejected: OverQuota: the cluster has too many policies.
     """
     if seen(tx, cluster.id) != change.seen:
         raise Outdated
@@ -59,11 +59,11 @@ def store(tx: Connection, cluster: ClusterRow, change: PolicyChange, now: float)
 
 
 def add(tx: Connection, cluster_id: str, columns: Mapping[str, Any], now: float) -> None:
-    """Store a new binding of a cluster; what a health policy checks is checked from now on.
+    """Store a new binding of a cluster; a health policy starts its checks.
 
     Raises:
         Outdated: The policy is gone.
-        Rejected: OverQuota: there are too many.
+        Rejected: OverQuota: the cluster has too many policies.
     """
     ATTACHED.check(len(seen(tx, cluster_id)), 0, 0)
     table = schema.policy
@@ -78,11 +78,11 @@ def add(tx: Connection, cluster_id: str, columns: Mapping[str, Any], now: float)
 
 
 def _forget(tx: Connection, cluster_id: str, keys: set[str]) -> None:
-    """Take keys out of the placements of all nodes of a cluster."""
+    """Remove keys from the placements of all nodes of a cluster."""
     for row in tx.execute(select(_node.c.id, _node.c.data).where(_node.c.cluster_id == cluster_id)).all():
         placement = row.data.get("placement") or {}
         if keys & placement.keys():
-            left = {name: value for name, value in placement.items() if name not in keys}
+            remaining = {name: value for name, value in placement.items() if name not in keys}
             data = {name: value for name, value in row.data.items() if name != "placement"}
-            values = {**data, "placement": left} if left else data
+            values = {**data, "placement": remaining} if remaining else data
             tx.execute(update(_node).where(_node.c.id == row.id).values(data=values))

@@ -1,4 +1,4 @@
-"""Policies attached to clusters: some put things into the stack of a cluster, others are rules for its requests."""
+"""Policies attached to clusters: some add resources to the stack of a cluster, others limit its requests."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,9 @@ from homeostat.clustering.decisions.profiles import check_profile, define, regio
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction
 from homeostat.clustering.service import attached_policies, policy_lookups
-from homeostat.clustering.service.asked_urls import unaskable_url
+from homeostat.clustering.service.changes import ClusterChange, Outdated, PolicyChange, StartedAction
 from homeostat.clustering.service.clusters import ClusterService
-from homeostat.clustering.service.plans import ClusterChange, Outdated, PolicyChange, StartedAction
-from homeostat.clustering.service.policy_lookups import Found
+from homeostat.clustering.service.policy_lookups import Lookup
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.service.specs import SpecService
 from homeostat.clustering.store import actions, bindings
@@ -37,11 +36,11 @@ from homeostat.store.database import Database
 from homeostat.store.schema.rows import ClusterRow, PolicyRow
 
 IN_STACK = frozenset({LOAD_BALANCING.name, AFFINITY.name})
-"""Types of policies that put things into the stack of a cluster: attaching one is a revision of it."""
+"""Types of policies that add resources to the stack of a cluster: attaching them is a revision of the stack."""
 
 
 class Bindings:
-    """Attaches policies to clusters, switches them on and off, and detaches them."""
+    """Attaches policies to clusters, enables, disables and detaches them."""
 
     def __init__(
         self,
@@ -65,11 +64,11 @@ class Bindings:
         *,
         enabled: bool,
     ) -> StartedAction:
-        """Attach a policy; one that does not fit makes an action that has failed, as in Senlin.
+        """Attach a policy; an unfit policy makes a failed action, as in Senlin.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest: there is no such policy, or it asks what the service may not ask;
-                ActionConflict; what it puts into the stack of the cluster is not as it should be.
+            Rejected: ResourceNotFound; BadRequest: unknown policy, or the service may not call its URLs;
+                ActionConflict; errors in the resources that the policy adds to the stack.
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
@@ -78,70 +77,66 @@ class Bindings:
             profile = _profile(tx, cluster)
         spec = stored_policy(wanted.spec)
         self._check_urls(wanted.name, spec)
-        # A policy never changes, and what it names is looked up again when its things are made.
-        found = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
+        # Outside of the transaction: a policy never changes, and references are resolved again at creation.
+        lookup = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
 
-        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
             self._policy(tx, scope, wanted.id)
-            return _attaching(tx, self._db.now_of(tx), row, wanted, spec, found, enabled=enabled)
+            return _attaching(tx, self._db.now_of(tx), row, wanted, spec, lookup, enabled=enabled)
 
-        return self._clusters.change(scope, cluster.id, planner, check_types)
+        return self._clusters.change(scope, cluster.id, build, check_types)
 
     def first(
         self, scope: RequestScope, name: str, profile: Spec, policies: Mapping[str, bool], count: int
     ) -> list[Attached]:
-        """Return policies as they are to be attached to a cluster that is about to be made.
+        """Return the policies to attach to a new cluster.
 
         Args:
-            scope: Who asks.
             name: Name of the cluster.
-            profile: Its profile, checked.
-            policies: Policies, and whether each is to act.
-            count: Nodes that it has at first.
+            profile: Profile of the cluster, checked.
+            policies: Id or name of a policy -> whether it is enabled.
+            count: Number of initial nodes.
 
         Raises:
-            Rejected: BadRequest: there is no such policy, or it does not fit.
+            Rejected: BadRequest: a policy does not exist, or does not fit.
             Transient: A cloud does not answer.
         """
         with self._db.read() as tx:
-            rows = [(self._policy(tx, scope, policy), enabled) for policy, enabled in policies.items()]
-        found: list[Attached] = []
+            rows = [(self._policy(tx, scope, identity), enabled) for identity, enabled in policies.items()]
+        attached: list[Attached] = []
         for row, enabled in rows:
             spec = stored_policy(row.spec)
             self._check_urls(row.name, spec)
-            looked = policy_lookups.look_up(self._cloud(scope.project), spec, profile)
-            problem = _problem(spec, profile, [each.spec.full_name for each in found], looked)
+            lookup = policy_lookups.look_up(self._cloud(scope.project), spec, profile)
+            problem = _problem(spec, profile, [policy.spec.full_name for policy in attached], lookup)
             if problem:
                 raise Rejected("BadRequest", f"The policy '{row.name}' cannot be attached: {problem}")
-            found.append(_new(row.id, spec, looked, name, count, enabled=enabled))
-        return found
+            attached.append(_new(row.id, spec, lookup, name, count, enabled=enabled))
+        return attached
 
     def _check_urls(self, name: str, spec: Spec) -> None:
-        """Check that the service may ask what a policy has it ask. Raise Rejected."""
-        unaskable = unaskable_url(spec, self._outbound)
-        if unaskable is not None:
-            raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {unaskable[0]}")
+        """Check that the service may call the URLs of a policy. Raise Rejected."""
+        forbidden = policy_lookups.forbidden_url(spec, self._outbound)
+        if forbidden is not None:
+            raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {forbidden[0]}")
 
     def attach_first(self, tx: Connection, scope: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
-        """Attach policies in the transaction that makes a cluster.
+        """Attach policies in the transaction that creates a cluster.
 
         Args:
-            tx: The transaction.
-            scope: Who asks.
-            cluster_id: The cluster.
             policies: From `first`.
 
         Raises:
-            Rejected: BadRequest: a policy is gone.
+            Rejected: BadRequest: a policy was deleted meanwhile.
         """
         now = self._db.now_of(tx)
         cluster = tx.execute(select(schema.cluster).where(schema.cluster.c.id == cluster_id)).one()
-        for each in policies:
+        for policy in policies:
             try:
-                attached_policies.add(tx, cluster_id, _row(each, now), now)
+                attached_policies.add(tx, cluster_id, _row(policy, now), now)
             except Outdated as error:
-                raise Rejected("BadRequest", f"The policy '{each.id}' could not be found.") from error
-            inputs = {"policy_id": each.id, "enabled": each.enabled}
+                raise Rejected("BadRequest", f"The policy '{policy.id}' could not be found.") from error
+            inputs = {"policy_id": policy.id, "enabled": policy.enabled}
             name = states.action_name(ClusterAction.ATTACH_POLICY, cluster_id)
             new = NewAction(ClusterAction.ATTACH_POLICY, name, cluster_id, cluster_id, inputs, cluster.timeout)
             actions.add(tx, new, scope.owner, now)
@@ -149,22 +144,26 @@ class Bindings:
     def detach(
         self, scope: RequestScope, identity: str, policy: str, check_types: CheckTypes | None = None
     ) -> StartedAction:
-        """Detach a policy; what it has made goes.
+        """Detach a policy, and delete its resources.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest: it is not attached; ActionConflict.
+            Rejected: ResourceNotFound; BadRequest: the policy is not attached; ActionConflict.
         """
 
-        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
-            after = [each for each in attached_policies.of_cluster(tx, cluster.id) if each.id != row.policy_id]
+            after = [
+                attached for attached in attached_policies.of_cluster(tx, cluster.id) if attached.id != row.policy_id
+            ]
             kind = attached_policies.of_row(row).type
             forgotten = (GROUP,) if kind == AFFINITY.name else ()
             seen = attached_policies.seen(tx, cluster.id)
             change = PolicyChange(seen, after, removed=row.id, forgotten=forgotten)
-            return _plan(cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK)
+            return _cluster_change(
+                cluster, ClusterAction.DETACH_POLICY, {"policy_id": row.policy_id}, change, kind in IN_STACK
+            )
 
-        return self._clusters.change(scope, identity, planner, check_types)
+        return self._clusters.change(scope, identity, build, check_types)
 
     def switch(
         self,
@@ -175,29 +174,29 @@ class Bindings:
         *,
         enabled: bool | None,
     ) -> StartedAction:
-        """Switch a policy on or off; None leaves it as it is.
+        """Enable or disable a policy; None changes nothing.
 
         Raises:
             Rejected: As `detach`.
         """
 
-        def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
-                return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
-            one = attached_policies.of_row(row)
-            state = _switched(one, cluster.next_index - 1, enabled=enabled)
+                return _cluster_change(cluster, ClusterAction.UPDATE_POLICY, inputs, None, False)
+            binding = attached_policies.of_row(row)
+            state = _switched(binding, cluster.next_index - 1, enabled=enabled)
             after = [
-                Attached(each.id, each.spec, enabled, state) if each.id == one.id else each
-                for each in attached_policies.of_cluster(tx, cluster.id)
+                Attached(attached.id, attached.spec, enabled, state) if attached.id == binding.id else attached
+                for attached in attached_policies.of_cluster(tx, cluster.id)
             ]
             columns = {"enabled": enabled, "state": dict(state)}
             change = PolicyChange(attached_policies.seen(tx, cluster.id), after, changed={row.id: columns})
-            moves = one.type == LOAD_BALANCING.name
-            return _plan(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
+            moves = binding.type == LOAD_BALANCING.name
+            return _cluster_change(cluster, ClusterAction.UPDATE_POLICY, inputs, change, moves)
 
-        return self._clusters.change(scope, identity, planner, check_types)
+        return self._clusters.change(scope, identity, build, check_types)
 
     def _cloud(self, project: str) -> Cloud | None:
         try:
@@ -222,30 +221,30 @@ class Bindings:
 
 
 def _attaching(
-    tx: Connection, now: float, cluster: ClusterRow, wanted: PolicyRow, spec: Spec, found: Found, *, enabled: bool
+    tx: Connection, now: float, cluster: ClusterRow, wanted: PolicyRow, spec: Spec, lookup: Lookup, *, enabled: bool
 ) -> ClusterChange:
-    """Return the plan to attach a policy, or that of an action that has failed."""
+    """Return the change that attaches a policy, or a failed action."""
     bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
     if any(row.policy_id == wanted.id for row in bound):
-        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False)
-    problem = _problem(spec, _profile(tx, cluster), [row.policy_type for row in bound], found)
+        return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False)
+    problem = _problem(spec, _profile(tx, cluster), [row.policy_type for row in bound], lookup)
     if problem:
-        return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False, problem)
-    one = _new(wanted.id, spec, found, cluster.name, cluster.next_index - 1, enabled=enabled)
-    after = [*attached_policies.of_cluster(tx, cluster.id), one]
-    change = PolicyChange({row.id: row.enabled for row in bound}, after, added=_row(one, now))
-    return _plan(cluster, ClusterAction.ATTACH_POLICY, inputs, change, spec.type.name in IN_STACK)
+        return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, None, False, problem)
+    attached = _new(wanted.id, spec, lookup, cluster.name, cluster.next_index - 1, enabled=enabled)
+    after = [*attached_policies.of_cluster(tx, cluster.id), attached]
+    change = PolicyChange({row.id: row.enabled for row in bound}, after, added=_row(attached, now))
+    return _cluster_change(cluster, ClusterAction.ATTACH_POLICY, inputs, change, spec.type.name in IN_STACK)
 
 
-def _new(policy_id: str, spec: Spec, found: Found, name: str, below: int, *, enabled: bool) -> Attached:
-    """Return a policy as it is to be attached to a cluster with this name, whose nodes have numbers below this one."""
-    state = {"name": name, **found.state} if spec.type is LOAD_BALANCING else dict(found.state)
-    one = Attached(policy_id, spec, enabled, state)
-    return replace(one, state=_switched(one, below, enabled=enabled))
+def _new(policy_id: str, spec: Spec, lookup: Lookup, name: str, below: int, *, enabled: bool) -> Attached:
+    """Return a policy to attach to the cluster `name`, whose nodes have numbers less than `below`."""
+    state = {"name": name, **lookup.state} if spec.type is LOAD_BALANCING else dict(lookup.state)
+    attached = Attached(policy_id, spec, enabled, state)
+    return replace(attached, state=_switched(attached, below, enabled=enabled))
 
 
 def _row(policy: Attached, now: float) -> dict[str, Any]:
-    """Return the columns of a new binding, but for its cluster."""
+    """Return the columns of a new binding, except `cluster_id`."""
     return {
         "id": str(uuid.uuid4()),
         "policy_id": policy.id,
@@ -257,22 +256,19 @@ def _row(policy: Attached, now: float) -> dict[str, Any]:
     }
 
 
-def _problem(spec: Spec, profile: Spec, bound: Sequence[str], found: Found) -> str:
-    """Return why a policy cannot be attached to a cluster with this profile and these types of policies."""
-    problem = attach_problem(spec, profile.full_name, bound, region_of(profile)) or found.problem
+def _problem(spec: Spec, profile: Spec, bound: Sequence[str], lookup: Lookup) -> str:
+    """Return why a policy cannot be attached to a cluster with this profile and these policies; "" if it can."""
+    problem = attach_problem(spec, profile.full_name, bound, region_of(profile)) or lookup.problem
     if not problem and spec.type is REGION_PLACEMENT:
-        elsewhere = len(found.state.get("home", ())) < len(spec.properties["regions"])
+        elsewhere = len(lookup.state.get("home", ())) < len(spec.properties["regions"])
         problem = region_problem(profile) if elsewhere else ""
     return problem or (_preserve_problem(spec, profile) if spec.type is HEALTH else "")
 
 
 def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
-    """Return what is remembered of a policy once it is switched on or off: the nodes that there are stay balanced.
+    """Return the state of a policy after it is enabled or disabled.
 
-    Args:
-        policy: The policy.
-        below: More than the number of any node.
-        enabled: Whether it is switched on.
+    After a load balancing policy is disabled, the existing nodes stay in the pool: numbers less than `below`.
     """
     state = {name: value for name, value in policy.state.items() if name != "below"}
     if policy.type == LOAD_BALANCING.name and not enabled:
@@ -280,7 +276,7 @@ def _switched(policy: Attached, below: int, *, enabled: bool) -> dict[str, Any]:
     return state
 
 
-def _plan(
+def _cluster_change(
     cluster: ClusterRow,
     action: ClusterAction,
     inputs: Mapping[str, Any],
@@ -288,7 +284,7 @@ def _plan(
     in_stack: bool,
     failure: str = "",
 ) -> ClusterChange:
-    """Return the plan of an action on a policy; `in_stack` says whether the stack of the cluster changes with it."""
+    """Return the change for an action on a policy; with `in_stack` it changes the stack of the cluster."""
     name = states.action_name(action, cluster.id)
     return ClusterChange(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
 
@@ -299,9 +295,9 @@ def _profile(tx: Connection, cluster: ClusterRow) -> Spec:
 
 
 def _preserve_problem(spec: Spec, profile: Spec) -> str:
-    """Return why nodes made again by a health policy cannot keep what it asks for; "" if they can."""
+    """Return why recreated nodes cannot keep the parts in `preserve` of a health policy; "" if they can."""
     kept = health_policy.health_policy(spec).preserve - {Preserved.NAME}
-    # Such a node is a stack: made again, it has other ports and volumes.
+    # A node that is a stack gets new ports and volumes when it is recreated.
     if kept and define(profile, Terms("")).server:
         names = ", ".join(sorted(kept))
         return f"recovery.preserve: {names} cannot be kept by nodes that have parts beside their server, or a region."

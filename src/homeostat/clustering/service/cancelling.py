@@ -1,4 +1,4 @@
-"""Actions that are cancelled: what they have begun stops, and stays as it is."""
+"""Cancellation of actions: work in progress stops, and finished parts stay."""
 
 from typing import Any
 
@@ -26,16 +26,15 @@ class ActionService:
         self._db = db
 
     def cancel(self, scope: RequestScope, identity: str, *, force: bool) -> None:
-        """Cancel an action: its stack goes no further, what waits does not go on.
+        """Cancel an action: its stack stops, and waiting actions are not started.
 
         Args:
-            scope: Who asks.
             identity: Id, name or the beginning of the id of the action.
-            force: Say that it is cancelled at once; otherwise it says so once its stack does.
+            force: Set the status CANCELLED now; otherwise it follows when the stack has stopped.
 
         Raises:
-            Rejected: ResourceNotFound; ActionImmutable: it has ended; FeatureNotSupported: it cannot be cancelled, such
-                as a deletion; StackLocked.
+            Rejected: ResourceNotFound; ActionImmutable: the action has ended; FeatureNotSupported: actions of this type
+                cannot be cancelled, such as deletions; StackLocked.
         """
         with self._db.write() as tx:
             row = listing.get(tx, ActionRow, scope.reach, identity)

@@ -1,4 +1,4 @@
-"""Clusters: each change of one is a revision of its stack, and an action that shows how that goes."""
+"""Clusters: each change is a new revision of the cluster's stack, and an action that shows its progress."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,10 +16,9 @@ from homeostat.clustering.decisions.policies import ONE_REGION
 from homeostat.clustering.decisions.profiles import check_profile, check_same_type, region_of
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction
-from homeostat.clustering.service import attached_policies, node_rows
-from homeostat.clustering.service.hook_waits import add_waiting
+from homeostat.clustering.service import attached_policies, change_rows
+from homeostat.clustering.service.changes import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.membership_moves import Mover, Moving, moved, own_node
-from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.quotas import check_room, with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.service.stack_requests import LEFT_ALONE, request_of
@@ -37,13 +36,13 @@ from homeostat.store.sql import typed
 from homeostat.store.stacks import action_begin, locks, stacks
 
 NAME_FORMAT = "node.name.format"
-"""Key, in the config of a cluster, of the format of the names of its nodes."""
+"""Key of the config of a cluster: the format of node names."""
 _cluster = schema.cluster
 _node = schema.node
 
 
 class ClusterService:
-    """Makes, changes and deletes clusters."""
+    """Creates, changes and deletes clusters."""
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
@@ -63,7 +62,7 @@ class ClusterService:
     def page(self, tx: Connection, wanted: listing.Page) -> list[ClusterRow]:
         return listing.page(tx, ClusterRow, wanted, living.is_living_cluster())
 
-    # -- making ------------------------------------------------------------------------------------------------------
+    # -- creating ----------------------------------------------------------------------------------------------------
 
     def create(
         self,
@@ -78,19 +77,14 @@ class ClusterService:
         also: InTransaction = no_op,
         policies: Sequence[Attached] = (),
     ) -> StartedAction:
-        """Make a cluster.
+        """Create a cluster.
 
         Args:
-            scope: Who asks.
-            name: Its name.
-            profile: Row of the profile of its nodes.
             sizes: min_size, max_size and desired_capacity, checked.
             timeout: Seconds that an action may take.
-            metadata: Of the user.
-            config: Of the user.
             check_types: See `StackRequest`.
-            also: What is stored with it.
-            policies: Those that `also` attaches to it.
+            also: Further writes in the same transaction.
+            policies: The policies that `also` attaches to the cluster.
 
         Raises:
             Rejected: The profile does not fit the cloud any more; OverQuota.
@@ -145,7 +139,7 @@ class ClusterService:
         placements: Sequence[Placement] = (),
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Store the rows of new nodes; `more` are columns that differ from those of other nodes."""
+        """Store the rows of new nodes; `more` replaces columns of the defaults."""
         form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
         more = with_size(tx, owner["project"], more)
         rows = [
@@ -178,26 +172,25 @@ class ClusterService:
         self,
         scope: RequestScope,
         identity: str,
-        planner: ChangeBuilder,
+        build: ChangeBuilder,
         check_types: CheckTypes | None = None,
         also: InTransaction = no_op,
     ) -> StartedAction:
-        """Change a cluster as a planner says, which is asked again if the cluster changes meanwhile.
+        """Change a cluster.
 
         Args:
-            scope: Who asks.
-            identity: The cluster, as the user calls it.
-            planner: Says what to do.
+            identity: Id or name of the cluster, from the user.
+            build: Builds the change; called again if the cluster changes meanwhile.
             check_types: See `StackRequest`.
-            also: What is stored with the change; it gets the id of what the change is about.
+            also: Further writes in the same transaction; called with the id of the target.
 
         Raises:
-            Rejected: What the planner raises; ActionConflict where another action of the cluster goes on.
+            Rejected: From `build`; ActionConflict: another action of the cluster is in progress.
             Transient: A cloud does not answer.
         """
         while True:
             try:
-                return self._try_change(scope, identity, planner, check_types, also)
+                return self._try_change(scope, identity, build, check_types, also)
             except Outdated:
                 continue
 
@@ -205,84 +198,84 @@ class ClusterService:
         self,
         scope: RequestScope,
         identity: str,
-        planner: ChangeBuilder,
+        build: ChangeBuilder,
         check_types: CheckTypes | None,
         with_it: InTransaction,
     ) -> StartedAction:
         with self._db.read() as tx:
             cluster = self.get(tx, scope, identity)
-            plan = planner(tx, cluster)
-            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), plan), cluster.id, plan.action)
-            facts = self._facts(tx, cluster, plan)
+            change = build(tx, cluster)
+            check_free(conflicting_actions(actions.going_on_in(tx, cluster.id), change), cluster.id, change.action)
+            facts = self._facts(tx, cluster, change)
         begun: list[str] = []
-        target, moving = plan.target or cluster.id, None
-        if plan.at_once:
+        target, moving = change.target or cluster.id, None
+        if change.at_once:
             with self._db.write() as tx:
                 # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
-                if plan.policies is not None:
+                if change.policies is not None:
                     stacks.for_update(self._db, tx, cluster.id)
-                begun.append(self._store(tx, scope, cluster, plan))
+                begun.append(self._store(tx, scope, cluster, change))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
-        request = request_of(stack_text(facts), plan.columns.get("timeout", cluster.timeout), check_types)
+        request = request_of(stack_text(facts), change.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
             accept: TransactionStep = no_step
             lock: TransactionStep = no_step
-            if plan.moves:
-                moving = self._mover.prepare(scope, cluster, plan, facts.form, check_types)
+            if change.moves:
+                moving = self._mover.prepare(scope, cluster, change, facts.form, check_types)
                 accept, lock = held.enter_context(self._mover.entrusted(scope, moving)), moving.lock
 
             def also(tx: Connection) -> None:
-                begun.append(self._store(tx, scope, cluster, plan, moving))
+                begun.append(self._store(tx, scope, cluster, change, moving))
                 accept(tx)
                 with_it(tx, target)
 
             self._stacks.update(cluster.id, request, by=scope.caller, also=also, first=lock)
         return StartedAction(target, begun[-1])
 
-    def _facts(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterFacts:
-        profile = plan.columns.get("profile_id", cluster.profile_id)
-        spec = plan.spec or check_profile(_spec_of(tx, profile))
+    def _facts(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterFacts:
+        profile = change.columns.get("profile_id", cluster.profile_id)
+        spec = change.spec or check_profile(_spec_of(tx, profile))
         conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
-        all_alike = bool(plan.nodes) and "profile_id" in (plan.nodes or {})
+        all_alike = bool(change.nodes) and "profile_id" in (change.nodes or {})
         placed = _node.c.data != literal({}, _node.c.data.type)
         differs = or_(_node.c.own.is_(True), placed, *(() if all_alike else (_node.c.profile_id != profile,)))
         own, known = [], {profile: spec}
-        gone = {*plan.leaving, *(row.number for row in plan.released)}
+        removed_numbers = {*change.leaving, *(row.number for row in change.released)}
 
         def add(number: int, values: Mapping[str, Any]) -> None:
-            wanted = profile if all_alike else values["profile_id"]
-            if wanted not in known:
-                known[wanted] = check_profile(_spec_of(tx, wanted))
-            own.append(own_node(number, values, known[wanted]))
+            profile_id = profile if all_alike else values["profile_id"]
+            if profile_id not in known:
+                known[profile_id] = check_profile(_spec_of(tx, profile_id))
+            own.append(own_node(number, values, known[profile_id]))
 
-        chosen = select(_node).where(*conditions, or_(differs, _node.c.id == plan.target))
+        chosen = select(_node).where(*conditions, or_(differs, _node.c.id == change.target))
         for row in typed.rows(NodeRow, tx.execute(chosen)):
-            if row.number not in gone:
-                add(row.number, {**row._asdict(), **(plan.one if row.id == plan.target else {})})
+            if row.number not in removed_numbers:
+                add(row.number, {**row._asdict(), **(change.one if row.id == change.target else {})})
         first = cluster.next_index - 1
-        for place in range(plan.added):
-            data = _placed(plan.placements, place)
-            if data or "profile_id" in plan.one:
-                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **plan.one})
-        for place, row in enumerate(plan.joining):
+        for place in range(change.added):
+            data = _placed(change.placements, place)
+            if data or "profile_id" in change.one:
+                add(first + place, {"profile_id": profile, "data": data, "name": "", "own": False, **change.one})
+        for place, row in enumerate(change.joining):
             add(first + place, {**row._asdict(), **moved(row, "")})
         count = tx.execute(select(func.count()).where(*conditions)).scalar_one()
-        count += plan.added + len(plan.joining) - len(gone)
+        count += change.added + len(change.joining) - len(removed_numbers)
         form = str(cluster.config.get(NAME_FORMAT) or "")
-        # Until the group knows that they leave, each revision has to say so: else others would go in their place.
+        # Each revision names the leaving nodes until the group has removed them: else it would remove others instead.
         leaving = select(_node.c.number).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(True))
-        removed = sorted({*gone, *tx.execute(leaving).scalars()})
-        policies = attached_policies.of_cluster(tx, cluster.id) if plan.policies is None else plan.policies.after
-        beside = arrangement.policy_resources(policies, leaving=bool(plan.leaving))
+        removed = sorted({*removed_numbers, *tx.execute(leaving).scalars()})
+        policies = attached_policies.of_cluster(tx, cluster.id) if change.policies is None else change.policies.after
+        beside = arrangement.policy_resources(policies, leaving=bool(change.leaving))
         _check_region(beside, [*known.values()])
         facts = ClusterFacts(cluster.id, cluster.id, form, spec, count, tuple(removed), tuple(own))
-        return replace(facts, batches=plan.batches, policy_resources=beside)
+        return replace(facts, batches=change.batches, policy_resources=beside)
 
     def _store(
-        self, tx: Connection, scope: RequestScope, seen: ClusterRow, plan: ClusterChange, moving: Moving | None = None
+        self, tx: Connection, scope: RequestScope, seen: ClusterRow, change: ClusterChange, moving: Moving | None = None
     ) -> str:
-        """Store what a plan says beside the revision; return the id of the action.
+        """Store the rows of a change, in the transaction of the revision; return the id of the action.
 
         Raises:
             Outdated: The cluster has changed since.
@@ -292,46 +285,48 @@ class ClusterService:
         cluster = typed.rows(ClusterRow, locked).first()
         if cluster is None or cluster != seen:
             raise Outdated
-        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), plan), cluster.id, plan.action)
+        check_free(conflicting_actions(actions.settled_in(tx, cluster.id), change), cluster.id, change.action)
         now = self._db.now_of(tx)
         living.forget_gone(tx, cluster.project)
-        if plan.policies is not None:
-            attached_policies.store(tx, cluster, plan.policies, now)
-        columns = {**plan.columns, **({} if plan.policies is not None or plan.failure else {"updated_at": now})}
-        if plan.added:
-            columns["next_index"] = cluster.next_index + plan.added
+        if change.policies is not None:
+            attached_policies.store(tx, cluster, change.policies, now)
+        columns = {**change.columns, **({} if change.policies is not None or change.failure else {"updated_at": now})}
+        if change.added:
+            columns["next_index"] = cluster.next_index + change.added
             values = {**cluster._asdict(), **columns}
             owner = {name: getattr(cluster, name) for name in ("project", "user", "domain")}
-            self._add_nodes(tx, owner, values, cluster.next_index, plan.added, now, plan.placements, plan.one)
-        node_rows.store_changes(tx, cluster.id, plan, now)
+            self._add_nodes(tx, owner, values, cluster.next_index, change.added, now, change.placements, change.one)
+        change_rows.store_nodes(tx, cluster.id, change, now)
         if moving is not None:
             columns["next_index"] = cluster.next_index + len(moving.joining)
             self._mover.move(tx, scope, moving)
         if columns:
             sized = with_size(tx, cluster.project, columns, cluster)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**sized))
-        bindings.note_operations(tx, plan.cooled, now)
-        if plan.awaited:
-            if not waiting_actions.go_on(tx, plan.awaited, cluster.id, now):
+        bindings.note_operations(tx, change.cooled, now)
+        if change.awaited:
+            if not waiting_actions.go_on(tx, change.awaited, cluster.id, now):
                 raise Outdated
-            return plan.awaited[0]
+            return change.awaited[0]
         new = NewAction(
-            plan.action,
-            scope.action_name or plan.name,
-            plan.target or cluster.id,
+            change.action,
+            scope.action_name or change.name,
+            change.target or cluster.id,
             cluster.id,
-            plan.inputs,
+            change.inputs,
             columns.get("timeout", cluster.timeout),
-            None if plan.at_once else cluster.id,
-            failure=plan.failure,
+            None if change.at_once else cluster.id,
+            failure=change.failure,
         )
-        return add_waiting(tx, new, plan, scope.owner, now) if plan.hooked else actions.add(tx, new, scope.owner, now)
+        if change.hooked:
+            return change_rows.add_waiting(tx, new, change, scope.owner, now)
+        return actions.add(tx, new, scope.owner, now)
 
     def delete(self, scope: RequestScope, identity: str, *, force: bool, also: InTransaction = no_op) -> StartedAction:
-        """Delete a cluster with its nodes, and store `also` with that, where its deletion does not go on already.
+        """Delete a cluster with its nodes; `also` is not called if the deletion is in progress already.
 
         Raises:
-            Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced.
+            Rejected: ResourceNotFound; ActionInProgress: an action is in progress, and `force` is not set.
         """
         with self._db.read() as tx:
             cluster = self.get(tx, scope, identity)
@@ -350,12 +345,12 @@ class ClusterService:
         self._stacks.delete(cluster.id, scope.caller, also=store)
         if begun:
             return StartedAction(cluster.id, begun[-1])
-        with self._db.read() as tx:  # its deletion goes on already
+        with self._db.read() as tx:  # the deletion was in progress already
             going_on = actions.going_on(tx, [cluster.id])
         return StartedAction(cluster.id, going_on[-1].id if going_on else "")
 
     def check(self, scope: RequestScope, identity: str, inputs: Mapping[str, Any]) -> StartedAction:
-        """Look at all nodes of a cluster, and tell which are not as they should be.
+        """Check all nodes of a cluster, by an observation of its whole stack.
 
         Raises:
             Rejected: ResourceNotFound, ActionConflict.
@@ -374,10 +369,10 @@ class ClusterService:
     def set_metadata(
         self, scope: RequestScope, identity: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     ) -> Mapping[str, Any]:
-        """Change the metadata of a cluster, whatever goes on with it, and return them.
+        """Change the metadata of a cluster, also while an action is in progress, and return the new metadata.
 
         Raises:
-            Rejected: ResourceNotFound; what `change` raises.
+            Rejected: ResourceNotFound; from `change`.
         """
         with self._db.write() as tx:
             cluster = self.get(tx, scope, identity)
@@ -388,23 +383,20 @@ class ClusterService:
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
         return metadata
 
-    # -- what plans are made of --------------------------------------------------------------------------------------
-
     def update(
-        self, tx: Connection, cluster: ClusterRow, given: Mapping[str, Any], profile: ProfileRow | None
+        self, tx: Connection, cluster: ClusterRow, fields: Mapping[str, Any], profile: ProfileRow | None
     ) -> ClusterChange:
-        """Return the plan of an update.
+        """Return the change for an update.
 
         Args:
             tx: A consistent read.
-            cluster: Row of the cluster.
-            given: name, metadata, timeout, config; profile_only.
-            profile: Row of another profile.
+            fields: name, metadata, timeout, config; profile_only.
+            profile: The new profile; None to keep the profile.
 
         Raises:
             Rejected: BadRequest: another type of profile, or nothing to change.
         """
-        columns = {name: given[name] for name in ("name", "metadata", "timeout", "config") if name in given}
+        columns = {name: fields[name] for name in ("name", "metadata", "timeout", "config") if name in fields}
         columns = {name: value for name, value in columns.items() if getattr(cluster, name) != value}
         spec = None
         if profile is not None and profile.id != cluster.profile_id:
@@ -414,10 +406,10 @@ class ClusterService:
             columns["profile_id"] = profile.id
         if not columns:
             raise Rejected("BadRequest", "No property needs an update.")
-        inputs = {**{name: value for name, value in given.items() if name in columns}}
+        inputs = {name: value for name, value in fields.items() if name in columns}
         if profile is not None:
             inputs["new_profile_id"] = profile.id
-        only = bool(given.get("profile_only"))
+        only = bool(fields.get("profile_only"))
         return ClusterChange(
             ClusterAction.UPDATE,
             states.action_name(ClusterAction.UPDATE, cluster.id),
@@ -430,24 +422,24 @@ class ClusterService:
 
 
 def check_free(going_on: Sequence[ActionRow], target: str, action: str) -> None:
-    """Check that nothing goes on beside a new action of a cluster or node.
+    """Check that no action in progress conflicts with a new action of a cluster or node.
 
     Raises:
         Rejected: ResourceIsLocked.
     """
     if going_on:
-        kind, listed = action.partition("_")[0].lower(), ", ".join(each.id for each in going_on)
+        kind, listed = action.partition("_")[0].lower(), ", ".join(row.id for row in going_on)
         message = f"{action} for {kind} '{target}' cannot be completed because it is already locked."
         raise Rejected("ResourceIsLocked", message, remedy=f"wait for the action(s) that go on: {listed}")
 
 
-def conflicting_actions(going_on: Sequence[ActionRow], plan: ClusterChange) -> list[ActionRow]:
-    """Return what goes on in a cluster besides that which a plan goes on with."""
-    return [row for row in going_on if not plan.awaited or not waiting_actions.is_one(row)]
+def conflicting_actions(going_on: Sequence[ActionRow], change: ClusterChange) -> list[ActionRow]:
+    """Return the conflicting actions: all in progress, but waiting actions only if the change continues none."""
+    return [row for row in going_on if not change.awaited or not waiting_actions.is_one(row)]
 
 
 def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:
-    """Check that a cluster, which the user calls `identity`, may be deleted without force.
+    """Check that a cluster may be deleted without force; `identity` is its id or name from the user.
 
     Raises:
         Rejected: ActionInProgress.
@@ -467,14 +459,14 @@ def _begin(
     now: float,
     inputs: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """Store an action that has begun a revision of the stack of a cluster; return its id."""
+    """Store an action that has started a revision of the cluster's stack; return its id."""
     name = scope.action_name or states.action_name(action, cluster_id)
     new = NewAction(action, name, cluster_id, cluster_id, inputs, timeout, cluster_id)
     return actions.add(tx, new, scope.owner, now)
 
 
 def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:
-    """Check that no node which is behind a load balancer is in another region.
+    """Check that no node with a load balancer is in another region.
 
     Raises:
         Rejected: BadRequest.
@@ -485,7 +477,7 @@ def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:
 
 
 def _placed(placements: Sequence[Placement], place: int) -> dict[str, Any]:
-    """Return the data of a node that is added."""
+    """Return the `data` column of a new node."""
     return {"placement": dict(placements[place])} if placements and placements[place] else {}
 
 
@@ -494,6 +486,6 @@ def _spec_of(tx: Connection, profile_id: str) -> Any:
 
 
 def _stack_name(name: str, identity: str) -> str:
-    """Return the name of the stack of a cluster: names of stacks are unique, and begin with a letter."""
+    """Return the name of a cluster's stack: unique, and with a letter first, as stacks need."""
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in name)
     return f"cluster-{plain[:200]}-{identity[:8]}"

@@ -5,19 +5,18 @@ The progress is in rows, so another worker continues after a crash.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, select
 
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.hooks import Next
 from homeostat.clustering.decisions.states import ActionStatus, NodeAction, action_name
-from homeostat.clustering.service.plans import ChangeBuilder, ClusterChange, StartedAction
+from homeostat.clustering.service.changes import ClusterChange, StartedAction
+from homeostat.clustering.service.clusters import ClusterService
 from homeostat.clustering.service.requester import RequestScope
-from homeostat.clustering.store import actions, listing, node_views, waiting_actions
-from homeostat.clustering.store.actions import NewAction
-from homeostat.clustering.store.waiting_actions import HOOK, PARENT, WAITS_FOR
+from homeostat.clustering.store import listing, node_views, waiting_actions
+from homeostat.clustering.store.waiting_actions import HOOK
 from homeostat.model.caller import Caller
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.notifications.sinks import Sinks
@@ -31,60 +30,20 @@ TAKEN_S = 30.0
 """Time for which a worker owns an action while sending its message: longer than a send may take."""
 DUE_MAX = 100
 """Actions of one round, at most."""
-CAUSE = "Derived Action with Lifecycle Hook"
 _node = schema.node
 
 
-class Clusters(Protocol):
-    """The operations of the service for clusters that hooks use."""
-
-    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ClusterRow: ...
-
-    def change(self, scope: RequestScope, identity: str, planner: ChangeBuilder) -> StartedAction: ...
-
-
-def add_waiting(tx: Connection, new: NewAction, plan: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
-    """Store a waiting action with a child action for each node to remove; return its id."""
-    parent = actions.new_id()
-    ids = {node_id: actions.new_id() for node_id in plan.hooked}
-    waits = replace(new, id=parent, status=ActionStatus.WAITING, data={WAITS_FOR: list(ids.values())})
-    actions.add(tx, waits, owner, now)
-    for node_id, notifies in plan.hooked.items():
-        hook = hooks.waiting(plan.hook or {}, now) if notifies else {}
-        one = NewAction(
-            NodeAction.DELETE,
-            action_name(NodeAction.DELETE, node_id),
-            node_id,
-            new.cluster_id,
-            {},
-            new.timeout,
-            cause=CAUSE,
-            status=ActionStatus.WAITING_LIFECYCLE_COMPLETION if notifies else ActionStatus.READY,
-            data={PARENT: parent, HOOK: hook},
-            due_at=now,
-            id=ids[node_id],
-        )
-        actions.add(tx, one, owner, now)
-    return parent
-
-
 class LifecycleHooks:
-    """Continues actions that wait for lifecycle hooks.
+    """Continues actions that wait for lifecycle hooks."""
 
-    Args:
-        db: The database.
-        clusters: Changes clusters.
-    """
-
-    def __init__(self, db: Database, clusters: Clusters) -> None:
+    def __init__(self, db: Database, clusters: ClusterService) -> None:
         self._db = db
         self._clusters = clusters
 
     def complete(self, scope: RequestScope, identity: str, token: str) -> StartedAction:
-        """Release a node whose hook is complete; an action that does not wait stays unchanged.
+        """Release a node whose hook is complete; an action in any other status stays unchanged.
 
         Args:
-            scope: Who asks.
             identity: Id or name of the cluster.
             token: The `lifecycle_action_token` of the message.
 
@@ -146,23 +105,23 @@ class HookWorker:
         with self._db.read() as tx:
             now = self._db.now_of(tx)
             rows = waiting_actions.due(tx, now, DUE_MAX)
-        going: dict[str, list[ActionRow]] = {}
+        ready: dict[str, list[ActionRow]] = {}
         for row in rows:
             if _is_ready(row, now):
-                going.setdefault(row.cluster_id or "", []).append(row)
+                ready.setdefault(row.cluster_id or "", []).append(row)
             else:
                 self._look_at(row, now)
-        for cluster_id, these in going.items():
-            self._go(cluster_id, these, now)
+        for cluster_id, ready_rows in ready.items():
+            self._go(cluster_id, ready_rows, now)
         return len(rows)
 
     def _look_at(self, row: ActionRow, now: float) -> None:
-        """Notify others, if that is due, and store when the next thing is."""
+        """Send the message if it is due, and store the time of the next step."""
         hook, step = dict(row.data[HOOK]), hooks.next_step(row.data[HOOK], now)
         due_at = step.at
         if step.next is Next.NOTIFY:
             with self._db.write() as tx:
-                # The time now, not when the round began: others' messages may have taken long since then.
+                # The time now, not the start of the round: earlier messages of the round may have taken long.
                 until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
                 taken = waiting_actions.take(tx, row, until)
             if not taken:
@@ -174,11 +133,11 @@ class HookWorker:
             waiting_actions.put_off(tx, row, hook, due_at)
 
     def _notified(self, row: ActionRow, hook: Mapping[str, Any]) -> bool:
-        """Send the message about a node; return whether it was taken."""
+        """Send the message about a node; return whether the receiver accepted it."""
         with self._db.read() as tx:
-            found = typed.rows(NodeRow, tx.execute(select(_node).where(_node.c.id == row.target)))
-            seen = node_views.nodes(tx, found.all(), {}, tainted=False)
-        physical_id = (seen[0]["physical_id"] or "") if seen else ""
+            rows = typed.rows(NodeRow, tx.execute(select(_node).where(_node.c.id == row.target)))
+            views = node_views.nodes(tx, rows.all(), {}, tainted=False)
+        physical_id = (views[0]["physical_id"] or "") if views else ""
         body = hooks.message(row.id, row.target, physical_id)
         try:
             self._sinks.post(row.project, hooks.settings(hook), body)

@@ -1,4 +1,4 @@
-"""Nodes that join clusters and leave them: who may, and the plans for it."""
+"""Changes by which existing nodes join clusters and leave them, with their checks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from homeostat.clustering.decisions import sizes
 from homeostat.clustering.decisions.sizes import Sizes
 from homeostat.clustering.decisions.states import ClusterAction, action_name
-from homeostat.clustering.service.plans import ClusterChange
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Bug, Rejected
@@ -20,10 +20,10 @@ _node = schema.node
 
 
 def add_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> ClusterChange:
-    """Return the plan to let nodes without a cluster be those of one.
+    """Return the change that adds nodes without a cluster.
 
     Raises:
-        Rejected: BadRequest: a node is not there, has a cluster or another type of profile, or there are too many.
+        Rejected: BadRequest: a node does not exist, has a cluster or another type of profile, or they are too many.
     """
     joining = _orphans_named(tx, cluster, scope, names)
     desired = _members(tx, cluster) + len(joining)
@@ -34,26 +34,31 @@ def add_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: S
 
 
 def replace_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
-    """Return the plan to let nodes of a cluster leave it, and others without one take their places.
+    """Return the change that replaces nodes of a cluster by nodes without a cluster.
+
+    Args:
+        pairs: Node to replace -> its replacement, as ids or names from the user.
 
     Raises:
-        Rejected: BadRequest: a node is not there, or not where it should be.
+        Rejected: BadRequest: a node does not exist, or is in the wrong cluster.
     """
     old, new = _named(tx, scope, list(pairs)), _named(tx, scope, list(pairs.values()))
-    there = {one: other for one, other in pairs.items() if old[one] is not None and new[other] is not None}
-    joining = _joining(tx, cluster, {each: new[each] for each in there.values()})
-    strangers = [each for each in there if _row(old[each]).cluster_id != cluster.id]
+    known = {
+        name: successor for name, successor in pairs.items() if old[name] is not None and new[successor] is not None
+    }
+    joining = _joining(tx, cluster, {name: new[name] for name in known.values()})
+    strangers = [name for name in known if _row(old[name]).cluster_id != cluster.id]
     _refuse(
         (f"The specified nodes {{}} to be replaced are not members of the cluster {cluster.id}.", strangers),
         ("Nodes {} already member of a cluster.", joining.owned),
         ("Profile type of nodes {} do not match that of the cluster.", joining.unlike),
-        ("Original nodes not found: {}.", [each for each, row in old.items() if row is None]),
+        ("Original nodes not found: {}.", [name for name, row in old.items() if row is None]),
         (
             "Replacement nodes not found: {}.",
-            [other for one, other in pairs.items() if old[one] is not None and other not in joining.rows],
+            [successor for name, successor in pairs.items() if old[name] is not None and successor not in joining.rows],
         ),
     )
-    leaving = _each_once({each: _row(old[each]) for each in there})
+    leaving = _each_once({name: _row(old[name]) for name in known})
     chosen = _each_once(joining.rows)
     candidates = {old.id: new.id for old, new in zip(leaving, chosen, strict=True)}
     name = action_name(ClusterAction.REPLACE_NODES, cluster.id)
@@ -62,48 +67,48 @@ def replace_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, pair
 
 
 def members_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
-    """Return the rows of nodes of a cluster, in the order of their names.
+    """Return the rows of nodes of a cluster, in the order of the names.
 
     Raises:
         Rejected: BadRequest.
     """
-    found = _named(tx, scope, names)
+    rows = _named(tx, scope, names)
     _refuse(
-        ("Nodes not found: {}.", [name for name, row in found.items() if row is None]),
+        ("Nodes not found: {}.", [name for name, row in rows.items() if row is None]),
         (
             "Nodes not members of specified cluster: {}.",
-            [row.id for row in found.values() if row is not None and row.cluster_id != cluster.id],
+            [row.id for row in rows.values() if row is not None and row.cluster_id != cluster.id],
         ),
     )
-    return _each_once({name: _row(row) for name, row in found.items()})
+    return _each_once({name: _row(row) for name, row in rows.items()})
 
 
 def _orphans_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
-    """Return the rows of nodes without a cluster that may join one, in the order of their names.
+    """Return the rows of nodes without a cluster that may join `cluster`, in the order of the names.
 
     Raises:
         Rejected: BadRequest.
     """
-    found = _joining(tx, cluster, _named(tx, scope, names))
+    joining = _joining(tx, cluster, _named(tx, scope, names))
     _refuse(
         (
             "Profile type of nodes {} does not match that of the cluster.",
-            [found.rows[each].id for each in found.unlike],
+            [joining.rows[name].id for name in joining.unlike],
         ),
-        ("Nodes {} already owned by some cluster.", [found.rows[each].id for each in found.owned]),
-        ("Nodes not found: {}.", [name for name in names if name not in found.rows]),
+        ("Nodes {} already owned by some cluster.", [joining.rows[name].id for name in joining.owned]),
+        ("Nodes not found: {}.", [name for name in names if name not in joining.rows]),
     )
-    return _each_once(found.rows)
+    return _each_once(joining.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """Nodes that are to join a cluster.
+    """Nodes to join a cluster, by their ids or names from the user.
 
     Attributes:
-        rows: Those that are there, by what the user calls them.
-        owned: Those that have a cluster.
-        unlike: Those whose profile has another type.
+        rows: The existing nodes.
+        owned: Nodes that have a cluster already.
+        unlike: Nodes whose profile has another type.
     """
 
     rows: Mapping[str, NodeRow]
@@ -111,29 +116,29 @@ class _Joining:
     unlike: Sequence[str]
 
 
-def _joining(tx: Connection, cluster: ClusterRow, found: Mapping[str, NodeRow | None]) -> _Joining:
+def _joining(tx: Connection, cluster: ClusterRow, named_rows: Mapping[str, NodeRow | None]) -> _Joining:
     profile = schema.profile
-    rows = {name: row for name, row in found.items() if row is not None and row.project == cluster.project}
+    rows = {name: row for name, row in named_rows.items() if row is not None and row.project == cluster.project}
     ids = {cluster.profile_id, *(row.profile_id for row in rows.values())}
     types = {row.id: row.type for row in tx.execute(select(profile.c.id, profile.c.type).where(profile.c.id.in_(ids)))}
-    wanted = types[cluster.profile_id]
+    cluster_type = types[cluster.profile_id]
     return _Joining(
         rows,
         [name for name, row in rows.items() if row.cluster_id is not None],
-        [name for name, row in rows.items() if types[row.profile_id] != wanted],
+        [name for name, row in rows.items() if types[row.profile_id] != cluster_type],
     )
 
 
 def _named(tx: Connection, scope: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
-    """Return nodes by what the user calls them; None for those that are not there, or of which there are several."""
+    """Return name -> node; None for an unknown or ambiguous name."""
     conditions = (_node.c.leaving.is_(False), living.is_living_node())
-    found: dict[str, NodeRow | None] = {}
+    rows: dict[str, NodeRow | None] = {}
     for name in names:
         try:
-            found[name] = listing.find(tx, NodeRow, scope.reach, name, *conditions)
+            rows[name] = listing.find(tx, NodeRow, scope.reach, name, *conditions)
         except Rejected:
-            found[name] = None
-    return found
+            rows[name] = None
+    return rows
 
 
 def _row(row: NodeRow | None) -> NodeRow:
@@ -143,24 +148,24 @@ def _row(row: NodeRow | None) -> NodeRow:
 
 
 def _each_once(rows: Mapping[str, NodeRow]) -> list[NodeRow]:
-    """Return rows, each of which is named once: by its id and by its name, it would take another node with it.
+    """Return the rows, and check that no node is named twice (by id and name): it would count as two nodes.
 
     Raises:
         Rejected: BadRequest.
     """
-    found: list[NodeRow] = []
+    unique: list[NodeRow] = []
     for name, row in rows.items():
-        if row in found:
+        if row in unique:
             raise Rejected("BadRequest", f"'{name}' names the node {row.id}, which is in the list already.")
-        found.append(row)
-    return found
+        unique.append(row)
+    return unique
 
 
 def _refuse(*problems: tuple[str, Sequence[str]]) -> None:
-    """Raise Rejected (BadRequest) with the texts of problems that some nodes have, in the words of Senlin."""
-    told = [text.format(list(nodes)) for text, nodes in problems if nodes]
-    if told:
-        raise Rejected("BadRequest", "\n".join(told))
+    """Raise Rejected (BadRequest) with the texts of the problems that have nodes, in the words of Senlin."""
+    messages = [text.format(list(nodes)) for text, nodes in problems if nodes]
+    if messages:
+        raise Rejected("BadRequest", "\n".join(messages))
 
 
 def rows_of(tx: Connection, ids: Sequence[str]) -> list[NodeRow]:

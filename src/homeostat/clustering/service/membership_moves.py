@@ -1,7 +1,7 @@
-"""Nodes that change owner: into a cluster, from a stack of their own; out of one, into a stack of their own (ADR 0073).
+"""Moves of nodes: from their own stacks into a cluster, or out of a cluster into their own stacks (ADR 0073).
 
-A node, its row and its thing move in the transaction that stores the revision of the cluster, together with revisions
-of both groups: no worker ever sees a group that should have a member which it lacks, or has one that it should not.
+The rows of a node and its resource move in the transaction that stores the revision of the cluster and the revisions of
+both groups: for workers, members and definition of a group always agree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from homeostat.clustering.decisions.origins import Origin, origin_of, with_origi
 from homeostat.clustering.decisions.placement import GROUP, REGION, ZONE
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.specs import Spec
-from homeostat.clustering.service.plans import ClusterChange, Outdated
+from homeostat.clustering.service.changes import ClusterChange, Outdated
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
 from homeostat.clustering.service.stack_texts import ClusterFacts, OwnNode, stack_text
@@ -44,13 +44,13 @@ from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import Desired
 
 MOVED_MAX = 100
-"""Nodes that one request moves."""
+"""Maximum of nodes in one request."""
 _node = schema.node
 _KIND = NodeGroup()
 
 
 def own_node(number: int, values: Mapping[str, Any], spec: Spec) -> OwnNode:
-    """Return how a node differs from the others of its group, from the columns of its row."""
+    """Return the differences of a node from the definition of its group, from the columns of its row."""
     placement = values["data"].get("placement") or {}
     origin = origin_of(values["data"])
     name = values["name"] if values["own"] else ""
@@ -59,27 +59,27 @@ def own_node(number: int, values: Mapping[str, Any], spec: Spec) -> OwnNode:
 
 
 def moved(row: NodeRow, form: str) -> dict[str, Any]:
-    """Return the columns of a node that moves, as far as they do not say where to.
+    """Return the new columns of a node that moves, except its new place.
 
     Args:
-        row: Its row, before it moves.
-        form: Format of the names of nodes where it is.
+        row: The row before the move.
+        form: Format of node names in its former cluster.
     """
     origin = Origin(row.stack_id, form, row.number + 1)
-    # A role is one in a cluster.
+    # Roles apply within a cluster only.
     return {"own": True, "role": None, "data": with_origin(row.data, origin)}
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node that moves, as it was seen.
+    """A node that moves, in its state before the move.
 
     Attributes:
         row: The row of the node.
-        columns: What its row has after the move, see `moved`.
-        group_id: Stack of the group that it is in.
+        columns: New columns of the row, see `moved`.
+        group_id: Stack of its current group.
         key: Key of the row of its resource.
-        shard: Shard of that row.
+        shard: Shard of the row of its resource.
     """
 
     row: NodeRow
@@ -91,14 +91,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """What a plan moves, prepared outside of the transaction.
+    """The moves of a change, prepared outside of the transaction.
 
     Attributes:
         cluster_id: The cluster.
-        group_id: Stack of its group.
-        first: Number of the first node that joins.
-        joining: Nodes without a cluster that come.
-        released: Nodes that leave, each with the stack of its own that it gets.
+        group_id: Stack of the cluster's group.
+        first: Number of the first joining node.
+        joining: Joining nodes.
+        released: Leaving nodes, each with its new stack.
     """
 
     cluster_id: str
@@ -112,10 +112,10 @@ class Moving:
         return [*self.joining, *(member for member, _ in self.released)]
 
     def lock(self, tx: Connection) -> None:
-        """Lock what the move writes; the root stack of the cluster is locked already."""
-        groups = [self.group_id, *(each.group_id for each in self.joining)]
-        roots = [each.row.stack_id for each in self.joining]
-        moves.lock(tx, self.cluster_id, groups, roots, [each.key for each in self.members])
+        """Lock the stacks and rows of the moves; the root stack of the cluster is locked already."""
+        groups = [self.group_id, *(member.group_id for member in self.joining)]
+        roots = [member.row.stack_id for member in self.joining]
+        moves.lock(tx, self.cluster_id, groups, roots, [member.key for member in self.members])
 
 
 class Mover:
@@ -126,38 +126,35 @@ class Mover:
         self._stacks = stack_service
 
     def prepare(
-        self, scope: RequestScope, cluster: ClusterRow, plan: ClusterChange, form: str, check_types: CheckTypes | None
+        self, scope: RequestScope, cluster: ClusterRow, change: ClusterChange, form: str, check_types: CheckTypes | None
     ) -> Moving:
-        """Return what a plan moves, and check the stacks that the nodes get which leave.
+        """Return the moves of a change, with checked stacks for leaving nodes.
 
         Args:
-            scope: Who asks.
-            cluster: Row of the cluster, which has its nodes already.
-            plan: The plan.
-            form: Format of the names of the nodes of the cluster.
+            form: Format of node names of the cluster.
             check_types: See `StackRequest`.
 
         Raises:
-            Rejected: BadRequest: too many nodes, or one that is not active.
+            Rejected: BadRequest: too many nodes, or an inactive node; the cluster has no group yet.
             Transient: A cloud does not answer.
         """
-        if len(plan.joining) + len(plan.released) > MOVED_MAX:
+        if len(change.joining) + len(change.released) > MOVED_MAX:
             raise Rejected("BadRequest", f"At most {MOVED_MAX} nodes can be moved at once: name fewer.")
         profile = schema.profile
         with self._db.read() as tx:
-            of = living.stacks_of(tx, [cluster.id]).get(cluster.id)
-            if of is None or of.group_id is None:
+            stack = living.stacks_of(tx, [cluster.id]).get(cluster.id)
+            if stack is None or stack.group_id is None:
                 raise Rejected("BadRequest", f"The cluster '{cluster.name}' is not made yet: wait until it is ACTIVE.")
-            joining = [_seen(tx, row, "") for row in plan.joining]
-            released = [_seen(tx, row, form) for row in plan.released]
-            ids = {each.row.profile_id for each in released}
+            joining = [_seen(tx, row, "") for row in change.joining]
+            released = [_seen(tx, row, form) for row in change.released]
+            ids = {member.row.profile_id for member in released}
             chosen = select(profile.c.id, profile.c.spec).where(profile.c.id.in_(ids))
             specs = {row.id: check_profile(row.spec) for row in tx.execute(chosen)}
-        homes = [(each, self._home(scope, each, specs[each.row.profile_id], check_types)) for each in released]
-        return Moving(cluster.id, of.group_id, cluster.next_index - 1, joining, homes)
+        homes = [(member, self._home(scope, member, specs[member.row.profile_id], check_types)) for member in released]
+        return Moving(cluster.id, stack.group_id, cluster.next_index - 1, joining, homes)
 
     def _home(self, scope: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
-        """Return the stack of its own that a node gets which leaves its cluster."""
+        """Return the new stack of a node that leaves its cluster."""
         row, identity = member.row, self._stacks.entropy.stack_id()
         own = own_node(0, {**row._asdict(), **member.columns}, spec)
         text = stack_text(ClusterFacts(identity, "", "", spec, 1, own=(own,)))
@@ -168,32 +165,36 @@ class Mover:
 
     @contextmanager
     def entrusted(self, scope: RequestScope, moving: Moving) -> Iterator[TransactionStep]:
-        """Hold the trusts that the stacks of nodes that leave need; gives what makes the trusts theirs.
+        """Create the trusts for the stacks of leaving nodes; yield the step that stores them.
+
+        Trusts that are not stored are deleted at exit.
 
         Raises:
-            Rejected: Forbidden, where the caller cannot create a trust.
+            Rejected: Forbidden: the caller cannot create a trust.
             Transient: The identity service does not answer.
         """
         with ExitStack() as held:
             new = [home.new for _, home in moving.released]
-            accepts = [held.enter_context(self._stacks.entrusted(each.id, each.project, scope.caller)) for each in new]
+            accepts = [
+                held.enter_context(self._stacks.entrusted(stack.id, stack.project, scope.caller)) for stack in new
+            ]
 
             def accept(tx: Connection) -> None:
-                for each in accepts:
-                    each(tx)
+                for step in accepts:
+                    step(tx)
 
             yield accept
 
     def move(self, tx: Connection, scope: RequestScope, moving: Moving) -> None:
-        """Move the nodes. The new revision of the cluster's stack is stored already, and everything is locked.
+        """Move the nodes. The new revision of the cluster's stack is stored already, and all rows are locked.
 
         Raises:
-            Outdated: A node is not as it was seen.
-            Rejected: ActionConflict: something goes on with a node; StackLocked.
+            Outdated: A node has changed since `moving` was prepared.
+            Rejected: ActionConflict: a node has an action in progress; StackLocked.
         """
         now = self._db.now_of(tx)
-        for each in moving.members:
-            self._check_unchanged(tx, each)
+        for member in moving.members:
+            self._check_unchanged(tx, member)
         cluster = _stack(tx, moving.cluster_id)
         group = _stack(tx, moving.group_id)
         before = revisions.desired_of(tx, group.id, group.revision)
@@ -211,8 +212,8 @@ class Mover:
 
     def _check_unchanged(self, tx: Connection, member: Member) -> None:
         row = tx.execute(row_lock(select(_node).where(_node.c.id == member.row.id))).first()
-        found = moves.at_rest(tx, member.group_id, str(member.row.number))
-        if row != member.row or found is None or (found.key, found.shard) != (member.key, member.shard):
+        resource = moves.at_rest(tx, member.group_id, str(member.row.number))
+        if row != member.row or resource is None or (resource.key, resource.shard) != (member.key, member.shard):
             raise Outdated
         going_on = actions.going_on(tx, [member.row.id])
         if going_on:
@@ -222,13 +223,13 @@ class Mover:
     def _release(
         self, tx: Connection, scope: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
     ) -> None:
-        """Give a node a stack of its own, with a group whose only member it is."""
+        """Move a node into its own stack, as the only member of the group there."""
         place, _ = add_home(self._db, self._stacks, tx, home, scope.caller, now)
         moves.move(tx, member.key, before, place, now)
         self._place(tx, member, {"cluster_id": None, "stack_id": home.new.id, "number": 0}, now)
 
     def _join(self, tx: Connection, member: Member, after: Place, now: float) -> None:
-        """Let a node be one of a cluster, and delete the stack of its own, which is empty now."""
+        """Move a node into a cluster, and delete its former stack, which is empty now."""
         root = member.row.stack_id
         moves.move(tx, member.key, Place(member.group_id, member.shard, "", root, 0), after, now)
         cluster = {"cluster_id": after.root_id, "stack_id": after.root_id, "number": int(after.name)}
@@ -247,15 +248,7 @@ class Mover:
 def add_home(
     db: Database, stack_service: StackService, tx: Connection, home: PreparedStack, by: Caller, now: float
 ) -> tuple[Place, Desired]:
-    """Store the stack of a node without a cluster, with a group for the node; return its place there, and the group.
-
-    Args:
-        db: The database.
-        stack_service: Stores stacks.
-        tx: The transaction, which gives the node its place, too.
-        home: The stack.
-        by: Who asks.
-        now: The agreed time.
+    """Store the stack of a node without a cluster, with a group; return the node's place, and the group's revision.
 
     Raises:
         Rejected: RequestLimitExceeded.
@@ -266,7 +259,7 @@ def add_home(
     group_row = Resource(key, root.id, 0, living.GROUP, NodeGroup.name, created_at=now, updated_at=now, born=1)
     shard_state.encode_new(db, [group_row]).store(tx)
     desired = replace(_group(tx, home.revision, None, revisions.EMPTY), secret=home.revision.secret, size=1)
-    # The pass that makes the group finds its stack by this key: it is as if its answer had been lost.
+    # The pass that creates the group finds this stack by the parent's key, as after a lost answer to its creation.
     group = NewStack(
         stack_service.entropy.stack_id(),
         root.project,
@@ -284,24 +277,26 @@ def add_home(
 
 
 def _seen(tx: Connection, row: NodeRow, form: str) -> Member:
-    """Return a node that may be moved, as it is.
+    """Return the current state of a node that may be moved.
 
     Raises:
-        Rejected: BadRequest: it is not active.
+        Rejected: BadRequest: the node is not active.
     """
-    of = living.stacks_of(tx, [row.stack_id]).get(row.stack_id)
-    found = moves.at_rest(tx, of.group_id, str(row.number)) if of is not None and of.group_id is not None else None
-    if found is None or of is None or of.group_id is None:
+    stack = living.stacks_of(tx, [row.stack_id]).get(row.stack_id)
+    resource = (
+        moves.at_rest(tx, stack.group_id, str(row.number)) if stack is not None and stack.group_id is not None else None
+    )
+    if resource is None or stack is None or stack.group_id is None:
         remedy = "only active nodes join a cluster, or leave it and stay"
         raise Rejected("BadRequest", f"Nodes are not ACTIVE: ['{row.id}'].", remedy=remedy)
-    return Member(row, moved(row, form), of.group_id, found.key, found.shard)
+    return Member(row, moved(row, form), stack.group_id, resource.key, resource.shard)
 
 
 def _stack(tx: Connection, stack_id: str) -> StackRow:
     """Return the row of a stack, which is locked already.
 
     Raises:
-        Outdated: It is gone.
+        Outdated: The stack is gone.
     """
     row = stacks.get(tx, stack_id)
     if row is None or row.deleted_at is not None:
@@ -310,7 +305,7 @@ def _stack(tx: Connection, stack_id: str) -> StackRow:
 
 
 def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition:
-    """Return a group with the wanted nodes that keep the definitions which they have."""
+    """Return a group with the members of `wanted` and the definitions of `standing`."""
     series = standing.series
     return replace(
         standing,
@@ -324,16 +319,15 @@ def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition
 
 
 def _group(tx: Connection, parent: Desired, nested: StackRow | None, before: Desired) -> Desired:
-    """Return the revision of the stack of a group that follows from the newest one of its parent, but for definitions.
+    """Return the next revision of a group's stack, computed from its parent, with unchanged definitions of members.
 
-    The next pass of the parent makes the same revision, with the definitions that all members share. Until then
-    members keep those that they have, also in the middle of a rolling update.
+    The next pass of the parent makes the same revision with the new common definition. Until then members keep their
+    definitions, also during a rolling update.
 
     Args:
-        tx: The transaction.
         parent: Newest revision of the parent.
-        nested: Row of the stack; None for a new one.
-        before: Its newest revision so far.
+        nested: Row of the group's stack; None for a new stack.
+        before: Newest revision of the group's stack.
     """
     values = _KIND.complete(parent.template["resources"][living.GROUP]["properties"])
     identity = nested.id if nested is not None else ""

@@ -1,7 +1,7 @@
-"""Receivers of messages: what is posted to a queue of the project begins actions of clusters.
+"""Receivers of messages: messages in a queue of the project start actions of clusters.
 
-Queue and subscription are resources of a stack, so their lives survive crashes as those of any others. Messaging calls
-the address `notify` with a token by a trust of the user, and with the message.
+Queue and subscription are resources of a stack, so the engine creates and deletes them despite crashes. Zaqar posts
+each message to the URL `notify` of the receiver, with a token from a trust of the user.
 """
 
 import logging
@@ -25,12 +25,12 @@ from homeostat.store.sql import sizes, typed
 
 LOG = logging.getLogger(__name__)
 QUEUE, STACK = "queue_name", "stack_id"
-"""Keys of the channel of a receiver; users see the first one."""
+"""Keys of the channel of a receiver; users see the queue name only."""
 _receiver = schema.receiver
 
 
 def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where: ColumnElement[bool]) -> None:
-    """Check that receivers may have these parameters, actors and so on, beside those of the rows that are meant.
+    """Check the size of added parameters and actors, together with existing receivers; `where` selects their rows.
 
     Raises:
         Rejected: OverQuota.
@@ -40,13 +40,13 @@ def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a message asks for.
+class RequestedAction:
+    """The action that a message requests.
 
     Attributes:
         cluster: Id or name of a cluster.
         action: Such as `CLUSTER_SCALE_OUT`.
-        params: Its inputs.
+        params: Inputs of the action.
     """
 
     cluster: str
@@ -55,7 +55,7 @@ class Asked:
 
 
 class MessageReceivers:
-    """Keeps receivers of messages."""
+    """Creates and deletes receivers of messages."""
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
@@ -67,14 +67,12 @@ class MessageReceivers:
         """Store a receiver, and the stack of its queue and subscription; return its row.
 
         Args:
-            scope: Who asks.
-            name: Its name.
             columns: actor and params.
-            base: URL of the API, as messaging reaches it.
+            base: URL of the API for Zaqar.
             check_types: See `StackRequest`.
 
         Raises:
-            Rejected: BadRequest: the cloud has no messaging; OverQuota.
+            Rejected: BadRequest: the cloud has no Zaqar; OverQuota.
             Transient: A cloud does not answer.
         """
         stack_id = self._stacks.entropy.stack_id()
@@ -93,8 +91,8 @@ class MessageReceivers:
 
         def also(tx: Connection) -> None:
             of_messages = (_receiver.c.project == scope.project, _receiver.c.type == "message")
-            there = tx.execute(select(func.count()).where(*of_messages)).scalar_one()
-            if there >= MESSAGE_RECEIVERS_MAX:
+            receivers = tx.execute(select(func.count()).where(*of_messages)).scalar_one()
+            if receivers >= MESSAGE_RECEIVERS_MAX:
                 message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
                 raise Rejected("OverQuota", f"Quota exceeded: {message}")
             check_size(tx, MESSAGE_RECEIVERS, columns, *of_messages)
@@ -122,7 +120,7 @@ class MessageReceivers:
             return typed.rows(ReceiverRow, tx.execute(select(_receiver).where(_receiver.c.id == identity))).one()
 
     def delete_stack(self, scope: RequestScope, row: ReceiverRow, also: Any) -> None:
-        """Delete the stack of a receiver, and store `also` with that, or alone where the stack is gone already."""
+        """Delete the stack of a receiver with the writes of `also`, which happen also if the stack is gone already."""
         try:
             self._stacks.delete(row.channel[STACK], scope.caller, also=also)
         except Rejected as error:
@@ -147,11 +145,11 @@ def _template(queue: str, address: str) -> Mapping[str, Any]:
     }
 
 
-def asked_in(body: Any) -> Asked | None:
-    """Return what a message asks for; None for one that cannot be understood.
+def parse_message(body: Any) -> RequestedAction | None:
+    """Return the action that a message requests; None for an invalid message.
 
     Args:
-        body: What messaging has sent: the message, under `body` in the form of its notifications.
+        body: Body of Zaqar's request: a notification with the message under `body`, or the message itself.
     """
     content = body.get("body", body) if isinstance(body, Mapping) else None
     if isinstance(content, str):
@@ -164,4 +162,4 @@ def asked_in(body: Any) -> Asked | None:
     cluster, action, params = content.get("cluster"), content.get("action"), content.get("params") or {}
     if not isinstance(cluster, str) or not isinstance(action, str) or not isinstance(params, Mapping):
         return None
-    return Asked(cluster, action, params)
+    return RequestedAction(cluster, action, params)

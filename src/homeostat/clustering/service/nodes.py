@@ -1,4 +1,4 @@
-"""Nodes: those of clusters, and those without one, each of which has a stack of its own."""
+"""Nodes of clusters, and nodes without a cluster, which have their own stacks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from homeostat.clustering.decisions.names import node_id
 from homeostat.clustering.decisions.profiles import check_profile, check_same_type, check_type_of_node
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import NodeAction
+from homeostat.clustering.service.changes import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.clusters import ClusterService, check_free
 from homeostat.clustering.service.membership_moves import own_node
-from homeostat.clustering.service.plans import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.service.sizing import facts_of, placements, sizes_of
@@ -32,7 +32,7 @@ _node = schema.node
 
 
 class NodeService:
-    """Makes, changes and deletes nodes."""
+    """Creates, changes and deletes nodes."""
 
     def __init__(self, db: Database, stack_service: StackService, clusters: ClusterService) -> None:
         self._db = db
@@ -47,7 +47,7 @@ class NodeService:
         """
         return listing.get(tx, NodeRow, scope.reach, identity, living.is_living_node())
 
-    # -- making ------------------------------------------------------------------------------------------------------
+    # -- creating ----------------------------------------------------------------------------------------------------
 
     def create(
         self,
@@ -55,55 +55,52 @@ class NodeService:
         name: str,
         profile: ProfileRow,
         cluster: ClusterRow | None,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         check_types: CheckTypes | None = None,
         also: InTransaction = no_op,
         *,
         named: bool = False,
     ) -> StartedAction:
-        """Make a node; in a cluster it gets the name that follows from its index, unless it is to be `named`.
+        """Create a node.
 
         Args:
-            scope: Who asks.
-            name: Its name.
-            profile: Row of its profile.
-            cluster: Row of its cluster; None for a node without one.
-            given: role and metadata.
+            name: Name of the node; in a cluster only with `named`, otherwise the name follows from the index.
+            cluster: The cluster of the node, or None.
+            fields: role and metadata.
             check_types: See `StackRequest`.
-            also: What is stored with it.
-            named: It gets its name in a cluster, too.
+            also: Further writes in the same transaction.
 
         Raises:
             Rejected: BadRequest: the cluster has another type of profile, or is full; ActionConflict.
             Transient: A cloud does not answer.
         """
         if cluster is None:
-            return self._create_alone(scope, name, profile, given, check_types, also)
+            return self._create_alone(scope, name, profile, fields, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
-        def planner(tx: Connection, row: ClusterRow) -> ClusterChange:
-            return self._joining(tx, row, profile, given, own)
+        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
+            return self._joining(tx, row, profile, fields, own)
 
-        return self._clusters.change(scope, cluster.id, planner, check_types, also)
+        return self._clusters.change(scope, cluster.id, build, check_types, also)
 
     def _joining(
         self,
         tx: Connection,
         cluster: ClusterRow,
         profile: ProfileRow,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         own: Mapping[str, Any],
     ) -> ClusterChange:
         kind = select(schema.profile.c.type).where(schema.profile.c.id == cluster.profile_id)
         check_type_of_node(tx.execute(kind).scalar_one(), profile.type)
         nodes = facts_of(tx, cluster)
-        there = len(nodes)
-        problem = sizes.size_problem(sizes_of(cluster), there + 1)
+        size = len(nodes)
+        problem = sizes.size_problem(sizes_of(cluster), size + 1)
         if problem:
             raise Rejected("BadRequest", problem)
         target = node_id(cluster.id, cluster.next_index)
-        one = {"profile_id": profile.id, "role": given.get("role"), "metadata": given.get("metadata", {}), **own}
-        columns = {"desired_capacity": there + 1}
+        one = {"profile_id": profile.id, "role": fields.get("role"), "metadata": fields.get("metadata", {}), **own}
+        columns = {"desired_capacity": size + 1}
         name = states.action_name(NodeAction.CREATE, target)
         places = placements(tx, cluster, nodes, 1)
         return ClusterChange(NodeAction.CREATE, name, {}, columns, added=1, placements=places, target=target, one=one)
@@ -113,7 +110,7 @@ class NodeService:
         scope: RequestScope,
         name: str,
         profile: ProfileRow,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         check_types: CheckTypes | None,
         with_it: InTransaction,
     ) -> StartedAction:
@@ -129,8 +126,8 @@ class NodeService:
             "stack_id": stack_id,
             "number": 0,
             "profile_id": profile.id,
-            "role": given.get("role"),
-            "metadata": given.get("metadata", {}),
+            "role": fields.get("role"),
+            "metadata": fields.get("metadata", {}),
             "data": {},
             "own": True,
             "tainted": False,
@@ -164,11 +161,11 @@ class NodeService:
         self,
         scope: RequestScope,
         identity: str,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         profile: ProfileRow | None,
         check_types: CheckTypes | None = None,
     ) -> StartedAction:
-        """Change a node: name and profile by a revision of its stack, role, metadata and taint at once.
+        """Change a node: name and profile by a revision of its stack; role, metadata and taint at once.
 
         Raises:
             Rejected: ResourceNotFound; BadRequest: another type of profile, or nothing to change; ActionConflict.
@@ -178,25 +175,25 @@ class NodeService:
             cluster_id = self.get(tx, scope, identity).cluster_id
         if cluster_id is not None:
 
-            def planner(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+            def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
                 row = self.get(tx, scope, identity)
-                return _change(row, self._changes(tx, row, given, profile))
+                return _change(row, self._changes(tx, row, fields, profile))
 
-            return self._clusters.change(scope, cluster_id, planner, check_types)
+            return self._clusters.change(scope, cluster_id, build, check_types)
         while True:
             with self._db.read() as tx:
                 row = self.get(tx, scope, identity)
-                changes = self._changes(tx, row, given, profile)
+                changes = self._changes(tx, row, fields, profile)
             try:
                 return self._update_alone(scope, row, changes, check_types)
             except Outdated:
                 continue
 
     def _changes(
-        self, tx: Connection, row: NodeRow, given: Mapping[str, Any], profile: ProfileRow | None
+        self, tx: Connection, row: NodeRow, fields: Mapping[str, Any], profile: ProfileRow | None
     ) -> dict[str, Any]:
         """Return the columns of a node that change."""
-        changes = {name: given[name] for name in ("name", "role", "metadata", "tainted") if name in given}
+        changes = {name: fields[name] for name in ("name", "role", "metadata", "tainted") if name in fields}
         changes = {name: value for name, value in changes.items() if getattr(row, name) != value}
         if profile is not None and profile.id != row.profile_id:
             kind = select(schema.profile.c.type).where(schema.profile.c.id == row.profile_id)
@@ -247,21 +244,22 @@ class NodeService:
         check_types: CheckTypes | None = None,
         also: InTransaction = no_op,
     ) -> StartedAction:
-        """Delete a node, and store `also` with that, where its deletion does not go on already.
+        """Delete a node; for a node without a cluster `also` is not called if the deletion is in progress already.
 
         Raises:
-            Rejected: ResourceNotFound; ActionInProgress where something goes on, unless it is forced; ActionConflict.
+            Rejected: ResourceNotFound; ActionInProgress: an action is in progress, and `force` is not set;
+                ActionConflict.
         """
         with self._db.read() as tx:
             row = self.get(tx, scope, identity)
             going_on = actions.going_on(tx, [row.id])
-        for each in going_on:
-            start = states.node_at_start(each.action)
+        for action in going_on:
+            start = states.node_at_start(action.action)
             if not force and start is not None and start[0] in states.BUSY_NODE:
                 raise Rejected("ActionInProgress", f"The node '{identity}' is in status {start[0]}.")
         if row.cluster_id is not None:
             return self._clusters.change(
-                scope, row.cluster_id, lambda tx, one: _leaving(tx, one, row), check_types, also
+                scope, row.cluster_id, lambda tx, cluster: _leaving(tx, cluster, row), check_types, also
             )
         begun: list[str] = []
 
@@ -277,7 +275,7 @@ class NodeService:
 
 
 def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
-    """Return the request for the stack of a node without a cluster; `values` are the columns of its row."""
+    """Return the request for the stack of a node without a cluster; `values` are the columns of the node's row."""
     own = own_node(0, {**values, "own": True}, checked)
     text = stack_text(ClusterFacts(values["stack_id"], "", "", checked, 1, own=(own,)))
     return request_of(text, TIMEOUT_S, check_types)
@@ -290,8 +288,8 @@ def _change(row: NodeRow, changes: Mapping[str, Any]) -> ClusterChange:
 
 
 def _leaving(tx: Connection, cluster: ClusterRow, row: NodeRow) -> ClusterChange:
-    there = {each.id for each in facts_of(tx, cluster)}
-    if row.id not in there:
+    ids = {node.id for node in facts_of(tx, cluster)}
+    if row.id not in ids:
         raise Rejected("ActionInProgress", f"The node '{row.name}' is in status DELETING.")
     columns = {"desired_capacity": max(cluster.desired_capacity - 1, 0)}
     name = states.action_name(NodeAction.DELETE, row.id)
@@ -299,7 +297,7 @@ def _leaving(tx: Connection, cluster: ClusterRow, row: NodeRow) -> ClusterChange
 
 
 def _is_at_once(changes: Mapping[str, Any]) -> bool:
-    """Return whether changes concern nothing that the stack has."""
+    """Return whether changes leave the stack unchanged."""
     return not {"name", "profile_id"} & changes.keys()
 
 
@@ -312,7 +310,7 @@ def _add(
     inputs: Mapping[str, Any] | None = None,
     stack_id: str | None = "",
 ) -> str:
-    """Store an action of a node without a cluster; "" for that of its own stack."""
+    """Store an action of a node without a cluster; a `stack_id` of "" stands for the node's own stack."""
     name = states.action_name(action, row["id"])
     stack = row["stack_id"] if stack_id == "" else stack_id
     new = NewAction(action, name, row["id"], None, inputs or {}, TIMEOUT_S, stack)

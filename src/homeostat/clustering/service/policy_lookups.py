@@ -1,15 +1,18 @@
-"""What policies name that is outside of the service: server groups and regions."""
+"""External references in policies: server groups, regions and URLs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.clouds.heat_api import REGION_KIND
+from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Cloud
 from homeostat.clouds.regions import OWN
 from homeostat.clustering.decisions import affinity
+from homeostat.clustering.decisions.health_policy import HEALTH
+from homeostat.clustering.decisions.health_urls import fixed_hosts
 from homeostat.clustering.decisions.policy_types import AFFINITY, REGION_PLACEMENT
-from homeostat.clustering.decisions.specs import Spec
+from homeostat.clustering.decisions.specs import Path, Spec
 from homeostat.model.errors import Rejected
 from homeostat.model.observed import Presence
 
@@ -17,11 +20,11 @@ GROUP_KIND = "server_group"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What was found of what a policy names.
+class Lookup:
+    """The result of the lookup of a policy's references.
 
     Attributes:
-        state: What has to be remembered of it, see `clustering.attached`.
+        state: Entries for the stored state of the policy, see `decisions.attached`.
         problem: Why the policy cannot be attached; "" if it can.
     """
 
@@ -29,13 +32,13 @@ class Found:
     problem: str = ""
 
 
-def look_up(cloud: Cloud | None, policy: Spec, profile: Spec) -> Found:
-    """Look up what a policy names.
+def look_up(cloud: Cloud | None, policy: Spec, profile: Spec) -> Lookup:
+    """Look up the server group or the regions in a policy.
 
     Args:
-        cloud: As the project of the cluster sees it; None where nothing is looked up.
-        policy: Checked.
-        profile: Profile of the cluster, checked.
+        cloud: The cloud of the cluster's project; None to look up nothing.
+        policy: A checked policy.
+        profile: The checked profile of the cluster.
 
     Raises:
         Transient: The cloud does not answer.
@@ -43,29 +46,29 @@ def look_up(cloud: Cloud | None, policy: Spec, profile: Spec) -> Found:
     if policy.type is AFFINITY:
         return _server_group(cloud, policy.properties, profile.properties.get("scheduler_hints"))
     if policy.type is REGION_PLACEMENT:
-        return _regions(cloud, [each["name"] for each in policy.properties["regions"]])
-    return Found()
+        return _regions(cloud, [region["name"] for region in policy.properties["regions"]])
+    return Lookup()
 
 
-def _server_group(cloud: Cloud | None, policy: Mapping[str, Any], hints: Mapping[str, Any] | None) -> Found:
+def _server_group(cloud: Cloud | None, policy: Mapping[str, Any], hints: Mapping[str, Any] | None) -> Lookup:
     name = affinity.group_name(policy, hints)
     if cloud is None or not name or GROUP_KIND not in cloud.kinds:
-        return Found({"name": name})
+        return Lookup({"name": name})
     try:
         (handle,) = cloud.resolve(GROUP_KIND, [name])
     except Rejected as error:  # several groups have the name
-        return Found(problem=error.detail)
+        return Lookup(problem=error.detail)
     if handle is None:
-        return Found({"name": name})
-    (seen,) = cloud.observe(GROUP_KIND, [handle])
-    if seen.presence is not Presence.PRESENT:
-        return Found({"name": name})
-    problem = affinity.group_problem(policy, list(seen.properties.get("policies") or ()))
-    return Found({"name": name, "group": handle}, problem)
+        return Lookup({"name": name})
+    (observation,) = cloud.observe(GROUP_KIND, [handle])
+    if observation.presence is not Presence.PRESENT:
+        return Lookup({"name": name})
+    problem = affinity.group_problem(policy, list(observation.properties.get("policies") or ()))
+    return Lookup({"name": name, "group": handle}, problem)
 
 
-def _regions(cloud: Cloud | None, names: Sequence[str]) -> Found:
-    """Return which of the regions are this service's own; one that it does not know is a problem."""
+def _regions(cloud: Cloud | None, names: Sequence[str]) -> Lookup:
+    """Return the regions that are this service's own; an unknown region is a problem."""
     others = [name for name in names if name != OWN]
     known: Sequence[str | None] = [None] * len(others)
     if cloud is not None and REGION_KIND in cloud.kinds and others:
@@ -73,5 +76,17 @@ def _regions(cloud: Cloud | None, names: Sequence[str]) -> Found:
     by_name = {OWN: OWN, **dict(zip(others, known, strict=True))}
     unknown = [name for name in names if by_name[name] is None]
     if unknown:
-        return Found(problem=f"region {unknown[0]} is not known here; the operator adds it with --region")
-    return Found({"home": [name for name in names if by_name[name] == OWN]})
+        return Lookup(problem=f"region {unknown[0]} is not known here; the operator adds it with --region")
+    return Lookup({"home": [name for name in names if by_name[name] == OWN]})
+
+
+def forbidden_url(spec: Spec, outbound: Outbound) -> tuple[str, Path] | None:
+    """Return problem and path of the first URL of a health policy that the service may not call, or None."""
+    if spec.type is not HEALTH:
+        return None
+    for url, path in fixed_hosts(spec.properties):
+        try:
+            outbound.check_now(url)
+        except ValueError as error:
+            return f"{url}: {error}", path
+    return None

@@ -1,4 +1,4 @@
-"""How many clusters a project may have, and how much metadata of them and of its nodes."""
+"""Limits of a project: the number of clusters, and the size of the metadata of clusters and nodes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,14 +19,14 @@ CLUSTERS_MAX = 100
 
 
 def check_room(tx: Connection, scope: RequestScope) -> None:
-    """Check that a project may have one more cluster. Admins may always.
+    """Check that a project may have one more cluster; admins are exempt.
 
     Raises:
         Rejected: OverQuota.
     """
     conditions = (schema.cluster.c.project == scope.project, living.is_living_cluster())
-    there = tx.execute(select(func.count()).select_from(schema.cluster).where(*conditions)).scalar_one()
-    if there >= CLUSTERS_MAX and not scope.caller.is_admin:
+    count = tx.execute(select(func.count()).select_from(schema.cluster).where(*conditions)).scalar_one()
+    if count >= CLUSTERS_MAX and not scope.caller.is_admin:
         message = f"Quota exceeded: a project has at most {CLUSTERS_MAX} clusters: delete some first"
         raise Rejected("OverQuota", message)
 
@@ -34,16 +34,13 @@ def check_room(tx: Connection, scope: RequestScope) -> None:
 def with_size(
     tx: Connection, project: str, columns: Mapping[str, Any], before: ClusterRow | NodeRow | None = None
 ) -> dict[str, Any]:
-    """Return columns of a cluster or node, with the size of its metadata where these are among them.
+    """Return columns of a cluster or node, with `size` added if they include metadata.
 
     Args:
-        tx: The transaction that stores them.
-        project: That of the cluster or node.
-        columns: What is stored.
-        before: The row so far; None for a new one.
+        before: The current row; None for a new row.
 
     Raises:
-        Rejected: OverQuota: the metadata of the project would be more than they may be.
+        Rejected: OverQuota: too much metadata in the project.
     """
     if "metadata" not in columns:
         return dict(columns)
@@ -51,11 +48,11 @@ def with_size(
     if before is not None:
         replaced = before.size if before.size is not None else _size(before.metadata)
     if size > replaced:
-        there = sum(
-            sizes.stored(tx, each.c.size, (each.c.metadata,), each.c.project == project)
-            for each in (schema.cluster, schema.node)
+        stored = sum(
+            sizes.stored(tx, table.c.size, (table.c.metadata,), table.c.project == project)
+            for table in (schema.cluster, schema.node)
         )
-        METADATA_OF_PROJECT.check(0, there, size - replaced, 0)
+        METADATA_OF_PROJECT.check(0, stored, size - replaced, 0)
     return {**columns, "size": size}
 
 

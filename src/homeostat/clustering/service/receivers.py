@@ -1,4 +1,4 @@
-"""Receivers: addresses at which others, such as alarms, begin an action of a cluster without logging in."""
+"""Receivers: URLs at which clients such as alarms start an action of a cluster without authentication."""
 
 import uuid
 from collections.abc import Mapping
@@ -22,13 +22,7 @@ _receiver = schema.receiver
 
 
 class ReceiverService:
-    """Keeps receivers, and begins what they are for.
-
-    Args:
-        db: The database.
-        clusters: Finds clusters.
-        messages: Keeps those of messages.
-    """
+    """Creates, changes and deletes receivers; `messages` does so for receivers of messages."""
 
     def __init__(self, db: Database, clusters: ClusterService, messages: MessageReceivers) -> None:
         self._db = db
@@ -48,22 +42,20 @@ class ReceiverService:
         """Store a receiver, and return its row.
 
         Args:
-            scope: Who asks.
-            name: Its name.
-            cluster: The cluster, as the user calls it.
-            action: What it begins.
+            cluster: Id or name of the cluster, from the user.
+            action: The action to start.
             params: Inputs of the action.
-            actor: Who acts, as the user notes it; it is shown, and means nothing here.
-            also: What is stored with it.
+            actor: Notes of the user, shown in answers and not used otherwise.
+            also: Further writes in the same transaction.
 
         Raises:
-            Rejected: BadRequest: there is no such cluster; OverQuota.
+            Rejected: BadRequest: the cluster does not exist; OverQuota.
         """
         with self._db.write() as tx:
             with referring(f"The referenced cluster '{cluster}'"):
                 row = self._clusters.get(tx, scope, cluster)
-            there = select(func.count()).where(_receiver.c.cluster_id == row.id)
-            if tx.execute(there).scalar_one() >= RECEIVERS_MAX:
+            receivers = select(func.count()).where(_receiver.c.cluster_id == row.id)
+            if tx.execute(receivers).scalar_one() >= RECEIVERS_MAX:
                 message = f"Quota exceeded: a cluster has at most {RECEIVERS_MAX} receivers: delete some first"
                 raise Rejected("OverQuota", message)
             check_size(tx, RECEIVERS, {"params": dict(params), "actor": dict(actor)}, _receiver.c.cluster_id == row.id)
@@ -99,7 +91,7 @@ class ReceiverService:
         """Change a receiver, and return its row.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest where nothing would change.
+            Rejected: ResourceNotFound; BadRequest: nothing to change.
         """
         with self._db.write() as tx:
             row = self.get(tx, scope, identity)
@@ -118,7 +110,7 @@ class ReceiverService:
             return self._row(tx, row.id)
 
     def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
-        """Delete a receiver, and store `also` with that.
+        """Delete a receiver, with the writes of `also` in the same transaction.
 
         Raises:
             Rejected: ResourceNotFound.
@@ -137,7 +129,7 @@ class ReceiverService:
             remove(tx)
 
     def known(self, identity: str) -> ReceiverRow:
-        """Return a receiver by its id: who knows that may begin its action.
+        """Return a receiver by its id: knowledge of the id is the authorization to trigger it.
 
         Raises:
             Rejected: ResourceNotFound.

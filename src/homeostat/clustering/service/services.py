@@ -11,7 +11,6 @@ from homeostat.clustering.decisions.profiles import check_named_profile, failed_
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.service import specs
 from homeostat.clustering.service.adopting import Adopter
-from homeostat.clustering.service.asked_urls import unaskable_url
 from homeostat.clustering.service.bindings import Bindings
 from homeostat.clustering.service.cancelling import ActionService
 from homeostat.clustering.service.clusters import ClusterService
@@ -19,6 +18,7 @@ from homeostat.clustering.service.hook_waits import LifecycleHooks
 from homeostat.clustering.service.message_receivers import MessageReceivers
 from homeostat.clustering.service.nodes import NodeService
 from homeostat.clustering.service.operations import OperationService
+from homeostat.clustering.service.policy_lookups import forbidden_url
 from homeostat.clustering.service.receivers import ReceiverService
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.service.sizing import Sizing
@@ -33,21 +33,7 @@ from homeostat.store.schema.rows import ProfileRow
 
 
 class Clustering:
-    """What the routes of the Clustering API call.
-
-    Attributes:
-        profiles: Stores profiles.
-        policies: Stores policies.
-        clusters: Makes, changes and deletes clusters.
-        sizing: Plans for their sizes and updates.
-        nodes: Makes, changes and deletes nodes.
-        adopter: Makes nodes of servers that exist.
-        hook_waits: Goes on with actions that wait before nodes go.
-        actions: Cancels actions.
-        receivers: Keeps receivers.
-        bindings: Attaches policies to clusters.
-        operations: Has nodes operated, checked and recovered.
-    """
+    """The services behind the routes of the Clustering API; each attribute's class documents it."""
 
     def __init__(self, db: Database, stack_service: StackService) -> None:
         self._db = db
@@ -67,7 +53,8 @@ class Clustering:
     def check_profile(self, name: str, spec: Any, project: str) -> Spec:
         """Check the spec of a profile, also against the clouds of the project.
 
-        Without a name none is to be stored.
+        Args:
+            name: Name of the profile; "" if the spec is only validated, and no profile is stored.
 
         Raises:
             Rejected: InvalidSpec, ResourceNotFound.
@@ -85,15 +72,15 @@ class Clustering:
         return checked
 
     def check_policy(self, name: str, spec: Any, project: str) -> Spec:
-        """Check the spec of a policy, also that the service may ask what it is to ask.
+        """Check the spec of a policy, also that the service may call the URLs in it.
 
         Raises:
             Rejected: InvalidSpec, ESchema, ResourceNotFound.
         """
         checked = check_policy(spec, Intervals(self._stacks.quotas.health_interval_min))
-        unaskable = unaskable_url(checked, self._stacks.outbound)
-        if unaskable is not None:
-            problem, path = unaskable
+        forbidden = forbidden_url(checked, self._stacks.outbound)
+        if forbidden is not None:
+            problem, path = forbidden
             raise invalid_spec(problem, "properties", *path)
         return checked
 

@@ -1,4 +1,4 @@
-"""How many nodes a cluster has: another size, by hand or by the rules of its policies, and which nodes leave."""
+"""Changes of the size of a cluster, by hand or by its scaling policies, and the choice of leaving nodes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +16,7 @@ from homeostat.clustering.decisions.policy_types import BATCH, SCALING
 from homeostat.clustering.decisions.sizes import Adjustment, Direction, Resize, ScalingRule, Sizes
 from homeostat.clustering.decisions.states import ClusterAction, NodeStatus, action_name, refused_by_policy
 from homeostat.clustering.service import attached_policies, membership
-from homeostat.clustering.service.plans import ClusterChange
+from homeostat.clustering.service.changes import ClusterChange
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import actions, bindings, living
 from homeostat.model.errors import Rejected
@@ -33,20 +33,20 @@ _node = schema.node
 
 @dataclass(frozen=True, slots=True)
 class NamedRule:
-    """A rule for scaling, and the name of the policy that has it."""
+    """A scaling rule, and the name of its policy."""
 
     policy: str
     rule: ScalingRule
 
 
 class Sizing:
-    """Plans for the sizes of clusters."""
+    """Builds the changes of the sizes of clusters."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def resize(self, tx: Connection, cluster: ClusterRow, request: Resize) -> ClusterChange:
-        """Return the plan of a resize.
+        """Return the change for a resize.
 
         Raises:
             Rejected: BadRequest.
@@ -58,65 +58,67 @@ class Sizing:
         return self._sized(tx, cluster, ClusterAction.RESIZE, nodes, after.desired, inputs, columns)
 
     def scale(self, tx: Connection, cluster: ClusterRow, direction: Direction, count: int | None) -> ClusterChange:
-        """Return the plan for more or fewer nodes: as many as the request, or a scaling policy, says.
+        """Return the change for scaling out or in: by the count of the request, or by a scaling policy.
 
-        Where limits do not allow that, it is the plan of an action that has failed, as in Senlin.
+        If limits do not allow it, the change is a failed action, as in Senlin.
 
         Raises:
             Rejected: BadRequest; ActionCooldown.
         """
         sizes.check_count(direction, count)
         rule, strict, ids = self._rule(tx, cluster, direction)
-        nodes, given = facts_of(tx, cluster), rule.rule if rule is not None else None
-        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, count, given, trimmed=not strict)
+        nodes, scaling_rule = facts_of(tx, cluster), rule.rule if rule is not None else None
+        after = sizes.scaled(sizes_of(cluster), len(nodes), direction, count, scaling_rule, trimmed=not strict)
         action = ClusterAction(direction)
         inputs = {} if count is None else {"count": count}
         if after.failure:
             policy = rule.policy if rule is not None else strict
             failure = refused_by_policy(policy, after.failure) if policy else after.failure
-            plan = ClusterChange(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
+            change = ClusterChange(action, action_name(action, cluster.id), inputs, {}, at_once=True, failure=failure)
         else:
-            plan = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
-        return replace(plan, cooled=tuple(ids))
+            change = self._sized(tx, cluster, action, nodes, after.sizes.desired, inputs, {})
+        return replace(change, cooled=tuple(ids))
 
     def del_nodes(
-        self, tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], given: Mapping[str, Any]
+        self, tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], fields: Mapping[str, Any]
     ) -> ClusterChange:
-        """Return the plan to take nodes that are named out of a cluster: to delete them, or to keep them without one.
+        """Return the change that removes the named nodes from a cluster: deleted, or kept without a cluster.
 
         Raises:
             Rejected: BadRequest.
         """
         leaving = membership.members_named(tx, cluster, scope, names)
         rule = placement.deletion_rule(attached_policies.of_cluster(tx, cluster.id))
-        destroy = rule.destroy if rule is not None else given.get("destroy_after_deletion", False)
-        there = len(facts_of(tx, cluster))
-        desired = there - len(leaving)
+        destroy = rule.destroy if rule is not None else fields.get("destroy_after_deletion", False)
+        size = len(facts_of(tx, cluster))
+        desired = size - len(leaving)
         problem = sizes.size_problem(sizes_of(cluster), desired)
         if problem:
             raise Rejected("BadRequest", problem)
         columns = {"desired_capacity": desired} if rule is None or rule.reduce_desired else {}
         ids = [row.id for row in leaving]
         inputs = {"candidates": ids, "count": len(leaving), "destroy_after_deletion": destroy}
-        plan = ClusterChange(ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns)
+        change = ClusterChange(
+            ClusterAction.DEL_NODES, action_name(ClusterAction.DEL_NODES, cluster.id), inputs, columns
+        )
         if not destroy:
-            return replace(plan, released=leaving)
+            return replace(change, released=leaving)
         if rule is not None and rule.hooks is not None:
-            facts = [each for each in facts_of(tx, cluster) if each.id in ids]
-            return _waiting(plan, rule.hooks, facts)
-        return replace(plan, leaving=tuple(row.number for row in leaving))
+            facts = [node for node in facts_of(tx, cluster) if node.id in ids]
+            return _waiting(change, rule.hooks, facts)
+        return replace(change, leaving=tuple(row.number for row in leaving))
 
-    def batches(self, tx: Connection, cluster: ClusterRow, plan: ClusterChange) -> ClusterChange:
-        """Return the plan of an update, in batches where a policy says so."""
+    def batches(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterChange:
+        """Return the change for an update, in batches if the cluster has a batch policy."""
         policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
-        if policy is None or plan.spec is None:
-            return plan
+        if policy is None or change.spec is None:
+            return change
         rule, nodes = choices.batch_rule(policy.spec), facts_of(tx, cluster)
         groups = choices.batches(nodes, rule)
         size = len(groups[0]) if groups else 1
         in_service = min(rule.min_in_service, max(len(nodes) - size, 0))
         rolling = {"max_batch_size": size, "min_in_service": in_service, "pause_time": rule.pause_s}
-        return replace(plan, batches=rolling)
+        return replace(change, batches=rolling)
 
     def _sized(
         self,
@@ -128,35 +130,37 @@ class Sizing:
         inputs: Mapping[str, Any],
         columns: Mapping[str, Any],
     ) -> ClusterChange:
-        """Return the plan by which a cluster gets so many nodes."""
+        """Return the change that gives a cluster `desired` nodes."""
         policies = attached_policies.of_cluster(tx, cluster.id)
         places, more = placement.rules(policies), desired - len(nodes)
-        plan = ClusterChange(action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired})
+        change = ClusterChange(
+            action, action_name(action, cluster.id), inputs, {**columns, "desired_capacity": desired}
+        )
         if more >= 0:
-            return replace(plan, added=more, placements=placement.placements(nodes, places, more))
+            return replace(change, added=more, placements=placement.placements(nodes, places, more))
         rule = placement.deletion_rule(policies) or DeletionRule()
-        gone = placement.leaving(nodes, places, -more, rule.criteria, f"{cluster.id}/{cluster.updated_at}")
+        leaving = placement.leaving(nodes, places, -more, rule.criteria, f"{cluster.id}/{cluster.updated_at}")
         if not rule.destroy:
-            return replace(plan, released=membership.rows_of(tx, [each.id for each in gone]))
-        if gone and rule.hooks is not None:
-            return _waiting(plan, rule.hooks, gone)
-        return replace(plan, leaving=tuple(sorted(each.index - 1 for each in gone)))
+            return replace(change, released=membership.rows_of(tx, [node.id for node in leaving]))
+        if leaving and rule.hooks is not None:
+            return _waiting(change, rule.hooks, leaving)
+        return replace(change, leaving=tuple(sorted(node.index - 1 for node in leaving)))
 
     def _rule(
         self, tx: Connection, cluster: ClusterRow, direction: Direction
     ) -> tuple[NamedRule | None, str, list[str]]:
-        """Return the rule for a direction, and what else scaling policies say of a request.
+        """Return the scaling rule for a direction, with the strict policy and the cooldowns.
 
-        Of several rules the one that was attached last counts, as in Senlin; the cooldown of each does.
+        Of several rules, the rule attached last applies, as in Senlin; the cooldowns of all apply.
 
         Returns:
-            The rule; the name of a policy that takes requests at their word, whatever its direction, "" for none; the
-            bindings whose cooldown begins.
+            The rule; the name of a strict policy (not `best_effort`) for either direction, "" for none; the bindings
+            whose cooldown begins.
 
         Raises:
             Rejected: ActionCooldown.
         """
-        now, found, strict, ids = self._db.now_of(tx), None, "", []
+        now, chosen_rule, strict, ids = self._db.now_of(tx), None, "", []
         ended = actions.last_end(tx, cluster.id, tuple(Direction))
         for row in bindings.of_cluster(tx, cluster.id):
             if not row.enabled or row.policy_type.rpartition("-")[0] != SCALING.name:
@@ -169,37 +173,37 @@ class Sizing:
             if sizes.cooldown_left_s(rule, sizes.last_operation(row.last_op, ended), now) > 0:
                 message = f"cannot be processed due to Policy {row.policy_id} cooldown still in progress"
                 raise Rejected("ActionCooldown", f"The {direction} action for cluster {cluster.id} {message}")
-            found = NamedRule(row.policy_name, rule)
-        return found, strict, ids
+            chosen_rule = NamedRule(row.policy_name, rule)
+        return chosen_rule, strict, ids
 
 
-def resize_asked(given: Mapping[str, Any]) -> Resize:
-    """Return the resize that a request asks for, from its fields.
+def parse_resize(fields: Mapping[str, Any]) -> Resize:
+    """Return the resize from the fields of a request.
 
     Raises:
-        Rejected: BadRequest: it is not complete.
+        Rejected: BadRequest: the request is incomplete.
     """
-    kind = given.get("adjustment_type")
+    kind = fields.get("adjustment_type")
     request = Resize(
         Adjustment(kind) if kind is not None else None,
-        given.get("number"),
-        given.get("min_size"),
-        given.get("max_size"),
-        given.get("min_step") if kind == Adjustment.PERCENT else None,
-        given.get("strict", True),
+        fields.get("number"),
+        fields.get("min_size"),
+        fields.get("max_size"),
+        fields.get("min_step") if kind == Adjustment.PERCENT else None,
+        fields.get("strict", True),
     )
     sizes.check_resize(request)
     return request
 
 
-def _waiting(plan: ClusterChange, hook: Mapping[str, Any], gone: Sequence[NodeFacts]) -> ClusterChange:
-    """Return a plan after which nodes go once others have been notified; those that are not active go at once."""
-    active = {each.id: each.status == NodeStatus.ACTIVE and each.created_at is not None for each in gone}
-    return replace(plan, hook=hook, hooked=active, at_once=True)
+def _waiting(change: ClusterChange, hook: Mapping[str, Any], leaving: Sequence[NodeFacts]) -> ClusterChange:
+    """Return the change with a lifecycle hook before active nodes leave; inactive nodes leave at once."""
+    active = {node.id: node.status == NodeStatus.ACTIVE and node.created_at is not None for node in leaving}
+    return replace(change, hook=hook, hooked=active, at_once=True)
 
 
 def placements(tx: Connection, cluster: ClusterRow, nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
-    """Return where new nodes of a cluster go, beside those that it has.
+    """Return the placements of new nodes of a cluster, balanced with its existing nodes.
 
     Raises:
         Rejected: BadRequest: the policies of the cluster leave no room.
@@ -208,7 +212,7 @@ def placements(tx: Connection, cluster: ClusterRow, nodes: Sequence[NodeFacts], 
 
 
 class ProfiledNode(NamedTuple):
-    """A node, with the time when its profile was made."""
+    """A node, with the creation time of its profile."""
 
     id: str
     name: str
@@ -225,7 +229,7 @@ def sizes_of(cluster: ClusterRow) -> Sizes:
 
 
 def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
-    """Return what choices among the nodes of a cluster depend on; those that leave are not among them."""
+    """Return the facts about the nodes of a cluster for choices among them; leaving nodes are excluded."""
     profile = schema.profile
     columns = (_node.c.id, _node.c.name, _node.c.number, _node.c.profile_id, _node.c.tainted, _node.c.data)
     chosen = select(*columns, profile.c.created_at.label("profile_created_at"))
@@ -235,9 +239,9 @@ def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
     stacks = living.stacks_of(tx, [cluster.id])
     group = stacks[cluster.id].group_id if cluster.id in stacks else None
     numbers = [row.number for row in rows]
-    found = living.resources_of(tx, [group], numbers) if group is not None else ()
+    resource_rows = living.resources_of(tx, [group], numbers) if group is not None else ()
     marked = away.replaced_for_marks(tx, group) if group is not None else ()
-    resources = {each.name: each for each in found}
+    resources = {resource.name: resource for resource in resource_rows}
     places = living.places_of(tx, [group], numbers) if group is not None else {}
     unbalanced = {number for (_, number), place in places.items() if place.status == Status.FAILED}
     regions = _regions(tx, {row.profile_id for row in rows})
@@ -254,27 +258,27 @@ def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
 
 
 def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
-    """Return the regions that profiles name, by their ids; "" where one names none."""
+    """Return profile id -> region of the profile, or ""."""
     table = schema.profile
-    found = tx.execute(select(table.c.id, table.c.spec).where(table.c.id.in_(profile_ids)))
-    return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in found}
+    rows = tx.execute(select(table.c.id, table.c.spec).where(table.c.id.in_(profile_ids)))
+    return {row.id: region_of({"context": {}, **(row.spec.get("properties") or {})}) for row in rows}
 
 
 def _facts(
     row: ProfiledNode, resource: living.NodeResource | None, region: str, *, unbalanced: bool, marked: bool
 ) -> NodeFacts:
-    """Return the facts of a node; `marked` if another thing is being made in its place for a mark."""
+    """Return the facts of a node; `marked` if it is being replaced because of a mark."""
     well = NodeStatus.WARNING if unbalanced else NodeStatus.ACTIVE
     failed = resource is not None and (resource.status == Status.FAILED or bool(left_alone_for(resource.intent)))
     failed = failed or marked
-    made = resource is not None and bool(resource.handle) and not failed
+    is_created = resource is not None and bool(resource.handle) and not failed
     placed = row.data.get("placement") or {}
     return NodeFacts(
         row.id,
         row.name,
         row.number + 1,
         NodeStatus.ERROR if failed else well,
-        resource.created_at if made and resource is not None else None,
+        resource.created_at if is_created and resource is not None else None,
         row.profile_created_at,
         row.tainted,
         placed.get(placement.ZONE) or "",

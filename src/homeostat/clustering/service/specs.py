@@ -1,4 +1,4 @@
-"""Profiles and policies: specs with a name, which are stored once they are right, and never changed after that."""
+"""Profiles and policies: named specs, which are checked before they are stored and never change afterwards."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,14 +26,13 @@ R = TypeVar("R", ProfileRow, PolicyRow)
 
 
 class SpecService(Generic[R]):
-    """Stores specs of one sort.
+    """Stores profiles or policies.
 
     Args:
-        db: The database.
-        kind: The class of their rows.
+        kind: The class of the rows.
         check: Checks a spec, also against the clouds.
-        used_by: Columns of other tables that refer to one.
-        in_use: What is said of one that is in use.
+        used_by: Columns of other tables that refer to the specs.
+        in_use: Why a spec in use cannot be deleted, for error messages.
     """
 
     def __init__(
@@ -53,17 +52,15 @@ class SpecService(Generic[R]):
 
     @property
     def word(self) -> str:
-        """What one is called in messages."""
+        """The noun for messages: `profile` or `policy`."""
         return self._table.name
 
     def create(self, scope: RequestScope, name: str, spec: Any, also: InTransaction = no_op, **columns: Any) -> R:
         """Store a spec, and return its row.
 
         Args:
-            scope: Who asks.
-            name: Its name.
-            spec: As the user sends it.
-            also: What is stored with it.
+            spec: From the user, unchecked.
+            also: Further writes in the same transaction.
             columns: Further columns.
 
         Raises:
@@ -77,7 +74,7 @@ class SpecService(Generic[R]):
             return self._row(tx, identity)
 
     def checked(self, scope: RequestScope, name: str, spec: Any) -> Spec:
-        """Check a spec. Raises like `create`, but for quotas."""
+        """Check a spec. Raises as `create` does, except for quotas."""
         return self._check(name, spec, scope.project)
 
     def add(self, tx: Connection, scope: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
@@ -86,8 +83,8 @@ class SpecService(Generic[R]):
         Raises:
             Rejected: OverQuota.
         """
-        there = select(func.count()).where(self._table.c.project == scope.project)
-        if tx.execute(there).scalar_one() >= SPECS_MAX and not scope.caller.is_admin:
+        count = select(func.count()).where(self._table.c.project == scope.project)
+        if tx.execute(count).scalar_one() >= SPECS_MAX and not scope.caller.is_admin:
             message = f"Quota exceeded: a project has at most {SPECS_MAX} of {self.word}: delete some first"
             raise Rejected("OverQuota", message)
         cells = {"spec": checked.sent, **columns}
@@ -106,13 +103,13 @@ class SpecService(Generic[R]):
         return identity
 
     def _check_room(self, tx: Connection, scope: RequestScope, added: int, instead: int = 0) -> None:
-        """Check that a project may have so many bytes more; instead: those that go for them. Raise Rejected."""
+        """Check that a project may add so many bytes, after `instead` bytes are freed. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
         size = sizes.stored(tx, self._table.c.size, columns, self._table.c.project == scope.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
     def get(self, tx: Connection, scope: RequestScope, identity: str) -> R:
-        """Return one by its id, name or the beginning of its id.
+        """Return a row by its id, name or the beginning of its id.
 
         Raises:
             Rejected: ResourceNotFound, MultipleChoices.
@@ -127,7 +124,7 @@ class SpecService(Generic[R]):
         """Change the name, or other columns, and return the row.
 
         Raises:
-            Rejected: ResourceNotFound; BadRequest where nothing would change.
+            Rejected: ResourceNotFound; BadRequest: nothing to change.
         """
         with self._db.write() as tx:
             row = self.get(tx, scope, identity)
@@ -142,7 +139,7 @@ class SpecService(Generic[R]):
             return self._row(tx, row.id)
 
     def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
-        """Delete one that nothing uses, and store `also` with that.
+        """Delete an unused profile or policy, with the writes of `also` in the same transaction.
 
         Raises:
             Rejected: ResourceNotFound, ResourceInUse.

@@ -1,4 +1,4 @@
-"""Requests that make the template of a cluster, or of a node without one, the revision of its stack."""
+"""Requests for a revision of the stack of a cluster, or of a node without a cluster."""
 
 import math
 from collections.abc import Mapping
@@ -9,22 +9,16 @@ from homeostat.clustering.store import living
 from homeostat.resources.families import node_groups
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
 
-INTERNAL = frozenset(each.name for each in node_groups.INTERNAL)
-"""Types that the stacks of clusters have, and no template of a user."""
+INTERNAL = frozenset(node_type.name for node_type in node_groups.INTERNAL)
+"""Types for the stacks of clusters only, not for templates of users."""
 LEFT_ALONE: Mapping[str, Any] = {living.GROUP: {"converge": False}}
-"""Exceptions of the stack of a cluster: without a health policy no lost node is replaced."""
+"""Exceptions of the stack of a cluster: without a health policy lost nodes are not replaced."""
 TIMEOUT_S = 3600
-"""Time that an action of a node without a cluster may take."""
+"""Time limit of an action of a node without a cluster."""
 
 
 def request_of(text: StackText, timeout: int, check_types: CheckTypes | None) -> StackRequest:
-    """Return the request that makes a text the revision of a stack.
-
-    Args:
-        text: What the stack is made from.
-        timeout: Seconds that the action may take.
-        check_types: See `StackRequest`.
-    """
+    """Return the request that makes a text the revision of a stack, with a timeout in seconds."""
     return StackRequest(
         template=text.template,
         files=dict(text.files),
@@ -37,5 +31,4 @@ def request_of(text: StackText, timeout: int, check_types: CheckTypes | None) ->
 
 
 def _minutes(seconds: int) -> int:
-    """Return the time that an action may take in minutes, as stacks have it."""
     return max(1, math.ceil(seconds / 60))

@@ -1,4 +1,4 @@
-"""The template of a cluster's stack, as its rows say it. Pure."""
+"""The template of a cluster's stack, from the facts in its rows. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ class OwnNode:
     """A node that differs from the others.
 
     Attributes:
-        name: Its name; "" for the one that follows from its number.
-        zone: Availability zone that was chosen for it; "" for that of the profile.
-        region: Region that was chosen for it; "" for that of the profile.
-        grouped: Whether it is in the server group of its cluster, if that has one.
-        identity: Its id; "" for the one that follows from its number.
-        origin: Where it was made, if that was elsewhere; None for here.
+        name: Its own name; "" if the name follows from the number.
+        zone: Availability zone from a placement policy; "" for the profile's zone.
+        region: Region from a placement policy; "" for the profile's region.
+        grouped: Whether the node is in the server group of its cluster, if any.
+        identity: Its own id; "" if the id follows from the number.
+        origin: The stack in which the node was created; None for this stack.
     """
 
     number: int
@@ -45,18 +45,18 @@ class OwnNode:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the stack of a cluster, or of a node without one, is made from.
+    """The facts for the stack of a cluster, or of a node without a cluster.
 
     Attributes:
-        seed: What the names and ids of its nodes are made of.
+        seed: Base of the names and ids of the nodes.
         cluster_id: "" for a node without a cluster.
-        form: Format of names.
+        form: Format of node names.
         spec: Profile of the cluster.
-        count: How many nodes there are to be.
+        count: Number of nodes with this revision.
         removed: Numbers of nodes that leave with this revision.
         own: Nodes that differ from the others.
-        batches: How nodes are changed, `{max_batch_size, min_in_service, pause_time}`; None for all at once.
-        policy_resources: Resources that the policies of the cluster put into its stack.
+        batches: Rolling update of the nodes, `{max_batch_size, min_in_service, pause_time}`; None for all at once.
+        policy_resources: Resources of the attached policies.
     """
 
     seed: str
@@ -72,7 +72,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class StackText:
-    """What is stored as a revision of the stack."""
+    """The content of a revision of the stack."""
 
     template: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
@@ -83,17 +83,17 @@ def stack_text(facts: ClusterFacts) -> StackText:
     """Return the template of the stack of a cluster.
 
     Raises:
-        Rejected: InvalidSpec; RequestLimitExceeded, where too many nodes differ by too much.
+        Rejected: InvalidSpec; RequestLimitExceeded: the definitions of single nodes are too large together.
     """
     files: dict[str, str] = {}
     environment: dict[str, Any] = {}
 
     def member(spec: Spec, own: OwnNode | None = None) -> dict[str, Any]:
-        made = define(spec, _terms(facts, own))
-        files.update(made.files)
-        for section, content in made.environment.items():
+        definition = define(spec, _terms(facts, own))
+        files.update(definition.files)
+        for section, content in definition.environment.items():
             environment[section] = {**environment.get(section, {}), **content}
-        resource = dict(made.resource)
+        resource = dict(definition.resource)
         if own is not None and own.origin is not None:
             resource["properties"] = own.origin.filled(resource["properties"])
         return resource
@@ -122,11 +122,11 @@ def stack_text(facts: ClusterFacts) -> StackText:
 
 
 def _terms(facts: ClusterFacts, own: OwnNode | None) -> Terms:
-    """Return what the definition of one node, or of all of them, needs besides the profile."""
+    """Return the terms for the definition of a single node, or with None of all nodes."""
     moved = own is not None and own.origin is not None
     identity, index = (own.identity, str(own.number + 1)) if own is not None and moved else (IDENTITY, INDEX)
-    found = node_metadata(identity, facts.cluster_id, 0)
-    metadata = {key: index if key == "cluster_node_index" else value for key, value in found.items()}
+    entries = node_metadata(identity, facts.cluster_id, 0)
+    metadata = {key: index if key == "cluster_node_index" else value for key, value in entries.items()}
     if own is None:
         return Terms(NAME, metadata)
     group = facts.policy_resources.server_group if own.grouped else None
@@ -134,16 +134,16 @@ def _terms(facts: ClusterFacts, own: OwnNode | None) -> Terms:
 
 
 def _own(nodes: Sequence[OwnNode], member: Any) -> list[dict[str, Any]]:
-    """Return the definitions of single nodes; those that are alike together."""
-    found: list[dict[str, Any]] = []
-    for each in sorted(nodes, key=lambda node: node.number):
-        definition = member(each.spec, each)
-        same = next((entry for entry in found if entry["resource_def"] == definition), None)
+    """Return the definitions of single nodes; nodes with equal definitions share an entry."""
+    entries: list[dict[str, Any]] = []
+    for node in sorted(nodes, key=lambda candidate: candidate.number):
+        definition = member(node.spec, node)
+        same = next((entry for entry in entries if entry["resource_def"] == definition), None)
         if same is None:
-            found.append(same := {"resource_def": definition, "numbers": []})
+            entries.append(same := {"resource_def": definition, "numbers": []})
         numbers = same["numbers"]
-        if numbers and numbers[-1][1] == each.number:
-            numbers[-1] = [numbers[-1][0], each.number + 1]
+        if numbers and numbers[-1][1] == node.number:
+            numbers[-1] = [numbers[-1][0], node.number + 1]
         else:
-            numbers.append([each.number, each.number + 1])
-    return found
+            numbers.append([node.number, node.number + 1])
+    return entries

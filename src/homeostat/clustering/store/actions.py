@@ -1,4 +1,4 @@
-"""What was asked of clusters and nodes, and how it ended: read from the events of their stacks."""
+"""Actions on clusters and nodes; their ends are read from the events of their stacks."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -27,29 +27,29 @@ _action = schema.action
 _event = schema.event
 STACK = "OS::Heat::Stack"
 CANCELLED = "cancelled"
-"""Key, in the data of an action, that says it is to be cancelled."""
+"""Key of the data of an action: its cancellation was requested."""
 KEPT_MAX = 500
-"""Ended actions of one cluster or node that are kept."""
+"""Maximum of stored ended actions of a cluster or node."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action that begins, or that was carried out at once.
+    """An action that starts, or that was carried out at once.
 
     Attributes:
         action: Such as `CLUSTER_CREATE`.
-        name: As users see it.
+        name: Name for users.
         target: Id of the cluster or node.
         cluster_id: None for a node without a cluster.
-        inputs: What was asked for.
-        timeout: Seconds that it may take.
-        stack_id: The stack of which it has begun a revision; None where it is done already.
-        cause: Who has begun it.
-        failure: Why it has failed already; "" if it has not.
-        status: That of one that waits (`NOT_BEGUN`); "" for any other.
-        data: What it remembers, see `clustering.store.requests` and `schema.action`.
-        due_at: When a worker has to do something for it; None for never.
-        id: Its id; "" for a new one.
+        inputs: Inputs of the request.
+        timeout: Time limit in seconds.
+        stack_id: The stack whose revision the action has started; None if the action is done already.
+        cause: Origin of the action.
+        failure: Why the action has failed already; "" otherwise.
+        status: Status of a waiting action (`NOT_BEGUN`); "" for any other.
+        data: See `clustering.store.requests` and `schema.action`.
+        due_at: Time of the next step by a worker; None for never.
+        id: Id of the action; "" to generate a new id.
     """
 
     action: str
@@ -68,7 +68,7 @@ class NewAction:
 
 
 def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) -> str:
-    """Store an action in the transaction that begins, or carries out, what was asked for; return its id."""
+    """Store an action in the transaction of its start or execution; return the id."""
     identity = new.id or new_id()
     is_open = new.stack_id is not None or bool(new.status)
     values = {
@@ -111,7 +111,7 @@ def _first_status(new: NewAction) -> ActionStatus:
 
 
 def _forget_old(tx: Connection, target: str) -> None:
-    """Remove the oldest actions of a cluster or node that has had very many."""
+    """Remove the oldest ended actions of a cluster or node beyond `KEPT_MAX`."""
     ended = (_action.c.target == target, _action.c.status.not_in(OPEN))
     newest = select(_action.c.created_at).where(*ended).order_by(_action.c.created_at.desc())
     oldest_kept = tx.execute(newest.offset(KEPT_MAX - 1).limit(1)).scalar()
@@ -121,11 +121,11 @@ def _forget_old(tx: Connection, target: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an action has ended.
+    """The end of an action.
 
     Attributes:
         status: SUCCEEDED, FAILED or CANCELLED.
-        at: When.
+        at: Time of the end.
     """
 
     status: str
@@ -134,11 +134,10 @@ class End:
 
 
 def end_of(tx: Connection, row: ActionRow) -> End | None:
-    """Return how an action has ended that is stored as open; None where it goes on.
+    """Return the end of an action that is stored as open; None if it is in progress.
 
-    How requests for single nodes end, their own events say.
-    The first event of its stack's own after its begin says it. The same action that begins once more is this one, which
-    was asked for again; another one has overtaken it.
+    Requests for single nodes end by their own events, other actions by the first event of their stack after their
+    start: a repeated start of the same stack action is ignored, a different stack action has overtaken this action.
     """
     if row.status != ActionStatus.RUNNING:
         return None
@@ -149,22 +148,22 @@ def end_of(tx: Connection, row: ActionRow) -> End | None:
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*conditions)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()
     following = tx.execute(chosen.where(_event.c.seq > row.begun_after).order_by(_event.c.seq))
-    for each in following:
-        if each.status == Status.IN_PROGRESS and begun_as is not None and each.action == begun_as.action:
+    for event in following:
+        if event.status == Status.IN_PROGRESS and begun_as is not None and event.action == begun_as.action:
             continue
-        if each.status == Status.COMPLETE:
-            return End(ActionStatus.SUCCEEDED, DONE, each.at)
-        if each.status == Status.FAILED and row.data.get(CANCELLED):
-            return End(ActionStatus.CANCELLED, CANCELLED_REASON, each.at)
-        if each.status == Status.FAILED:
-            return End(ActionStatus.FAILED, each.reason, each.at)
-        reason = f"It was overtaken by another action of the stack ({each.action})."
-        return End(ActionStatus.CANCELLED, reason, each.at)
+        if event.status == Status.COMPLETE:
+            return End(ActionStatus.SUCCEEDED, DONE, event.at)
+        if event.status == Status.FAILED and row.data.get(CANCELLED):
+            return End(ActionStatus.CANCELLED, CANCELLED_REASON, event.at)
+        if event.status == Status.FAILED:
+            return End(ActionStatus.FAILED, event.reason, event.at)
+        reason = f"It was overtaken by another action of the stack ({event.action})."
+        return End(ActionStatus.CANCELLED, reason, event.at)
     return None
 
 
 def settle(tx: Connection, rows: Sequence[ActionRow]) -> None:
-    """Store how these open actions have ended, as far as they have."""
+    """Store the ends of these open actions, as far as they have ended."""
     for row in rows:
         end = end_of(tx, row)
         if end is not None:
@@ -188,14 +187,14 @@ def going_on_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
 
 
 def settled_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
-    """Return the same, after it was stored how the others have ended."""
+    """Return the actions of `going_on_in`, and store the ends of the other open actions."""
     rows = _open_in(tx, cluster_id)
     settle(tx, rows)
     return [row for row in rows if end_of(tx, row) is None]
 
 
 def settled(tx: Connection, target: str) -> list[ActionRow]:
-    """Return the actions of a node without a cluster that have not ended, after it was stored how the others have."""
+    """Return the actions in progress of a node without a cluster, and store the ends of its other open actions."""
     chosen = select(_action).where(_action.c.target == target, _action.c.status.in_(OPEN))
     rows = list(typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at))))
     settle(tx, rows)
@@ -208,7 +207,7 @@ def _open_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
 
 
 def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
-    """Return when the newest of the actions of these names on a cluster ended; None where there is none that has."""
+    """Return the end of the newest action of these names on a cluster; None if absent or in progress."""
     chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
     row = typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1))).first()
     if row is None or row.end_time is not None:
@@ -218,9 +217,9 @@ def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | N
 
 
 def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
-    """Return the newest action of each of these clusters that has asked something of its nodes.
+    """Return id of a cluster -> its newest action for the evaluation of its status.
 
-    One that failed at once has asked nothing; others say what the status of a cluster is about.
+    Actions that failed at once are left out: they have not changed any node.
     """
     asks = or_(_action.c.stack_id.is_not(None), _action.c.status == ActionStatus.SUCCEEDED)
     conditions = (_action.c.target.in_(cluster_ids), _action.c.action.in_(EVALUATED), asks)
@@ -229,11 +228,11 @@ def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
 
 
 def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:
-    """Return when each of these clusters had all its nodes for the first time."""
+    """Return id of a cluster -> time when its creation succeeded; clusters in creation are absent."""
     chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == ClusterAction.CREATE)
-    found = {}
+    times = {}
     for row in typed.rows(ActionRow, tx.execute(chosen)).all():
         end = End(row.status, row.status_reason, row.end_time) if row.end_time is not None else end_of(tx, row)
         if end is not None and end.status == ActionStatus.SUCCEEDED:
-            found[row.target] = end.at
-    return found
+            times[row.target] = end.at
+    return times

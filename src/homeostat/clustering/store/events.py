@@ -1,4 +1,4 @@
-"""What happened to clusters and their nodes: events of their stacks, in the words of the Clustering API."""
+"""Events of clusters and their nodes: events of their stacks, in the format of the Clustering API."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from homeostat.store import schema
 from homeostat.store.sql import typed
 
 LISTED_MAX = 1000
-"""Events of one answer."""
+"""Maximum of events in an answer."""
 WORDS: Mapping[str, str] = {Status.IN_PROGRESS: "start", Status.COMPLETE: "end", Status.FAILED: "error"}
 ERROR, INFO = "ERROR", "INFO"
 _event = schema.event
@@ -25,15 +25,15 @@ _cluster = schema.cluster
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """Which events are listed.
+    """A query for events.
 
     Attributes:
         project: None for all projects.
-        only: `oid`, `oname`, `otype`, `cluster_id`, `level` -> values of which an event has one.
-        after: Number of the event after which the list begins; None for the first one.
+        only: `oid`, `oname`, `otype`, `cluster_id`, `level` -> allowed values.
+        after: Number of the last event before the list; None to start with the first event.
         newest_first: Reverse the order.
-        limit: How many at most.
-        seq: The one event of this number.
+        limit: Maximum of events.
+        seq: Number of a single event, or None.
     """
 
     project: str | None
@@ -45,7 +45,7 @@ class EventQuery:
 
 
 class FoundEvent(NamedTuple):
-    """An event of a stack, with the cluster whose stack it is, or of a resource, with the node that it stands for."""
+    """An event of a stack with its cluster, or of a resource with its node."""
 
     seq: int
     stack_id: str
@@ -61,15 +61,15 @@ class FoundEvent(NamedTuple):
 
 
 def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
-    """Return events in the words of the Clustering API, each with the number and the stack of the event that it is."""
-    wanted = query.only.get("otype")
-    found = []
-    if wanted is None or "CLUSTER" in wanted:
-        found += [_of_cluster(row) for row in typed.rows(FoundEvent, tx.execute(_clusters(query)))]
-    if wanted is None or "NODE" in wanted:
-        found += [_of_node(row) for row in typed.rows(FoundEvent, tx.execute(_nodes(query)))]
-    found.sort(key=lambda each: each["seq"], reverse=query.newest_first)
-    return found[: query.limit]
+    """Return events in the words of the Clustering API, with the number and the stack of the original event."""
+    types = query.only.get("otype")
+    entries = []
+    if types is None or "CLUSTER" in types:
+        entries += [_of_cluster(row) for row in typed.rows(FoundEvent, tx.execute(_clusters(query)))]
+    if types is None or "NODE" in types:
+        entries += [_of_node(row) for row in typed.rows(FoundEvent, tx.execute(_nodes(query)))]
+    entries.sort(key=lambda entry: entry["seq"], reverse=query.newest_first)
+    return entries[: query.limit]
 
 
 def _columns() -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ def _of_node(row: FoundEvent) -> dict[str, Any]:
 
 
 def _node_action(row: FoundEvent) -> str:
-    """Return the action of an event of a node; for an operation, which has none in Senlin, its name."""
+    """Return the action of an event of a node; for an operation, its name, as Senlin has no action for operations."""
     about = aim_of(row.reason)
     if about is None:
         return f"NODE_{row.action}"

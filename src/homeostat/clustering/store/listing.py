@@ -56,10 +56,10 @@ class Page:
 
     Attributes:
         project: None for all projects.
-        only: Column -> values of which an entry has one.
-        order: Columns to sort by; the id decides between equal ones.
-        marker: Id of the entry after which the page begins; an unknown one is ignored.
-        limit: How many entries at most; None for all.
+        only: Column -> allowed values.
+        order: Columns to sort by; among equal entries, the id decides.
+        marker: Id of the last entry before the page; an unknown id is ignored.
+        limit: Maximum of entries; None for all.
     """
 
     project: str | None
@@ -69,39 +69,39 @@ class Page:
     limit: int | None = None
 
 
-def page(tx: Connection, kind: type[E], wanted: Page, *where: ColumnElement[bool]) -> list[E]:
-    """Return one page of a list; `where` are further conditions, such as that entries exist still."""
+def page(tx: Connection, kind: type[E], request: Page, *where: ColumnElement[bool]) -> list[E]:
+    """Return a page of a list; `where` are further conditions, such as `living.is_living_node()`."""
     table = TABLES[kind]
     chosen = select(table).where(*where)
-    if wanted.project is not None:
-        chosen = chosen.where(table.c.project == wanted.project)
-    for name, values in wanted.only.items():
+    if request.project is not None:
+        chosen = chosen.where(table.c.project == request.project)
+    for name, values in request.only.items():
         chosen = chosen.where(table.c[name].in_(values))
-    order = [*wanted.order, Order("id")]
-    if wanted.marker is not None:
-        conditions = [] if wanted.project is None else [table.c.project == wanted.project]
-        marker = typed.rows(kind, tx.execute(select(table).where(table.c.id == wanted.marker, *conditions))).first()
+    order = [*request.order, Order("id")]
+    if request.marker is not None:
+        conditions = [] if request.project is None else [table.c.project == request.project]
+        marker = typed.rows(kind, tx.execute(select(table).where(table.c.id == request.marker, *conditions))).first()
         if marker is not None:
             chosen = chosen.where(_after(table, order, marker))
-    for each in order:
-        column = table.c[each.column]
-        # One word for both databases: they disagree on where NULLs come.
+    for order_by in order:
+        column = table.c[order_by.column]
+        # Databases disagree on the order of NULLs: sort by an explicit key first.
         empty = case((column.is_(None), 0), else_=1)
-        chosen = chosen.order_by(*((empty.desc(), column.desc()) if each.descending else (empty, column)))
-    return list(typed.rows(kind, tx.execute(chosen.limit(wanted.limit) if wanted.limit is not None else chosen)))
+        chosen = chosen.order_by(*((empty.desc(), column.desc()) if order_by.descending else (empty, column)))
+    return list(typed.rows(kind, tx.execute(chosen.limit(request.limit) if request.limit is not None else chosen)))
 
 
 def _after(table: Table, order: Sequence[Order], marker: Entry) -> ColumnElement[bool]:
-    """Return the condition that an entry comes after another one."""
+    """Return the condition that an entry follows `marker` in this order."""
     choices: list[ColumnElement[bool]] = []
     equal: list[ColumnElement[bool]] = []
-    for each in order:
-        column, value = table.c[each.column], getattr(marker, each.column)
+    for order_by in order:
+        column, value = table.c[order_by.column], getattr(marker, order_by.column)
         beyond: ColumnElement[bool]
         if value is None:
-            beyond = literal(False) if each.descending else column.is_not(None)
+            beyond = literal(False) if order_by.descending else column.is_not(None)
             same = column.is_(None)
-        elif each.descending:
+        elif order_by.descending:
             beyond, same = or_(column < value, column.is_(None)), column == value
         else:
             beyond, same = column > value, column == value
@@ -111,13 +111,12 @@ def _after(table: Table, order: Sequence[Order], marker: Entry) -> ColumnElement
 
 
 def find(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E | None:
-    """Return the entry with this id, this name or this beginning of an id; None where there is none.
+    """Return the entry with this id, name or beginning of an id; None if absent.
 
     Args:
-        tx: The transaction.
-        kind: The class of its row.
+        kind: The class of the row.
         project: None for all projects.
-        identity: What a user calls it.
+        identity: Id, name or beginning of an id, from the user.
         where: Further conditions.
 
     Raises:
@@ -136,7 +135,7 @@ def find(tx: Connection, kind: type[E], project: str | None, identity: str, *whe
 
 
 def get(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:
-    """Return the same entry as `find`.
+    """Return the entry that `find` returns, and raise if absent.
 
     Raises:
         Rejected: ResourceNotFound, MultipleChoices.
@@ -148,18 +147,18 @@ def get(tx: Connection, kind: type[E], project: str | None, identity: str, *wher
 
 
 def ids(tx: Connection, kind: type[Entry], project: str | None, named: Iterable[str]) -> list[str]:
-    """Return the ids of those of the named entries that there are.
+    """Return the ids of the named entries; unknown names are skipped.
 
     Raises:
         Rejected: MultipleChoices.
     """
-    found = (find(tx, kind, project, identity) for identity in named)
-    return [row.id for row in found if row is not None]
+    rows = (find(tx, kind, project, identity) for identity in named)
+    return [row.id for row in rows if row is not None]
 
 
 def _one(tx: Connection, kind: type[E], identity: str, *where: ColumnElement[bool]) -> E | None:
-    found = typed.rows(kind, tx.execute(select(TABLES[kind]).where(*where).limit(2))).all()
-    if len(found) > 1:
+    rows = typed.rows(kind, tx.execute(select(TABLES[kind]).where(*where).limit(2))).all()
+    if len(rows) > 1:
         message = f"Multiple results found matching the query criteria '{identity}'. Please be more specific."
         raise Rejected("MultipleChoices", message)
-    return found[0] if found else None
+    return rows[0] if rows else None

@@ -1,4 +1,4 @@
-"""Which clusters and nodes exist still, and what their stacks say of them."""
+"""Existing clusters and nodes, and the state of their stacks and resources."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from homeostat.store.sql import typed
 from homeostat.store.sql.delete_found import delete_found
 
 GROUP = "nodes"
-"""Name of the resource, in the stack of a cluster, whose members are its nodes."""
+"""Name of the group in the stack of a cluster, whose members are the nodes."""
 _stack = schema.stack
 _node = schema.node
 _cluster = schema.cluster
@@ -29,9 +29,9 @@ def is_living_cluster() -> ColumnElement[bool]:
 
 
 def is_living_node() -> ColumnElement[bool]:
-    """Return the condition that a node is not deleted: it is to be there, or its resource is still."""
+    """Return the condition for existing nodes: not leaving, or with a resource."""
     inside = _stack.alias("inside")
-    there = exists().where(
+    has_resource = exists().where(
         inside.c.parent_id == _node.c.stack_id,
         inside.c.parent_name == GROUP,
         inside.c.deleted_at.is_(None),
@@ -39,29 +39,29 @@ def is_living_node() -> ColumnElement[bool]:
         _resource.c.name == cast(_node.c.number, Text),
     )
     return and_(
-        or_(_node.c.leaving.is_(False), there),
+        or_(_node.c.leaving.is_(False), has_resource),
         exists().where(_stack.c.id == _node.c.stack_id, _stack.c.deleted_at.is_(None)),
     )
 
 
 def is_living_receiver() -> ColumnElement[bool]:
-    """Return the condition that the cluster of a receiver is not deleted, if it has one."""
+    """Return the condition for existing receivers: no cluster, or an existing cluster."""
     receiver = schema.receiver
-    there = exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
-    return or_(receiver.c.cluster_id.is_(None), there)
+    cluster_exists = exists().where(_stack.c.id == receiver.c.cluster_id, _stack.c.deleted_at.is_(None))
+    return or_(receiver.c.cluster_id.is_(None), cluster_exists)
 
 
 def forget_gone(tx: Connection, project: str) -> None:
-    """Remove the rows of clusters and nodes of a project that are gone."""
+    """Remove the rows of deleted clusters and nodes of a project."""
     delete_found(tx, _node, _node.c.project == project, _node.c.leaving.is_(True), ~is_living_node())
     delete_found(tx, _cluster, _cluster.c.project == project, ~is_living_cluster())
 
 
 class RootStack(NamedTuple):
-    """The root stack of a cluster, or of a node without one.
+    """The root stack of a cluster, or of a node without a cluster.
 
     Attributes:
-        group_id: Id of the stack with the nodes; None while it is yet to be made.
+        group_id: Id of the stack with the nodes; None before its creation.
     """
 
     id: str
@@ -72,7 +72,7 @@ class RootStack(NamedTuple):
 
 
 class NodeResource(NamedTuple):
-    """The resource of a node, or of its place in a load balancer, as far as it says how the node is."""
+    """The resource of a node, or of its pool member, with the columns for the status of the node."""
 
     key: str
     stack_id: str
@@ -88,7 +88,7 @@ class NodeResource(NamedTuple):
 
 
 SHOWN = [_resource.c[name] for name in NodeResource._fields]
-"""Columns of the resource of a node; not its properties, which would have to be decrypted for nothing."""
+"""Columns of the resource of a node, without its properties, which would have to be decrypted."""
 
 
 def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, RootStack]:
@@ -97,20 +97,20 @@ def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, RootStack]:
     condition = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
     columns = (_stack.c.id, _stack.c.action, _stack.c.status, _stack.c.reason, inside.c.id.label("group_id"))
     chosen = select(*columns).join(inside, condition, isouter=True)
-    found = typed.rows(RootStack, tx.execute(chosen.where(_stack.c.id.in_(ids))))
-    return {row.id: row for row in found}
+    rows = typed.rows(RootStack, tx.execute(chosen.where(_stack.c.id.in_(ids))))
+    return {row.id: row for row in rows}
 
 
 def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, int]:
-    """Return how many nodes of each cluster are as they should be, by the id of the cluster."""
-    groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
+    """Return id of a cluster -> number of its active nodes."""
+    groups = {stack.group_id: name for name, stack in stacks.items() if stack.group_id is not None}
     well = and_(
         _resource.c.status == Status.COMPLETE,
         _resource.c.action != Action.DELETE,
         _resource.c.replaced_by.is_(None),
         _resource.c.handle != "",
     )
-    # What an observer has found of those that are left alone is in their intents, which may be encrypted.
+    # Observations of nodes that are not healed are in their intents, which may be encrypted: no SQL condition.
     rows = (_resource.c.stack_id, _resource.c.name, _resource.c.intent)
     chosen = select(*rows).where(_resource.c.stack_id.in_(groups), well, ~_resource.c.name.contains(BESIDE))
     unbalanced = _unbalanced(tx, groups)
@@ -123,43 +123,37 @@ def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, i
 
 
 def _unbalanced(tx: Connection, group_ids: Collection[str]) -> set[tuple[str, str]]:
-    """Return the stack and the number of each node whose place in a load balancer has failed."""
+    """Return stack and number of each node whose pool member has failed."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.name.contains(BESIDE))
     chosen = select(_resource.c.stack_id, _resource.c.name).where(_resource.c.stack_id.in_(group_ids), *failed)
     return {(stack_id, member_of_name(name)) for stack_id, name in tx.execute(chosen)}
 
 
 def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return the ids of the nodes of clusters, in the order of their numbers."""
+    """Return id of a cluster -> ids of its nodes, in the order of their numbers."""
     chosen = select(_node.c.cluster_id, _node.c.id).where(_node.c.cluster_id.in_(cluster_ids), is_living_node())
-    found: dict[str, list[str]] = {}
+    by_cluster: dict[str, list[str]] = {}
     for cluster_id, node_id in tx.execute(chosen.order_by(_node.c.number)):
-        found.setdefault(cluster_id, []).append(node_id)
-    return found
+        by_cluster.setdefault(cluster_id, []).append(node_id)
+    return by_cluster
 
 
 def places_of(
     tx: Connection, group_ids: Collection[str], numbers: Collection[int]
 ) -> dict[tuple[str, int], NodeResource]:
-    """Return the rows of the places of nodes in load balancers, by the stack of the nodes and the number of the node.
-
-    Args:
-        tx: A consistent read.
-        group_ids: Stacks of nodes.
-        numbers: Numbers of the nodes.
-    """
+    """Return (stack of the group, number of the node) -> row of its pool member."""
     chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
     chosen = chosen.where(_resource.c.name.like(f"%{place_name('')}"))
     if len(numbers) <= 500:
         chosen = chosen.where(_resource.c.name.in_([place_name(number) for number in numbers]))
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
-    found = tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key))
-    rows = typed.rows(NodeResource, found).all()
+    result = tx.execute(chosen.order_by(order, _resource.c.created_at, _resource.c.key))
+    rows = typed.rows(NodeResource, result).all()
     return {(row.stack_id, int(member_of_name(row.name))): row for row in rows}
 
 
 def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[NodeResource]:
-    """Return the rows of the resources of nodes: those that stand for them now come last."""
+    """Return the rows of the resources of nodes; current resources follow those being replaced."""
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
     chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
     if len(numbers) <= 500:

@@ -1,4 +1,4 @@
-"""What policies have made for single nodes: their places in load balancers, and the server group that they are in."""
+"""Resources of policies for single nodes: their pool members and server groups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ from homeostat.resources.registry import shown_id
 from homeostat.store.schema.rows import NodeRow
 
 MEMBER = "lb_member"
-"""Key, in the data of a node, of the id of its place in a pool."""
+"""Key of the data of a node: the id of its pool member."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """What policies have made for some nodes.
+    """Resources of policies for some nodes.
 
     Attributes:
-        places: Rows of places in pools by the root stack of the node and its number.
-        server_groups: Ids of server groups by cluster.
+        places: (root stack of a node, its number) -> row of the pool member.
+        server_groups: Id of a cluster -> id of its server group.
     """
 
     places: Mapping[tuple[str, int], living.NodeResource] = field(default_factory=dict)
@@ -31,21 +31,23 @@ class NodeParts:
 
     @classmethod
     def of(cls, tx: Connection, rows: Sequence[NodeRow], groups: Mapping[str, str]) -> Self:
-        """Read what policies have made for nodes.
+        """Read the resources of policies for nodes.
 
         Args:
             tx: A consistent read.
-            rows: Rows of the nodes.
-            groups: The stack that nodes are in -> the root stack of that.
+            groups: Stack of a group of nodes -> its root stack.
         """
         places = living.places_of(tx, groups, {row.number for row in rows}) if groups else {}
         grouped = {row.cluster_id for row in rows if row.cluster_id and GROUP in (row.data.get("placement") or {})}
-        bound, made = parts.policies(tx, grouped), parts.of_clusters(tx, grouped)
-        found = {each: parts.server_group(bound.get(each, ()), made.get(each, parts.NONE)) for each in grouped}
-        return cls({(groups[stack_id], number): row for (stack_id, number), row in places.items()}, found)
+        bound, cluster_parts = parts.policies(tx, grouped), parts.of_clusters(tx, grouped)
+        server_groups = {
+            cluster_id: parts.server_group(bound.get(cluster_id, ()), cluster_parts.get(cluster_id, parts.NONE))
+            for cluster_id in grouped
+        }
+        return cls({(groups[stack_id], number): row for (stack_id, number), row in places.items()}, server_groups)
 
     def data(self, row: NodeRow) -> dict[str, Any]:
-        """Return the data of a node as users see them."""
+        """Return the data of a node in the format of the API."""
         data, place = dict(row.data), self.places.get((row.stack_id, row.number))
         placement = data.get("placement") or {}
         if GROUP in placement:
@@ -55,7 +57,7 @@ class NodeParts:
         return data
 
     def status(self, row: NodeRow) -> tuple[str, str] | None:
-        """Return status and reason of a node that is well by itself and not in its pool as it should be, else None."""
+        """Return status and reason of an active node whose pool member has failed; None for other nodes."""
         place = self.places.get((row.stack_id, row.number))
         if place is None or place.status != Status.FAILED:
             return None

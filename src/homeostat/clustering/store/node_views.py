@@ -1,4 +1,4 @@
-"""Nodes of clusters as users see them: their rows, and what their stacks and the last looks say of them."""
+"""Nodes in the format of the API: from their rows, stacks and last observations."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -28,12 +28,12 @@ _node = schema.node
 
 
 def shown_time(at: float | None) -> str | None:
-    """Return a time as the API shows it: whole seconds, UTC."""
+    """Return a time in the format of the API: whole seconds, UTC."""
     return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Owned(Protocol):
-    """A row of a thing that belongs to a project."""
+    """A row that belongs to a project."""
 
     @property
     def user(self) -> str | None: ...
@@ -46,7 +46,7 @@ class Owned(Protocol):
 
 
 def owner_of(row: Owned) -> Wire:
-    """Return to whom the thing of a row belongs."""
+    """Return the owner of a row."""
     return {"user": row.user, "project": row.project, "domain": row.domain}
 
 
@@ -63,32 +63,31 @@ def of_id(tx: Connection, node_id: str) -> Sequence[NodeRow]:
 
 
 def nodes(tx: Connection, rows: Sequence[NodeRow], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
-    """Return nodes as users see them.
+    """Return nodes in the format of the API.
 
     Args:
         tx: A consistent read.
-        rows: Their rows.
-        profiles: Names of profiles, by id.
-        tainted: Whether to show if they are tainted, as newer microversions do.
+        profiles: Id of a profile -> its name.
+        tainted: Whether to include `tainted`, as newer microversions do.
     """
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
-    groups = {each.group_id: name for name, each in stacks.items() if each.group_id is not None}
-    found = living.resources_of(tx, groups, {row.number for row in rows})
-    resources = {(groups[each.stack_id], each.name): each for each in found}
+    groups = {stack.group_id: name for name, stack in stacks.items() if stack.group_id is not None}
+    resource_rows = living.resources_of(tx, groups, {row.number for row in rows})
+    resources = {(groups[resource.stack_id], resource.name): resource for resource in resource_rows}
     targets = {row.id for row in rows} | {row.cluster_id for row in rows if row.cluster_id}
     going_on = {row.target: row for row in actions.going_on(tx, sorted(targets))}
-    beside = NodeParts.of(tx, rows, groups)
-    healths = health.of_rows(tx, [each.key for each in resources.values()])
-    shown = []
+    node_parts = NodeParts.of(tx, rows, groups)
+    healths = health.of_rows(tx, [resource.key for resource in resources.values()])
+    views = []
     for row in rows:
         resource = resources.get((row.stack_id, str(row.number)))
         asked = going_on.get(row.id) or _of_cluster(row, going_on.get(row.cluster_id or ""))
         status, reason = _node_status(row, stacks.get(row.stack_id), resource, asked)
         if status == NodeStatus.ACTIVE:
-            status, reason = beside.status(row) or (status, reason)
+            status, reason = node_parts.status(row) or (status, reason)
         done = resource is not None and resource.handle and resource.status != Status.IN_PROGRESS
         created = resource.created_at if resource is not None and (done or resource.action != Action.CREATE) else None
-        shown.append(
+        views.append(
             {
                 "id": row.id,
                 "name": row.name,
@@ -101,7 +100,7 @@ def nodes(tx: Connection, rows: Sequence[NodeRow], profiles: Mapping[str, str], 
                 "status": status,
                 "status_reason": reason,
                 "metadata": row.metadata,
-                "data": {**beside.data(row), **_health(resource, healths)},
+                "data": {**node_parts.data(row), **_health(resource, healths)},
                 "dependents": {},
                 **owner_of(row),
                 "init_at": shown_time(row.init_at),
@@ -110,13 +109,13 @@ def nodes(tx: Connection, rows: Sequence[NodeRow], profiles: Mapping[str, str], 
                 **({"tainted": row.tainted} if tainted else {}),
             }
         )
-    return shown
+    return views
 
 
 def _health(resource: living.NodeResource | None, healths: Mapping[str, NodeHealth]) -> Wire:
-    """Return what a health policy has found of a node, and how far its recovery is; {} where none holds for it."""
-    found = healths.get(resource.key) if resource is not None else None
-    return {} if resource is None or found is None else {"health": described(found, resource.marks)}
+    """Return the findings of a health policy about a node and the progress of its recovery; {} without a policy."""
+    node_health = healths.get(resource.key) if resource is not None else None
+    return {} if resource is None or node_health is None else {"health": described(node_health, resource.marks)}
 
 
 ASKED: Mapping[str, NodeAction] = {
@@ -125,7 +124,7 @@ ASKED: Mapping[str, NodeAction] = {
     NodeAction.RECOVER: NodeAction.RECOVER,
     ClusterAction.RECOVER: NodeAction.RECOVER,
 }
-"""Action that asks something of nodes -> that of a single node."""
+"""Action that requests something of nodes -> the same action of a single node."""
 WORDS: Mapping[str, str] = {
     Action.CREATE: "CREATING",
     Action.UPDATE: "UPDATING",
@@ -142,21 +141,21 @@ REASONS = {
 
 
 def _node_status(
-    row: NodeRow, of: living.RootStack | None, resource: living.NodeResource | None, going_on: ActionRow | None
+    row: NodeRow, stack: living.RootStack | None, resource: living.NodeResource | None, going_on: ActionRow | None
 ) -> tuple[str, str]:
-    """Return the status of a node and its reason, from the resource that stands for it."""
-    if row.leaving or (of is not None and of.action == Action.DELETE):
+    """Return status and reason of a node, from its resource."""
+    if row.leaving or (stack is not None and stack.action == Action.DELETE):
         failed = resource is not None and resource.action == Action.DELETE and resource.status == Status.FAILED
         return ("ERROR", resource.reason) if failed and resource is not None else ("DELETING", REASONS["DELETING"])
     if resource is not None and resource.action == Action.INIT and (resource.marks or NO_MARKS).healing:
         return "RECOVERING", REASONS["RECOVERING"]
     if resource is None or resource.action == Action.INIT:
-        stuck = of is not None and of.status == Status.FAILED
-        return ("ERROR", of.reason) if stuck and of is not None else ("INIT", REASONS["INIT"])
+        stuck = stack is not None and stack.status == Status.FAILED
+        return ("ERROR", stack.reason) if stuck and stack is not None else ("INIT", REASONS["INIT"])
     marks = resource.marks or NO_MARKS
-    asked = _asked(row, resource, going_on)
-    if asked is not None:
-        return asked
+    requested_status = _asked(row, resource, going_on)
+    if requested_status is not None:
+        return requested_status
     if resource.status == Status.IN_PROGRESS:
         recovers = marks.healing or marks.recovery is not None
         word = "RECOVERING" if recovers or (going_on is not None and going_on.action.endswith("_RECOVER")) else ""
@@ -178,12 +177,12 @@ def _node_status(
 
 
 def _of_cluster(row: NodeRow, going_on: ActionRow | None) -> ActionRow | None:
-    """Return an action of a cluster that asks something of this node."""
+    """Return the action of a cluster if it requests something of this node."""
     return going_on if going_on is not None and row.id in going_on.data.get("nodes", ()) else None
 
 
 def _asked(row: NodeRow, resource: living.NodeResource, going_on: ActionRow | None) -> tuple[str, str] | None:
-    """Return the status of a node of which something is asked; of all nodes of a cluster: while it is done."""
+    """Return status and reason of a node with a request; if its cluster has the request, while the node executes it."""
     action = ASKED.get(going_on.action) if going_on is not None else None
     if going_on is None or action is None:
         return None
@@ -192,7 +191,7 @@ def _asked(row: NodeRow, resource: living.NodeResource, going_on: ActionRow | No
     return states.node_at_start(action, str(going_on.inputs.get("operation", "")))
 
 
-_TOLD = {
+_CLOUD_STATUS = {
     "building": "BUILD",
     "rebooting": "REBOOT",
     "rebuilding": "REBUILD",
@@ -200,24 +199,24 @@ _TOLD = {
     "stopped": "SHUTOFF",
     "unreachable": "UNKNOWN",
 }
-"""Status of a server -> what Nova calls it; others have the same name, in capitals."""
+"""Status of a server -> its name in Nova, if that is not the status in capitals."""
 
 
-def _as_told(properties: Mapping[str, Any]) -> Wire:
-    """Return what was seen of a server or stack with its status as its cloud writes it."""
+def _with_cloud_status(properties: Mapping[str, Any]) -> Wire:
+    """Return the observed properties of a server or stack, with the status in the spelling of the cloud."""
     status = properties.get("status")
-    told = {"status": _TOLD.get(status, status.upper())} if isinstance(status, str) else {}
-    return {**properties, **told}
+    cloud_status = {"status": _CLOUD_STATUS.get(status, status.upper())} if isinstance(status, str) else {}
+    return {**properties, **cloud_status}
 
 
 def details(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, Wire]:
-    """Return what was last seen of the servers or stacks that nodes are, by the ids of the nodes."""
+    """Return id of a node -> last observed properties of its server or stack."""
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
-    found: dict[str, Wire] = {}
-    for stack_id, of in stacks.items():
+    by_node: dict[str, Wire] = {}
+    for stack_id, stack in stacks.items():
         node_ids = {str(row.number): row.id for row in rows if row.stack_id == stack_id}
-        resources, seen = load(tx, of.group_id, list(node_ids)) if of.group_id is not None else ({}, {})
-        for each in resources.values():
-            if each.name in node_ids and each.replaced_by is None and each.key in seen:
-                found[node_ids[each.name]] = _as_told(seen[each.key].observation.properties)
-    return found
+        resources, seen = load(tx, stack.group_id, list(node_ids)) if stack.group_id is not None else ({}, {})
+        for resource in resources.values():
+            if resource.name in node_ids and resource.replaced_by is None and resource.key in seen:
+                by_node[node_ids[resource.name]] = _with_cloud_status(seen[resource.key].observation.properties)
+    return by_node

@@ -1,4 +1,4 @@
-"""How requests for nodes end: read from the events of what the nodes are, and from the marks of their rows."""
+"""Ends of requests for nodes, read from the events of their resources and from the marks of their rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,19 +23,19 @@ REQUESTS = frozenset(
 )
 """Actions that are requests for single nodes."""
 NAMED_MAX = 5
-"""Failures that the reason of an action names."""
+"""Maximum of failures in the reason of an action."""
 _event = schema.event
 _stack = schema.stack
 _resource = schema.resource
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What an action has asked, as its `data` says.
+class RequestedNodes:
+    """The nodes of a request, as stored in the `data` of its action.
 
     Attributes:
         nodes: Ids of the nodes.
-        failures: Id of a node of which nothing could be asked -> why.
+        failures: Id of a node that could not get the request -> why.
     """
 
     nodes: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnd:
-    """How a request has ended: status, reason, and when."""
+    """The end of a request: status, reason and time."""
 
     status: str
     reason: str
@@ -55,19 +55,19 @@ class RequestEnd:
 
 
 def end_of(tx: Connection, row: ActionRow) -> RequestEnd | None:
-    """Return how the requests of an action have ended; None where one of them goes on."""
-    asked = Asked(row.data.get("nodes", []), row.data.get("failures", {}))
-    wanted = len(asked.nodes) - len(asked.failures)
+    """Return the end of the requests of an action; None if some are in progress."""
+    requested = RequestedNodes(row.data.get("nodes", []), row.data.get("failures", {}))
+    expected = len(requested.nodes) - len(requested.failures)
     tree = select(_stack.c.id).where(_stack.c.root_id == row.stack_id)
     ended = (_event.c.stack_id.in_(tree), _event.c.seq > row.begun_after, _event.c.status != Status.IN_PROGRESS)
     signed = _event.c.reason.like(f"%{signature(row.id)}")
-    found = tx.execute(select(_event.c.status, _event.c.reason, _event.c.at).where(*ended, signed)).all()
-    if len(found) < wanted and _goes_on(tx, row.id, tree):
+    rows = tx.execute(select(_event.c.status, _event.c.reason, _event.c.at).where(*ended, signed)).all()
+    if len(rows) < expected and _goes_on(tx, row.id, tree):
         return None
-    failures = [*asked.failures.values(), *(plain(each.reason) for each in found if each.status == Status.FAILED)]
-    if len(found) < wanted:
-        failures.append(f"{wanted - len(found)} of {len(asked.nodes)} nodes went away before it was done")
-    at = max((each.at for each in found), default=row.created_at)
+    failures = [*requested.failures.values(), *(plain(event.reason) for event in rows if event.status == Status.FAILED)]
+    if len(rows) < expected:
+        failures.append(f"{expected - len(rows)} of {len(requested.nodes)} nodes went away before it was done")
+    at = max((event.at for event in rows), default=row.created_at)
     if not failures:
         return RequestEnd(ActionStatus.SUCCEEDED, DONE, at)
     more = f"; and {len(failures) - NAMED_MAX} more" if len(failures) > NAMED_MAX else ""
@@ -75,7 +75,7 @@ def end_of(tx: Connection, row: ActionRow) -> RequestEnd | None:
 
 
 def _goes_on(tx: Connection, request_id: str, tree: Select[Any]) -> bool:
-    """Return whether the mark of a request is on a row still."""
+    """Return whether some row still has the mark of a request."""
     marks = type_coerce(_resource.c.marks, Text)
     chosen = select(func.count()).where(_resource.c.stack_id.in_(tree), marks.like(f'%"{request_id}"%'))
     return bool(tx.execute(chosen).scalar_one())

@@ -1,4 +1,4 @@
-"""Records of the tokens by which the clusters, nodes, … of templates are found again."""
+"""Records of tokens, by which the clusters, nodes, … of templates are found again."""
 
 from collections.abc import Mapping
 
@@ -17,13 +17,13 @@ KINDS: Mapping[str, type[listing.Entry]] = {
     NODE: NodeRow,
     RECEIVER: ReceiverRow,
 }
-"""Kind of the cloud port -> the class of the rows of its things."""
+"""Kind of the cloud port -> the class of its rows."""
 _record = schema.record
 
 
 def forget_gone(tx: Connection, kind: str, project: str) -> None:
-    """Remove the records of those things of a kind that were deleted behind the back of their templates."""
+    """Remove the records of objects of a kind that were deleted outside of their templates."""
     living.forget_gone(tx, project)
     table = listing.TABLES[KINDS[kind]]
-    there = exists(select(table.c.id).where(table.c.id == _record.c.id))
-    delete_found(tx, _record, _record.c.kind == kind, _record.c.project == project, ~there)
+    exists_still = exists(select(table.c.id).where(table.c.id == _record.c.id))
+    delete_found(tx, _record, _record.c.kind == kind, _record.c.project == project, ~exists_still)

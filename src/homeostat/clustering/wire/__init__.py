@@ -1,9 +1,9 @@
-"""The Clustering API on the wire, version 1: translation between its requests and the service that carries them out.
+"""The HTTP interface of the Clustering API, version 1: its routes translate between requests and the services.
 
 - `context`: the caller, the project and the microversion of a request
 - `lists`: filters, order and pages of lists
-- `bodies`: what requests carry; `views`: what answers show
-- `types`, `profiles`, `policies`, `clusters`, `cluster_actions`, `operations`, `metadata`, `bindings`, `nodes`,
-  `receivers`, `actions`, `events`, `about`: the routes, by subject
-- `routes`: their common definitions; `routers`: all of them
+- `bodies`: fields of request bodies; `views`: objects in answers
+- `types`, `specs`, `clusters`, `cluster_actions`, `operations`, `metadata`, `bindings`, `nodes`, `receivers`,
+  `actions`, `events`, `about`: the routes, by subject
+- `routes`: common definitions of routes; `routers`: all routers
 """

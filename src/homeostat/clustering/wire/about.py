@@ -1,4 +1,4 @@
-"""What serves the Clustering API: versions, build, services."""
+"""Routes about the Clustering API itself: versions, build, services."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +17,13 @@ from homeostat.store.operation.workers import Worker
 ROUTER = router("about")
 ONE = answers(dict[str, Any])
 UPDATED = "2016-01-18T00:00:00Z"
-"""When the version of the API was made, as Senlin tells it."""
+"""Date of the version of the API, as in Senlin."""
 HELP = "https://docs.openstack.org/api-ref/clustering"
 MEDIA = {"base": "application/json", "type": "application/vnd.openstack.clustering-v1+json"}
 
 
 def version(request: Request) -> dict[str, Any]:
-    """Return the only version, with the bounds of its microversions."""
+    """Return the only version of the API, with the bounds of its microversions."""
     return {
         "id": "1.0",
         "status": "CURRENT",
@@ -36,7 +36,7 @@ def version(request: Request) -> dict[str, Any]:
 
 
 def add_versions(app: FastAPI) -> None:
-    """Add the routes by which clients find the version; open to all."""
+    """Add the routes for version discovery, which need no authentication."""
 
     @app.get(PREFIX, summary="List versions of the Clustering API", status_code=300, tags=["clustering: about"])
     @app.get(f"{PREFIX}/", include_in_schema=False)
@@ -53,7 +53,7 @@ def add_versions(app: FastAPI) -> None:
 @ROUTER.get(
     "/build-info",
     dependencies=[may("build_info:build_info")],
-    summary="Show what serves the Clustering API",
+    summary="Show the build of the Clustering API",
     responses=ONE,
 )
 def show_build(context: Context) -> Response:
@@ -67,7 +67,7 @@ def list_services(context: Context) -> Response:
     with context.db.read() as tx:
         now = context.db.now_of(tx)
         rows = workers.listed(tx)
-    return context.json({"services": [_service(each, alive=each.is_alive(now)) for each in rows]})
+    return context.json({"services": [_service(worker, alive=worker.is_alive(now)) for worker in rows]})
 
 
 def _service(worker: Worker, *, alive: bool) -> dict[str, Any]:

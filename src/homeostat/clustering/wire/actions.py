@@ -1,4 +1,4 @@
-"""Routes for what was asked of clusters and nodes."""
+"""Routes for actions on clusters and nodes."""
 
 from dataclasses import replace
 from functools import partial
@@ -42,28 +42,28 @@ CHANGED = {"status": Field(bodies.text, required=True)}
 
 @ROUTER.get("/actions", dependencies=[may("actions:index")], summary="List actions", responses=ONE)
 def list_actions(request: Request, context: Context) -> Response:
-    wanted = read_query(context, request, LIST)
-    only = dict(wanted.only)
+    page = read_query(context, request, LIST)
+    only = dict(page.only)
     statuses = only.pop("status", None)
     names = only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names is not None and context.version >= WITH_CLUSTER:
-            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, names)
+            only["cluster_id"] = listing.ids(tx, ClusterRow, page.project, names)
         source = ListSource(
             partial(listing.page, tx, ActionRow),
             lambda rows: [views.action(tx, row, cluster=context.version >= WITH_CLUSTER) for row in rows],
-            # Those that have just ended are stored as open still.
-            lambda each: not statuses or each["status"] in statuses,
+            # The stored status of an action that has just ended may still be RUNNING.
+            lambda action: not statuses or action["status"] in statuses,
         )
-        return listed(context, request, "actions", replace(wanted, only=only), source)
+        return listed(context, request, "actions", replace(page, only=only), source)
 
 
 @ROUTER.get("/actions/{action_id}", dependencies=[may("actions:get")], summary="Show an action", responses=ONE)
 def show_action(context: Context, action_id: str) -> Response:
     with context.db.read() as tx:
         row = listing.get(tx, ActionRow, context.scope.reach, action_id)
-        shown = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
-    return context.json({"action": shown})
+        action = views.action(tx, row, cluster=context.version >= WITH_CLUSTER)
+    return context.json({"action": action})
 
 
 @ROUTER.patch(
@@ -75,13 +75,13 @@ def show_action(context: Context, action_id: str) -> Response:
     responses=answers(None, "Accepted.", 202),
 )
 def update_action(request: Request, context: Context, action_id: str, body: Body) -> Response:
-    """Cancel an action that goes on: its only status that can be asked for is CANCELLED.
+    """Cancel an action in progress: the only allowed status is CANCELLED.
 
-    What it has begun stays as it is. With `force=true` the action says so at once.
+    Finished parts stay. With `force=true` the action is CANCELLED at once, otherwise when its stack has stopped.
     """
-    given = bodies.read(bodies.unwrapped(body, "action", changing=True), CHANGED)
-    if given["status"] != ActionStatus.CANCELLED:
-        raise bodies.wrong(f"Unknown status {given['status']} for action {action_id}.", "there is CANCELLED")
+    fields = bodies.read(bodies.unwrapped(body, "action", changing=True), CHANGED)
+    if fields["status"] != ActionStatus.CANCELLED:
+        raise bodies.wrong(f"Unknown status {fields['status']} for action {action_id}.", "there is CANCELLED")
     force = flag_of(request.query_params.get("force"), "force")
     context.clusters.actions.cancel(context.scope, action_id, force=force)
     return Response(status_code=202)

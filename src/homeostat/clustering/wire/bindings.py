@@ -35,15 +35,15 @@ LIST = ListRules(
     responses=ONE,
 )
 def list_cluster_policies(request: Request, context: Context, cluster_id: str) -> Response:
-    wanted = read_query(context, request, LIST)
+    page = read_query(context, request, LIST)
     with context.db.read() as tx:
         cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
         rows = bindings.of_cluster(tx, cluster.id)
-        made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
-    rows = [row for row in rows if all(getattr(row, name) in values for name, values in wanted.only.items())]
-    for order in reversed(wanted.order):
+        cluster_parts = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
+    rows = [row for row in rows if all(getattr(row, name) in values for name, values in page.only.items())]
+    for order in reversed(page.order):
         rows.sort(key=lambda row: getattr(row, order.column), reverse=order.descending)
-    return context.json({"cluster_policies": [views.binding(row, cluster.name, made) for row in rows]})
+    return context.json({"cluster_policies": [views.binding(row, cluster.name, cluster_parts) for row in rows]})
 
 
 @ROUTER.get(
@@ -56,9 +56,9 @@ def show_cluster_policy(context: Context, cluster_id: str, policy_id: str) -> Re
     with context.db.read() as tx:
         cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
         policy = context.clusters.policies.get(tx, context.scope, policy_id)
-        row = next((each for each in bindings.of_cluster(tx, cluster.id) if each.policy_id == policy.id), None)
-        made = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
+        row = next((binding for binding in bindings.of_cluster(tx, cluster.id) if binding.policy_id == policy.id), None)
+        cluster_parts = parts.of_clusters(tx, [cluster.id]).get(cluster.id, parts.NONE)
     if row is None:
         message = f"The policy '{policy_id}' is not found attached to the specified cluster '{cluster_id}'."
         raise Rejected("PolicyBindingNotFound", message)
-    return context.json({"cluster_policy": views.binding(row, cluster.name, made)})
+    return context.json({"cluster_policy": views.binding(row, cluster.name, cluster_parts)})

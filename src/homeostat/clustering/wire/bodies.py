@@ -1,4 +1,4 @@
-"""What requests of the Clustering API carry: their fields, checked one by one."""
+"""Fields of request bodies of the Clustering API, and their checks."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,18 +21,18 @@ _BOOLEANS = {"true": ("1", "on", "t", "true", "y", "yes"), "false": ("0", "f", "
 
 
 def wrong(message: str, remedy: str = "") -> Rejected:
-    """Return the error for a request that is not as it should be, in the words of Senlin, and what to do about it."""
+    """Return the error for an invalid request, in the words of Senlin, with a remedy."""
     return Rejected("BadRequest", message, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a body.
+    """A field of a body.
 
     Attributes:
-        read: Checks its value.
-        required: It may not be missing.
-        nullable: null means that it is not given, unless it is required.
+        read: Checks and converts the value.
+        required: Whether the field must be present.
+        nullable: Whether null counts as absent, for a field that is not required.
     """
 
     read: Read
@@ -44,7 +44,7 @@ Fields = Mapping[str, Field]
 
 
 def unwrapped(body: Mapping[str, Any], key: str, *, changing: bool = False) -> Mapping[str, Any]:
-    """Return what a body has under its only key; `changing` says that it is that of a change.
+    """Return the value under the only key of a body; `changing` selects Senlin's message for updates.
 
     Raises:
         Rejected: BadRequest.
@@ -55,38 +55,38 @@ def unwrapped(body: Mapping[str, Any], key: str, *, changing: bool = False) -> M
     strange = [name for name in body if name != key]
     if strange:
         raise _unexpected(strange, [key])
-    found = body[key]
-    if not isinstance(found, Mapping):
+    value = body[key]
+    if not isinstance(value, Mapping):
         raise wrong(f"The value of '{key}' is not a map.")
-    return found
+    return value
 
 
-def read(given: Mapping[str, Any], fields: Fields, ignored: Collection[str] = ()) -> dict[str, Any]:
-    """Return the fields that are given, checked and converted.
+def read(values: Mapping[str, Any], fields: Fields, ignored: Collection[str] = ()) -> dict[str, Any]:
+    """Return the present fields, checked and converted.
 
     Args:
-        given: What the body has.
-        fields: What it may have.
-        ignored: Fields that an older microversion leaves out.
+        values: The body.
+        fields: The allowed fields.
+        ignored: Fields unknown to an older microversion.
 
     Raises:
         Rejected: BadRequest names the field.
     """
-    found = {}
+    checked = {}
     for name, field in fields.items():
-        if name in ignored or name not in given:
+        if name in ignored or name not in values:
             continue
-        if given[name] is None and field.required:
+        if values[name] is None and field.required:
             raise wrong(f"Field `{name}' cannot be None")
-        if given[name] is not None or not field.nullable:
-            found[name] = field.read(given[name], name)
-    missing = next((name for name, field in fields.items() if field.required and name not in given), None)
+        if values[name] is not None or not field.nullable:
+            checked[name] = field.read(values[name], name)
+    missing = next((name for name, field in fields.items() if field.required and name not in values), None)
     if missing is not None:
         raise wrong(f"'{missing}' is a required property")
-    strange = [name for name in given if name not in fields and name not in ignored]
+    strange = [name for name in values if name not in fields and name not in ignored]
     if strange:
         raise _unexpected(strange, fields)
-    return found
+    return checked
 
 
 def _unexpected(strange: Sequence[str], known: Collection[str]) -> Rejected:
@@ -96,16 +96,16 @@ def _unexpected(strange: Sequence[str], known: Collection[str]) -> Rejected:
 
 
 def name(value: Any, field: str) -> str:
-    found = text(value, field)
+    checked = text(value, field)
     start = f"The value for the {field} field must be"
-    if not found:
+    if not checked:
         raise wrong(f"{start} at least 1 characters long.")
-    if len(found) > NAME_MAX:
+    if len(checked) > NAME_MAX:
         raise wrong(f"{start} less than {NAME_MAX} characters long.")
-    if not NAME.match(found):
+    if not NAME.match(checked):
         may = 'It must contain only alphanumeric or "_-.~" characters and must start with letter.'
-        raise wrong(f"The value for the '{field}' ({found}) contains illegal characters. {may}")
-    return found
+        raise wrong(f"The value for the '{field}' ({checked}) contains illegal characters. {may}")
+    return checked
 
 
 def text(value: Any, field: str) -> str:
@@ -118,18 +118,18 @@ def text(value: Any, field: str) -> str:
 
 def short(value: Any, field: str) -> str:
     """Return a text of at most 255 characters."""
-    found = text(value, field)
-    if len(found) > NAME_MAX:
-        raise wrong(f"The value of '{field}' has {len(found)} characters; at most {NAME_MAX} are allowed.")
-    return found
+    checked = text(value, field)
+    if len(checked) > NAME_MAX:
+        raise wrong(f"The value of '{field}' has {len(checked)} characters; at most {NAME_MAX} are allowed.")
+    return checked
 
 
 def reference(value: Any, field: str) -> str:
-    """Return the id or the name of something."""
-    found = text(value, field)
-    if not found or len(found) > NAME_MAX:
+    """Return an id or a name."""
+    checked = text(value, field)
+    if not checked or len(checked) > NAME_MAX:
         raise wrong(f"The value of '{field}' has to be an id or a name.")
-    return found
+    return checked
 
 
 def mapping(value: Any, field: str) -> dict[str, Any]:
@@ -140,30 +140,30 @@ def mapping(value: Any, field: str) -> dict[str, Any]:
 
 def metadata(value: Any, field: str) -> dict[str, Any]:
     """Check metadata of a cluster or node: a map that is not too large."""
-    found = mapping(value, field)
-    if len(found) > KEYS_MAX:
+    checked = mapping(value, field)
+    if len(checked) > KEYS_MAX:
         raise wrong(f"The metadata of a cluster or node have at most {KEYS_MAX} keys.")
-    METADATA.check(0, 0, json_size(found), 0)
-    return found
+    METADATA.check(0, 0, json_size(checked), 0)
+    return checked
 
 
 def integer(least: int, most: int = INTEGER_MAX) -> Read:
-    """Return what reads a whole number between these bounds, also as a text."""
+    """Return the reader of an integer between these bounds, also in a string."""
     return partial(_integer, least, most)
 
 
 def _integer(least: int, most: int, value: Any, field: str) -> int:
-    found = _whole(value)
-    if found is None:
+    number = _whole(value)
+    if number is None:
         raise wrong(f"The value for {field} must be an integer: '{value}'.")
     start = f"The value for the {field} field must be"
-    if found < least:
+    if number < least:
         is_count = most == INTEGER_MAX
         message = f"Value must be >= {least} for field '{field}'."
         raise wrong(message if is_count else f"{start} greater than or equal to {least}.")
-    if found > most:
+    if number > most:
         raise wrong(f"{start} less than or equal to {most}.")
-    return found
+    return number
 
 
 def _whole(value: Any) -> int | None:
@@ -180,9 +180,9 @@ def boolean(value: Any, field: str) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
-    known = sorted(each for words in _BOOLEANS.values() for each in words)
+    known = sorted(known_word for words in _BOOLEANS.values() for known_word in words)
     if word not in known:
-        listed = ", ".join(f"'{each}'" for each in known)
+        listed = ", ".join(f"'{known_word}'" for known_word in known)
         raise wrong(f"Unrecognized value '{value}', acceptable values are: {listed}", f"at {field}")
     return word in _BOOLEANS["true"]
 
@@ -192,16 +192,16 @@ def number(value: Any, field: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise wrong(message, f"at {field}")
     try:
-        found = float(value)
+        result = float(value)
     except ValueError:
         raise wrong(message, f"at {field}") from None
-    if not abs(found) <= INTEGER_MAX:
+    if not abs(result) <= INTEGER_MAX:
         raise wrong(f"The value for {field} ({value!r}) is out of range.")
-    return found
+    return result
 
 
 def one_of(*words: str) -> Read:
-    """Return what reads one of these words."""
+    """Return the reader of a word out of these."""
     return partial(_one_of, words)
 
 
@@ -212,7 +212,7 @@ def _one_of(words: Sequence[str], value: Any, field: str) -> str:
 
 
 def references(value: Any, field: str) -> list[str]:
-    """Return ids or names, each once."""
+    """Return ids or names without duplicates."""
     if not value:
         raise wrong(f"Value for '{field}' must have at least 1 item(s).")
     twice = wrong(f"Items for '{field}' must be unique", "give a list of ids or names, each once")
@@ -220,23 +220,23 @@ def references(value: Any, field: str) -> list[str]:
         raise twice
     if None in value:
         raise wrong(f"Field `{field}[{value.index(None)}]' cannot be None")
-    found = [reference(each, field) for each in value]
-    if len(set(found)) < len(found):
+    checked = [reference(item, field) for item in value]
+    if len(set(checked)) < len(checked):
         raise twice
-    return found
+    return checked
 
 
 def pairs(value: Any, field: str) -> dict[str, str]:
-    """Return ids or names of old nodes, each with that of a new one; each only once."""
+    """Return old node -> new node, by ids or names; no new node is named twice."""
     if not isinstance(value, Mapping) or not value:
         raise wrong("The data provided is not a map", f"at {field}: ids of old nodes, each with that of a new one")
     empty = next((old for old, new in value.items() if new is None), None)
     if empty is not None:
         raise wrong(f"Field `{field}[{empty}]' cannot be None")
-    found = {reference(old, field): reference(new, field) for old, new in value.items()}
-    if len(set(found.values())) < len(found):
+    checked = {reference(old, field): reference(new, field) for old, new in value.items()}
+    if len(set(checked.values())) < len(checked):
         raise wrong("Map contains duplicated values")
-    return found
+    return checked
 
 
 # -- as OpenAPI describes them -----------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from homeostat.api.http.inputs import Body
 from homeostat.clustering.decisions.requests import CAPACITY, INPUTS
 from homeostat.clustering.decisions.sizes import NODES_MAX, Adjustment, Direction
 from homeostat.clustering.service import membership
-from homeostat.clustering.service.plans import ClusterChange, StartedAction
-from homeostat.clustering.service.sizing import resize_asked
+from homeostat.clustering.service.changes import ClusterChange, StartedAction
+from homeostat.clustering.service.sizing import parse_resize
 from homeostat.clustering.wire import bodies
 from homeostat.clustering.wire.bodies import Field, wrong
 from homeostat.clustering.wire.context import HEAVY, ClusteringContext, Context
@@ -40,20 +40,20 @@ DEL_NODES = {"nodes": Field(bodies.references, required=True), "destroy_after_de
 
 
 def _resize(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, RESIZE)
-    request = resize_asked(given)
+    fields = bodies.read(data, RESIZE)
+    request = parse_resize(fields)
     sizing = context.clusters.sizing
     return _changed(context, identity, lambda tx, row: sizing.resize(tx, row, request))
 
 
 def _scale_out(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, COUNT)
-    return _scaled(context, identity, Direction.OUT, given.get("count"))
+    fields = bodies.read(data, COUNT)
+    return _scaled(context, identity, Direction.OUT, fields.get("count"))
 
 
 def _scale_in(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, COUNT)
-    return _scaled(context, identity, Direction.IN, given.get("count"))
+    fields = bodies.read(data, COUNT)
+    return _scaled(context, identity, Direction.IN, fields.get("count"))
 
 
 def _scaled(context: ClusteringContext, identity: str, direction: Direction, count: int | None) -> StartedAction:
@@ -63,20 +63,24 @@ def _scaled(context: ClusteringContext, identity: str, direction: Direction, cou
 
 def _del_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     ignored = ["destroy_after_deletion"] if context.version < (1, 4) else []
-    given = bodies.read({"nodes": [], **data}, DEL_NODES, ignored)
+    fields = bodies.read({"nodes": [], **data}, DEL_NODES, ignored)
     sizing = context.clusters.sizing
-    return _changed(context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.scope, given["nodes"], given))
+    return _changed(
+        context, identity, lambda tx, row: sizing.del_nodes(tx, row, context.scope, fields["nodes"], fields)
+    )
 
 
 def _add_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read({"nodes": [], **data}, ADD_NODES)
-    return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.scope, given["nodes"]))
+    fields = bodies.read({"nodes": [], **data}, ADD_NODES)
+    return _changed(context, identity, lambda tx, row: membership.add_nodes(tx, row, context.scope, fields["nodes"]))
 
 
 def _replace_nodes(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 3))
-    given = bodies.read({"nodes": {}, **data}, REPLACE_NODES)
-    return _changed(context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.scope, given["nodes"]))
+    fields = bodies.read({"nodes": {}, **data}, REPLACE_NODES)
+    return _changed(
+        context, identity, lambda tx, row: membership.replace_nodes(tx, row, context.scope, fields["nodes"])
+    )
 
 
 def _check(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
@@ -88,32 +92,32 @@ def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any])
 
 
 def _attach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, POLICY)
-    enabled, check = given.get("enabled", True), context.check_types
-    return context.clusters.bindings.attach(context.scope, identity, given["policy_id"], check, enabled=enabled)
+    fields = bodies.read(data, POLICY)
+    enabled, check = fields.get("enabled", True), context.check_types
+    return context.clusters.bindings.attach(context.scope, identity, fields["policy_id"], check, enabled=enabled)
 
 
 def _detach(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, DETACHED)
-    return context.clusters.bindings.detach(context.scope, identity, given["policy_id"], context.check_types)
+    fields = bodies.read(data, DETACHED)
+    return context.clusters.bindings.detach(context.scope, identity, fields["policy_id"], context.check_types)
 
 
 def _switch(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
-    given = bodies.read(data, POLICY)
-    enabled, check = given.get("enabled"), context.check_types
-    return context.clusters.bindings.switch(context.scope, identity, given["policy_id"], check, enabled=enabled)
+    fields = bodies.read(data, POLICY)
+    enabled, check = fields.get("enabled"), context.check_types
+    return context.clusters.bindings.switch(context.scope, identity, fields["policy_id"], check, enabled=enabled)
 
 
 def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]) -> StartedAction:
     context.needs((1, 9))
-    given = bodies.read({"lifecycle_action_token": None, **data}, COMPLETED)
-    return context.clusters.hook_waits.complete(context.scope, identity, given["lifecycle_action_token"])
+    fields = bodies.read({"lifecycle_action_token": None, **data}, COMPLETED)
+    return context.clusters.hook_waits.complete(context.scope, identity, fields["lifecycle_action_token"])
 
 
 def _changed(
-    context: ClusteringContext, identity: str, planner: Callable[[Connection, ClusterRow], ClusterChange]
+    context: ClusteringContext, identity: str, build: Callable[[Connection, ClusterRow], ClusterChange]
 ) -> StartedAction:
-    return context.clusters.clusters.change(context.scope, identity, planner, context.check_types)
+    return context.clusters.clusters.change(context.scope, identity, build, context.check_types)
 
 
 ACTIONS: Mapping[str, Begin] = {
@@ -171,10 +175,10 @@ def act_on_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     if len(body) != 1:
         raise wrong("Multiple actions specified" if body else "No action specified")
     ((name, data),) = body.items()
-    begin = ACTIONS.get(name)
-    if begin is None:
+    start = ACTIONS.get(name)
+    if start is None:
         raise wrong(f"Unrecognized action '{name}' specified", f"the actions are {', '.join(sorted(ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
-    begun = begin(context, cluster_id, data)
-    return context.json({"action": begun.action}, 202, begun.action)
+    started = start(context, cluster_id, data)
+    return context.json({"action": started.action}, 202, started.action)

@@ -56,24 +56,24 @@ CHANGED = {
 
 
 def shown(context: ClusteringContext, tx: Connection, rows: list[ClusterRow]) -> list[dict[str, Any]]:
-    """Return clusters as users see them."""
+    """Return clusters in the format of the API."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
     return views.clusters(tx, rows, names, bindings.policy_ids(tx, [row.id for row in rows]))
 
 
 @ROUTER.get("/clusters", dependencies=[may("clusters:index")], summary="List clusters", responses=ONE)
 def list_clusters(request: Request, context: Context) -> Response:
-    wanted = read_query(context, request, LIST)
-    only = dict(wanted.only)
+    page = read_query(context, request, LIST)
+    only = dict(page.only)
     statuses = only.pop("status", None)
     with context.db.read() as tx:
         source = ListSource(
             partial(context.clusters.clusters.page, tx),
             partial(shown, context, tx),
-            # A status follows from stacks and nodes: no column has it.
-            lambda each: not statuses or each["status"] in statuses,
+            # The status is computed from stacks and nodes, and not a column.
+            lambda cluster: not statuses or cluster["status"] in statuses,
         )
-        return listed(context, request, "clusters", replace(wanted, only=only), source)
+        return listed(context, request, "clusters", replace(page, only=only), source)
 
 
 @ROUTER.post(
@@ -85,27 +85,27 @@ def list_clusters(request: Request, context: Context) -> Response:
     responses=accepted(dict[str, Any]),
 )
 def create_cluster(context: Context, body: Body) -> Response:
-    given = bodies.read(bodies.unwrapped(body, "cluster"), NEW)
-    profile = context.clusters.profile(context.scope, given["profile_id"])
-    size = sizes.new_sizes(given.get("desired_capacity"), given.get("min_size"), given.get("max_size"))
-    wanted = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
-    begun = context.clusters.clusters.create(
+    fields = bodies.read(bodies.unwrapped(body, "cluster"), NEW)
+    profile = context.clusters.profile(context.scope, fields["profile_id"])
+    size = sizes.new_sizes(fields.get("desired_capacity"), fields.get("min_size"), fields.get("max_size"))
+    limits = {"min_size": size.min_size, "max_size": size.max_size, "desired_capacity": size.desired}
+    started = context.clusters.clusters.create(
         context.scope,
-        given["name"],
+        fields["name"],
         profile,
-        wanted,
-        given.get("timeout", 3600) or 3600,
-        given.get("metadata", {}),
-        given.get("config", {}),
+        limits,
+        fields.get("timeout", 3600) or 3600,
+        fields.get("metadata", {}),
+        fields.get("config", {}),
         context.check_types,
     )
-    return context.json({"cluster": _one(context, begun.target)}, 202, begun.action)
+    return context.json({"cluster": _one(context, started.target)}, 202, started.action)
 
 
 def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     with context.db.read() as tx:
-        (found,) = shown(context, tx, [context.clusters.clusters.get(tx, context.scope, identity)])
-    return found
+        (cluster,) = shown(context, tx, [context.clusters.clusters.get(tx, context.scope, identity)])
+    return cluster
 
 
 @ROUTER.get("/clusters/{cluster_id}", dependencies=[may("clusters:get")], summary="Show a cluster", responses=ONE)
@@ -123,19 +123,19 @@ def show_cluster(context: Context, cluster_id: str) -> Response:
 )
 def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     ignored = [name for name, least in (("profile_only", (1, 6)), ("config", (1, 7))) if context.version < least]
-    given = bodies.read(bodies.unwrapped(body, "cluster", changing=True), CHANGED, ignored)
+    fields = bodies.read(bodies.unwrapped(body, "cluster", changing=True), CHANGED, ignored)
     service = context.clusters
     before = _one(context, cluster_id)
     if before["status"] == "ERROR":
         raise Rejected("FeatureNotSupported", "Updating a cluster in error state is not supported.")
-    profile = service.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
-    begun = service.clusters.change(
+    profile = service.profile(context.scope, fields["profile_id"]) if "profile_id" in fields else None
+    started = service.clusters.change(
         context.scope,
         before["id"],
-        lambda tx, row: service.sizing.batches(tx, row, service.clusters.update(tx, row, given, profile)),
+        lambda tx, row: service.sizing.batches(tx, row, service.clusters.update(tx, row, fields, profile)),
         context.check_types,
     )
-    return context.json({"cluster": before}, 202, begun.action)
+    return context.json({"cluster": before}, 202, started.action)
 
 
 @ROUTER.delete(
@@ -146,6 +146,6 @@ def update_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     responses=accepted(),
 )
 def delete_cluster(context: Context, cluster_id: str, force: Force) -> Response:
-    """Delete a cluster. `force`, in the query or in the body, does so whatever goes on in it."""
-    begun = context.clusters.clusters.delete(context.scope, cluster_id, force=force)
-    return context.json(None, 202, begun.action)
+    """Delete a cluster; with `force`, in the query or in the body, also if an action on it is in progress."""
+    started = context.clusters.clusters.delete(context.scope, cluster_id, force=force)
+    return context.json(None, 202, started.action)

@@ -1,4 +1,4 @@
-"""What route handlers of the Clustering API work with: the caller, the project, the microversion."""
+"""The context of route handlers of the Clustering API: the caller, the project, the microversion."""
 
 import re
 from collections.abc import AsyncIterator
@@ -38,10 +38,10 @@ class ClusteringContext:
     """One authenticated request.
 
     Attributes:
-        project: Project of the caller; where callers are not authenticated, the one that the request names.
+        project: Project of the caller; without authentication, the project in the request.
         base: URL of the API with its version, as the caller sees it.
         version: Microversion.
-        action_name: See `Asking`.
+        action_name: See `RequestScope`.
     """
 
     service: Service
@@ -65,17 +65,17 @@ class ClusteringContext:
 
     @property
     def check_types(self) -> CheckTypes:
-        """Raises Rejected (Forbidden) naming the first of the types that the caller may not use."""
+        """Check of the types in a template: Rejected (Forbidden) names the first type that the caller may not use."""
         return partial(self.service.policy.check_types, caller=self.caller, project=self.project)
 
     def needs(self, version: Version) -> None:
-        """Raise Rejected (MethodVersionNotFound) where the request has an older microversion."""
+        """Raise Rejected (MethodVersionNotFound) if the request has an older microversion."""
         if self.version < version:
-            shown = "{}.{}".format(*self.version)
-            raise Rejected("MethodVersionNotFound", f"API version '{shown}' is not supported on this method.")
+            text = "{}.{}".format(*self.version)
+            raise Rejected("MethodVersionNotFound", f"API version '{text}' is not supported on this method.")
 
     def json(self, body: Any, code: int = 200, action: str | None = None) -> Json:
-        """Return an answer with the headers that all have; `action` is the one that was begun, for Location."""
+        """Return an answer with the common headers; `action` is the id of the started action, for Location."""
         headers = {SHOWN_HEADER: "clustering {}.{}".format(*self.version), "Vary": SHOWN_HEADER}
         if action is not None:
             headers["Location"] = f"{self.base}/actions/{action}"
@@ -83,28 +83,28 @@ class ClusteringContext:
 
 
 def version_of(request: Request) -> Version:
-    """Return the microversion that a request asks for; the least one where it asks for none.
+    """Return the microversion of a request; without one, the least version.
 
     Raises:
-        Rejected: HTTPBadRequest for one that cannot be understood; InvalidGlobalAPIVersion for one that is not served.
+        Rejected: HTTPBadRequest: invalid format; InvalidGlobalAPIVersion: unsupported version.
     """
     named = request.headers.get(HEADER, "").strip()
     versions = [part.strip() for part in named.split(",") if part.strip().lower().startswith("clustering")]
     if not versions:
         return LEAST
-    found = _NAMED.match(versions[0])
-    if found is None:
+    match = _NAMED.match(versions[0])
+    if match is None:
         message = (
             f"Invalid format of client version {versions[0]!r}: expected 'clustering X.Y', or 'clustering latest'."
         )
         raise Rejected("HTTPBadRequest", message)
-    if found[1].lower() == "latest":
+    if match[1].lower() == "latest":
         return MOST
-    major, _, minor = found[1].partition(".")
+    major, _, minor = match[1].partition(".")
     version = (int(major), int(minor))
     if not LEAST <= version <= MOST:
         bounds = "Minimum is '{}.{}' and maximum is '{}.{}'.".format(*LEAST, *MOST)
-        raise Rejected("InvalidGlobalAPIVersion", f"Version '{found[1]}' is not supported by the API. {bounds}")
+        raise Rejected("InvalidGlobalAPIVersion", f"Version '{match[1]}' is not supported by the API. {bounds}")
     return version
 
 
@@ -138,19 +138,19 @@ async def _placed(request: Request, context: Context) -> AsyncIterator[None]:
 
 
 HEAVY = Depends(_placed, scope="function")
-"""For `dependencies` of a route that checks templates or makes revisions: see `homeostat.api.context.HEAVY`."""
+"""Dependency of routes that check templates or make revisions: see `homeostat.api.context.HEAVY`."""
 
 
 async def _force(request: Request, body: SignalBody) -> bool:
-    """Return whether a deletion is forced, as newer versions let it be: in the query, or in the body."""
+    """Return whether a deletion is forced, by the query or the body; older microversions have no `force`."""
     if version_of(request) < WITH_FORCE:
         return False
-    given = request.query_params.get("force")
-    if given is None:
+    value = request.query_params.get("force")
+    if value is None:
         return bodies.boolean((body or {}).get("force") or False, "force")
-    word = given.strip().lower()
+    word = value.strip().lower()
     if word not in ("true", "false"):
-        raise Rejected("BadRequest", f"Invalid value '{given}' specified for 'force'")
+        raise Rejected("BadRequest", f"Invalid value '{value}' specified for 'force'")
     return word == "true"
 
 

@@ -26,11 +26,11 @@ ONE = answers(dict[str, Any])
 NAMES = frozenset(
     {
         *ACTION_NAMES,
-        *(f"{of}_{action}" for of in ("CLUSTER", "NODE") for action in Action),
-        *(operation for each in PROFILE_TYPES.types for operation in each.operations),
+        *(f"{kind}_{action}" for kind in ("CLUSTER", "NODE") for action in Action),
+        *(operation for profile_type in PROFILE_TYPES.types for operation in profile_type.operations),
     }
 )
-"""Actions of events: those that users ask for, those of stacks, and operations, which have their own names."""
+"""Actions of events: actions that users request, actions of stacks, and operations, which have no prefix."""
 NEWEST = ("timestamp", "level", "otype", "oname", "action", "status", "oid", "cluster_id")
 LIST = ListRules(
     filters={
@@ -49,20 +49,20 @@ LIST = ListRules(
 @ROUTER.get("/events", dependencies=[may("events:index")], summary="List events of clusters and nodes", responses=ONE)
 def list_events(request: Request, context: Context) -> Response:
     """List events in the order in which they happened, or the newest first with a descending `sort`."""
-    wanted = read_query(context, request, LIST)
-    only = dict(wanted.only)
+    page = read_query(context, request, LIST)
+    only = dict(page.only)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, only["cluster_id"])
+            only["cluster_id"] = listing.ids(tx, ClusterRow, page.project, only["cluster_id"])
         actions = only.pop("action", None)
         source = ListSource(
-            lambda page: events.listed(tx, _query(page)),
+            lambda part: events.listed(tx, _query(part)),
             lambda rows: [_shown(row) for row in rows],
-            # An action follows from what its event says: no column has it.
-            lambda each: actions is None or each["action"] in actions,
+            # The action is computed from the event, and not a column.
+            lambda event: actions is None or event["action"] in actions,
             lambda row: event_id(row["stack_id"], row["seq"]),
         )
-        return listed(context, request, "events", replace(wanted, only=only), source)
+        return listed(context, request, "events", replace(page, only=only), source)
 
 
 def _query(page: Page) -> EventQuery:
@@ -80,7 +80,7 @@ def show_event(context: Context, event: str) -> Response:
 
 
 def _seq(identity: str | None) -> int | None:
-    """Return the number of an event from its id, whose last 12 digits have it; None where it is no such id."""
+    """Return the number of an event: the last 12 hexadecimal digits of its id; None for an invalid id."""
     try:
         return int(identity[-12:], 16) if identity is not None and len(identity) == 36 else None
     except ValueError:

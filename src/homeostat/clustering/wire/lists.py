@@ -1,4 +1,4 @@
-"""Filters, order and pages of lists, as the query of a request says them."""
+"""Filters, order and pages of lists, from the query of a request."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,28 +21,28 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}\Z")
 _read_limit = bodies.integer(0, COUNT_MAX)
 PAGED = ("limit", "marker", "sort", "global_project")
 PAGE_MAX = 1000
-"""Entries of one answer; a link leads to the next ones."""
+"""Maximum of entries in an answer, which then links to the next page."""
 FIRST_READ = 10
-"""Rows that are read first: each may be as large as a body."""
+"""Rows in the first read: each may be as large as a request body."""
 READ_MAX = 500
 READ_BYTES = 1024 * 1024
-"""Bytes of what is read at once after that, as far as one can tell from what was read before."""
+"""Target size in bytes of further reads, estimated from the rows read before."""
 R = TypeVar("R")
 Filter = Collection[str] | Callable[[str], Any] | None
-"""What a filter accepts: one of these words, or what this converts; None for anything."""
+"""The values that a filter accepts: these words, or values that the function converts; None for any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListRules:
-    """What a list accepts.
+    """The query parameters that a list accepts.
 
     Attributes:
         filters: Name -> see `Filter`.
-        single: Filters that may be given once.
-        sortable: Key -> column.
-        default: Columns in whose order the list is.
-        paged: It has pages, and `global_project`.
-        quoted: Unknown parameters are named in quotes.
+        single: Filters with a single value; the last value applies.
+        sortable: Sort key -> column.
+        default: Columns of the default order.
+        paged: Whether the list has pages, and `global_project`.
+        quoted: Whether error messages have unknown parameters in quotes.
     """
 
     filters: Mapping[str, Filter]
@@ -54,17 +54,17 @@ class ListRules:
 
 
 def read_query(context: ClusteringContext, request: Request, rules: ListRules) -> Page:
-    """Return the page of a list that a request asks for.
+    """Return the requested page of a list.
 
     Raises:
-        Rejected: BadRequest names the parameter; Forbidden where another than an admin asks for all projects.
+        Rejected: BadRequest names the parameter; Forbidden: all projects are for admins only.
     """
     query = request.query_params
     known = {*rules.filters, "sort", *(PAGED if rules.paged else ())}
     strange = next((name for name in query if name not in known), None)
     if strange is not None:
-        shown = f"'{strange}'" if rules.quoted else strange
-        raise Rejected("BadRequest", f"Invalid parameter {shown}")
+        named = f"'{strange}'" if rules.quoted else strange
+        raise Rejected("BadRequest", f"Invalid parameter {named}")
     everywhere = rules.paged and flag_of(query.get("global_project"), "global_project", default=False)
     if everywhere and not context.caller.is_admin and not context.caller.is_anybody:
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
@@ -78,25 +78,25 @@ def read_query(context: ClusteringContext, request: Request, rules: ListRules) -
     )
 
 
-def _values(name: str, given: Sequence[str], rules: ListRules) -> list[Any]:
+def _values(name: str, values: Sequence[str], rules: ListRules) -> list[Any]:
     rule = rules.filters[name]
     if name in rules.single:
-        given = given[-1:]
+        values = values[-1:]
     if rule is None:
-        return list(given)
+        return list(values)
     if callable(rule):
-        return [rule(each) for each in given]
-    for each in given:
-        if each not in rule:
+        return [rule(value) for value in values]
+    for value in values:
+        if value not in rule:
             remedy = f"at {name}: there is {', '.join(rule)}"
-            raise Rejected("BadRequest", f"Field value {each} is invalid", remedy=remedy)
-    return list(given)
+            raise Rejected("BadRequest", f"Field value {value} is invalid", remedy=remedy)
+    return list(values)
 
 
 def _order(sort: str | None, rules: ListRules) -> tuple[Order, ...]:
     if not sort:
         return tuple(Order(name) for name in rules.default)
-    found = []
+    orders = []
     for entry in sort.split(","):
         key, _, direction = entry.strip().partition(":")
         if not key:
@@ -107,34 +107,34 @@ def _order(sort: str | None, rules: ListRules) -> tuple[Order, ...]:
         if direction not in ("", "asc", "desc"):
             message = f"Unsupported sort dir '{direction}' for 'sort'."
             raise Rejected("BadRequest", message, remedy="there is asc, desc")
-        found.append(Order(rules.sortable[key], direction == "desc"))
-    return tuple(found)
+        orders.append(Order(rules.sortable[key], direction == "desc"))
+    return tuple(orders)
 
 
-def _marker(given: str | None) -> str | None:
-    if given is not None and not _UUID.match(given):
-        message = f"The value for marker is not a valid UUID: '{given}'."
+def _marker(marker: str | None) -> str | None:
+    if marker is not None and not _UUID.match(marker):
+        message = f"The value for marker is not a valid UUID: '{marker}'."
         raise Rejected("BadRequest", message, remedy="give the id of the last entry that you have")
-    return given
+    return marker
 
 
-def _limit(given: str | None) -> int | None:
-    if given is None:
+def _limit(limit: str | None) -> int | None:
+    if limit is None:
         return None
-    return int(_read_limit(given, "limit"))
+    return int(_read_limit(limit, "limit"))
 
 
-def flag_of(given: Any, name: str, *, default: bool = False) -> bool:
-    """Return a boolean as clients send it.
+def flag_of(value: Any, name: str, *, default: bool = False) -> bool:
+    """Parse a boolean query parameter.
 
     Raises:
         Rejected: BadRequest.
     """
-    if given is None:
+    if value is None:
         return default
-    word = str(given).strip().lower()
+    word = str(value).strip().lower()
     if word not in ("true", "false"):
-        raise Rejected("BadRequest", f"Invalid value '{given}' specified for '{name}'")
+        raise Rejected("BadRequest", f"Invalid value '{value}' specified for '{name}'")
     return word == "true"
 
 
@@ -144,12 +144,12 @@ def _id_of(row: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListSource(Generic[R]):
-    """Where the entries of a list come from.
+    """The source of the entries of a list.
 
     Attributes:
-        read: Reads one page of rows.
-        show: Returns rows as users see them.
-        keeps: Whether an entry is listed, by what only its shown form has.
+        read: Reads a page of rows.
+        show: Converts rows to the format of the API.
+        keeps: Whether an entry is listed; for filters on computed fields, which no column has.
         id_of: Returns the id of a row.
     """
 
@@ -159,38 +159,38 @@ class ListSource(Generic[R]):
     id_of: Callable[[R], str] = _id_of
 
 
-def listed(context: ClusteringContext, request: Request, name: str, wanted: Page, source: ListSource[R]) -> Response:
-    """Return one page of a list.
+def listed(context: ClusteringContext, request: Request, name: str, page: Page, source: ListSource[R]) -> Response:
+    """Return a page of a list.
 
-    A page ends after `limit` or `PAGE_MAX` entries, or where it becomes long. What follows has a link then, unless
-    it was the caller's limit that ended it: a caller who gives one asks on by the marker.
+    A page ends after `limit` or `PAGE_MAX` entries, or after `PAGE_BYTES`. It links to the next page, unless the
+    client's own limit ended the page: such a client continues by the marker.
     """
-    most = PAGE_MAX if wanted.limit is None else min(wanted.limit, PAGE_MAX)
-    found: list[Encoded] = []
+    most = PAGE_MAX if page.limit is None else min(page.limit, PAGE_MAX)
+    entries: list[Encoded] = []
     size, last, more = 0, None, False
-    for row, entry, text in _entries(wanted, source):
-        if len(found) >= most or size >= PAGE_BYTES:
-            more = len(found) != wanted.limit
+    for row, entry, text in _entries(page, source):
+        if len(entries) >= most or size >= PAGE_BYTES:
+            more = len(entries) != page.limit
             break
         last = source.id_of(row)
         if source.keeps(entry):
-            found.append(text)
+            entries.append(text)
             size += len(text.text)
     if not more:
-        return context.json({name: Items(found)})
+        return context.json({name: Items(entries)})
     url = _following(context, request, last)
-    # openstacksdk follows `next`, gophercloud `links`. Neither must find the header Link: openstacksdk fails on it.
-    return context.json({name: Items(found), "links": {"next": url}, "next": url})
+    # openstacksdk follows `next`, gophercloud `links`. No header Link: openstacksdk fails on it.
+    return context.json({name: Items(entries), "links": {"next": url}, "next": url})
 
 
-def _entries(wanted: Page, source: ListSource[R]) -> Iterator[tuple[R, Mapping[str, Any], Encoded]]:
-    """Yield rows, how they are shown, and that as JSON. No more of them are read at once than a process bears."""
-    count, marker = FIRST_READ if wanted.limit is None else min(FIRST_READ, wanted.limit + 1), wanted.marker
+def _entries(page: Page, source: ListSource[R]) -> Iterator[tuple[R, Mapping[str, Any], Encoded]]:
+    """Yield rows with their entries, also as JSON; the size of a read is limited to save memory."""
+    count, marker = FIRST_READ if page.limit is None else min(FIRST_READ, page.limit + 1), page.marker
     while True:
-        rows = source.read(replace(wanted, marker=marker, limit=count))
-        shown = source.show(rows)
+        rows = source.read(replace(page, marker=marker, limit=count))
+        entries = source.show(rows)
         size = 1
-        for row, entry in zip(rows, shown, strict=True):
+        for row, entry in zip(rows, entries, strict=True):
             text = Encoded(entry)
             size += len(text.text)
             yield row, entry, text

@@ -1,4 +1,4 @@
-"""Routes for the metadata of clusters, key by key; openstacksdk asks for them, and Senlin never had them."""
+"""Routes for single keys of the metadata of clusters: openstacksdk uses them, although Senlin never had them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ ROUTER = router("clusters")
 ONE = answers(dict[str, Any])
 PATH = "/clusters/{cluster_id}/metadata"
 Metadata = Mapping[str, Any]
-GIVEN = {"metadata": Field(bodies.mapping, required=True)}
+FIELDS = {"metadata": Field(bodies.mapping, required=True)}
 
 
 @ROUTER.get(PATH, dependencies=[may("clusters:get")], summary="Show the metadata of a cluster", responses=ONE)
@@ -32,25 +32,25 @@ def show_metadata(context: Context, cluster_id: str) -> Response:
     PATH,
     dependencies=[may("clusters:update")],
     summary="Add to the metadata of a cluster",
-    openapi_extra=takes(GIVEN),
+    openapi_extra=takes(FIELDS),
     responses=ONE,
 )
 def add_metadata(context: Context, cluster_id: str, body: Body) -> Response:
     """Set these keys; others stay."""
-    given = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
-    return _changed(context, cluster_id, lambda before: {**before, **given})
+    entries = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
+    return _changed(context, cluster_id, lambda before: {**before, **entries})
 
 
 @ROUTER.put(
     PATH,
     dependencies=[may("clusters:update")],
     summary="Replace the metadata of a cluster",
-    openapi_extra=takes(GIVEN),
+    openapi_extra=takes(FIELDS),
     responses=ONE,
 )
 def replace_metadata(context: Context, cluster_id: str, body: Body) -> Response:
-    given = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
-    return _changed(context, cluster_id, lambda _: given)
+    entries = bodies.mapping(bodies.unwrapped(body, "metadata"), "metadata")
+    return _changed(context, cluster_id, lambda _: entries)
 
 
 @ROUTER.get(f"{PATH}/{{key}}", dependencies=[may("clusters:get")], summary="Show a key of the metadata", responses=ONE)
@@ -68,11 +68,11 @@ def show_metadata_key(context: Context, cluster_id: str, key: str) -> Response:
     responses=ONE,
 )
 def set_metadata_key(context: Context, cluster_id: str, key: str, body: Body) -> Response:
-    given = bodies.unwrapped(body, "meta")
-    if set(given) != {key}:
+    entry = bodies.unwrapped(body, "meta")
+    if set(entry) != {key}:
         raise wrong(f"The map 'meta' has to have the key '{key}' of the address, and no other.")
-    _changed(context, cluster_id, lambda before: {**before, key: given[key]})
-    return context.json({"meta": {key: given[key]}})
+    _changed(context, cluster_id, lambda before: {**before, key: entry[key]})
+    return context.json({"meta": {key: entry[key]}})
 
 
 @ROUTER.delete(
@@ -84,7 +84,9 @@ def set_metadata_key(context: Context, cluster_id: str, key: str, body: Body) ->
 )
 def delete_metadata_key(context: Context, cluster_id: str, key: str) -> Response:
     _changed(
-        context, cluster_id, lambda before: {name: each for name, each in _present(before, key).items() if name != key}
+        context,
+        cluster_id,
+        lambda before: {name: value for name, value in _present(before, key).items() if name != key},
     )
     return nothing()
 

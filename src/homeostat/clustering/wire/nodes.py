@@ -29,7 +29,7 @@ ROUTER = router("nodes")
 ONE = answers(dict[str, Any])
 WITH_TAINT = (1, 13)
 COLLECTED = 50
-"""Nodes whose attributes are read at once."""
+"""Nodes whose attributes are read together."""
 LIST = ListRules(
     filters={"cluster_id": None, "name": None, "status": tuple(NodeStatus)},
     single=("cluster_id",),
@@ -73,19 +73,19 @@ ADOPTED = {
     "metadata": Field(bodies.metadata),
     "profile_id": Field(bodies.reference),
 }
-"""`profile_id` is of this service: the profile from which the server was made."""
+"""`profile_id`, which Senlin lacks, is the profile of the existing server."""
 
 
 def shown(context: ClusteringContext, tx: Connection, rows: list[NodeRow]) -> list[dict[str, Any]]:
-    """Return nodes as users see them."""
+    """Return nodes in the format of the API."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
     return node_views.nodes(tx, rows, names, tainted=context.version >= WITH_TAINT)
 
 
 @ROUTER.get("/nodes", dependencies=[may("nodes:index")], summary="List nodes", responses=ONE)
 def list_nodes(request: Request, context: Context) -> Response:
-    wanted = read_query(context, request, LIST)
-    only = dict(wanted.only)
+    page = read_query(context, request, LIST)
+    only = dict(page.only)
     statuses, names = only.pop("status", None), only.pop("cluster_id", None)
     with context.db.read() as tx:
         if names:
@@ -94,24 +94,24 @@ def list_nodes(request: Request, context: Context) -> Response:
                 raise Rejected("BadRequest", f"Cannot find the given cluster: {names[0]}.")
             only["cluster_id"] = [cluster.id]
         source = ListSource(
-            lambda page: listing.page(tx, NodeRow, page, living.is_living_node()),
+            lambda part: listing.page(tx, NodeRow, part, living.is_living_node()),
             partial(shown, context, tx),
-            # A status follows from resources: no column has it.
-            lambda each: not statuses or each["status"] in statuses,
+            # The status is computed from resources, and not a column.
+            lambda node: not statuses or node["status"] in statuses,
         )
-        return listed(context, request, "nodes", replace(wanted, only=only), source)
+        return listed(context, request, "nodes", replace(page, only=only), source)
 
 
 @ROUTER.get("/nodes/{node_id}", dependencies=[may("nodes:get")], summary="Show a node", responses=ONE)
 def show_node(request: Request, context: Context, node_id: str) -> Response:
-    """Show a node; with `show_details=true` also what was last seen of its server or stack."""
+    """Show a node; with `show_details=true` also the last observed properties of its server or stack."""
     details = flag_of(request.query_params.get("show_details"), "show_details")
     with context.db.read() as tx:
         row = context.clusters.nodes.get(tx, context.scope, node_id)
-        (found,) = shown(context, tx, [row])
+        (node,) = shown(context, tx, [row])
         if details:
-            found["details"] = node_views.details(tx, [row]).get(row.id, {})
-    return context.json({"node": found})
+            node["details"] = node_views.details(tx, [row]).get(row.id, {})
+    return context.json({"node": node})
 
 
 @ROUTER.post(
@@ -124,39 +124,41 @@ def show_node(request: Request, context: Context, node_id: str) -> Response:
 )
 def create_node(context: Context, body: Body) -> Response:
     """Make a node, in a cluster or without one. In a cluster its name follows from its index."""
-    given = bodies.read(bodies.unwrapped(body, "node"), NEW)
-    profile = context.clusters.profile(context.scope, given["profile_id"])
+    fields = bodies.read(bodies.unwrapped(body, "node"), NEW)
+    profile = context.clusters.profile(context.scope, fields["profile_id"])
     cluster = None
-    if given.get("cluster_id"):
-        with context.db.read() as tx, referring(f"The specified cluster '{given['cluster_id']}'"):
-            cluster = context.clusters.clusters.get(tx, context.scope, given["cluster_id"])
-    begun = context.clusters.nodes.create(context.scope, given["name"], profile, cluster, given, context.check_types)
-    return context.json({"node": _one(context, begun.target)}, 202, begun.action)
+    if fields.get("cluster_id"):
+        with context.db.read() as tx, referring(f"The specified cluster '{fields['cluster_id']}'"):
+            cluster = context.clusters.clusters.get(tx, context.scope, fields["cluster_id"])
+    started = context.clusters.nodes.create(
+        context.scope, fields["name"], profile, cluster, fields, context.check_types
+    )
+    return context.json({"node": _one(context, started.target)}, 202, started.action)
 
 
 def _one(context: ClusteringContext, identity: str) -> dict[str, Any]:
     with context.db.read() as tx:
-        (found,) = shown(context, tx, [context.clusters.nodes.get(tx, context.scope, identity)])
-    return found
+        (node,) = shown(context, tx, [context.clusters.nodes.get(tx, context.scope, identity)])
+    return node
 
 
 @ROUTER.post(
     "/nodes/adopt",
     dependencies=[may("nodes:adopt"), since(1, 7), HEAVY],
-    summary="Let a server that exists be a node",
+    summary="Adopt an existing server as a node",
     openapi_extra=takes(ADOPTED),
     responses=ONE,
 )
 def adopt_node(context: Context, body: Body) -> Response:
-    """Let a server that exists be a node without a cluster, with a profile that is made from it, or with `profile_id`.
+    """Adopt an existing server as a node without a cluster, with a profile made from the server, or with `profile_id`.
 
-    Of the server only its name and its metadata change.
+    Only the name and the metadata of the server change.
     """
-    given = bodies.read(body, ADOPTED)
-    profile = context.clusters.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
-    if profile is not None and (profile.type != given["type"] or given.get("overrides")):
-        raise Rejected("BadRequest", f"A profile_id goes without overrides, and is of the type {given['type']}.")
-    identity = context.clusters.adopter.adopt(context.scope, given, context.check_types, profile)
+    fields = bodies.read(body, ADOPTED)
+    profile = context.clusters.profile(context.scope, fields["profile_id"]) if "profile_id" in fields else None
+    if profile is not None and (profile.type != fields["type"] or fields.get("overrides")):
+        raise Rejected("BadRequest", f"A profile_id goes without overrides, and is of the type {fields['type']}.")
+    identity = context.clusters.adopter.adopt(context.scope, fields, context.check_types, profile)
     return context.json({"node": _one(context, identity)})
 
 
@@ -168,9 +170,9 @@ def adopt_node(context: Context, body: Body) -> Response:
     responses=ONE,
 )
 def preview_node(context: Context, body: Body) -> Response:
-    """Show the profile that the node would have; nothing is stored, and the server is only looked at."""
-    given = bodies.read(body, PREVIEWED)
-    return context.json({"node_profile": {"node_preview": context.clusters.adopter.preview(context.scope, given)}})
+    """Show the future profile of the node; nothing is stored, and the server is only observed."""
+    fields = bodies.read(body, PREVIEWED)
+    return context.json({"node_profile": {"node_preview": context.clusters.adopter.preview(context.scope, fields)}})
 
 
 @ROUTER.patch(
@@ -183,11 +185,11 @@ def preview_node(context: Context, body: Body) -> Response:
 )
 def update_node(context: Context, node_id: str, body: Body) -> Response:
     ignored = ["tainted"] if context.version < WITH_TAINT else []
-    given = bodies.read(bodies.unwrapped(body, "node", changing=True), CHANGED, ignored)
+    fields = bodies.read(bodies.unwrapped(body, "node", changing=True), CHANGED, ignored)
     before = _one(context, node_id)
-    profile = context.clusters.profile(context.scope, given["profile_id"]) if "profile_id" in given else None
-    begun = context.clusters.nodes.update(context.scope, before["id"], given, profile, context.check_types)
-    return context.json({"node": before}, 202, begun.action)
+    profile = context.clusters.profile(context.scope, fields["profile_id"]) if "profile_id" in fields else None
+    started = context.clusters.nodes.update(context.scope, before["id"], fields, profile, context.check_types)
+    return context.json({"node": before}, 202, started.action)
 
 
 @ROUTER.delete(
@@ -198,9 +200,9 @@ def update_node(context: Context, node_id: str, body: Body) -> Response:
     responses=accepted(),
 )
 def delete_node(context: Context, node_id: str, force: Force) -> Response:
-    """Delete a node. `force` does so whatever goes on with it."""
-    begun = context.clusters.nodes.delete(context.scope, node_id, force=force, check_types=context.check_types)
-    return context.json(None, 202, begun.action)
+    """Delete a node; with `force` also if an action on it is in progress."""
+    started = context.clusters.nodes.delete(context.scope, node_id, force=force, check_types=context.check_types)
+    return context.json(None, 202, started.action)
 
 
 @ROUTER.get(
@@ -210,23 +212,23 @@ def delete_node(context: Context, node_id: str, force: Force) -> Response:
     responses=ONE,
 )
 def collect_attributes(context: Context, cluster_id: str, path: str) -> Response:
-    """Collect what a JSON path leads to in each node, such as `$.details.addresses`; nodes without it are left out."""
-    wanted = attribute_path(path)
+    """Collect the value of a JSON path, such as `$.details.addresses`, from each node that has one."""
+    attribute = attribute_path(path)
     with context.db.read() as tx:
         cluster = context.clusters.clusters.get(tx, context.scope, cluster_id)
-        return context.json({"cluster_attributes": Items(_collected(context, tx, cluster.id, wanted))})
+        return context.json({"cluster_attributes": Items(_collected(context, tx, cluster.id, attribute))})
 
 
 def _collected(
-    context: ClusteringContext, tx: Connection, cluster_id: str, wanted: AttributePath
+    context: ClusteringContext, tx: Connection, cluster_id: str, attribute: AttributePath
 ) -> Iterator[dict[str, Any]]:
-    """Yield id and value of the nodes of a cluster that have the attribute. They are read some at a time."""
+    """Yield id and value of the nodes of a cluster that have the attribute, read in chunks of `COLLECTED`."""
     members_page: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)
     while members_page is not None:
         rows = listing.page(tx, NodeRow, members_page, living.is_living_node())
-        details = node_views.details(tx, rows) if wanted.needs_details else {}
-        for each in shown(context, tx, rows):
-            there, value = wanted.first({**each, "details": details.get(each["id"], {})} if details else each)
-            if there:
-                yield {"id": each["id"], "value": value}
+        details = node_views.details(tx, rows) if attribute.needs_details else {}
+        for node in shown(context, tx, rows):
+            has_value, value = attribute.first({**node, "details": details.get(node["id"], {})} if details else node)
+            if has_value:
+                yield {"id": node["id"], "value": value}
         members_page = replace(members_page, marker=rows[-1].id) if len(rows) == COLLECTED else None

@@ -1,4 +1,4 @@
-"""Routes for what nodes are to do: operations of their profiles, checks and recoveries."""
+"""Routes for operations, checks and recoveries of nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.http.inputs import Body
-from homeostat.clustering.service.plans import StartedAction
+from homeostat.clustering.service.changes import StartedAction
 from homeostat.clustering.store import node_views
 from homeostat.clustering.wire.bodies import wrong
 from homeostat.clustering.wire.context import ClusteringContext, Context, since
@@ -32,17 +32,17 @@ NODE_ACTIONS: Mapping[str, NodeBegin] = {"check": _check, "recover": _recover}
 
 def statuses_of(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, str]:
     """Return the statuses of nodes, by their ids."""
-    return {each["id"]: each["status"] for each in node_views.nodes(tx, rows, {}, tainted=False)}
+    return {node["id"]: node["status"] for node in node_views.nodes(tx, rows, {}, tainted=False)}
 
 
-def single(body: Mapping[str, Any], what: str, end: str = "") -> tuple[str, Any]:
-    """Return the only key of a body, and what it has; messages end with `end`.
+def single(body: Mapping[str, Any], noun: str, end: str = "") -> tuple[str, Any]:
+    """Return the only key of a body, and its value; error messages end with `end`.
 
     Raises:
         Rejected: BadRequest.
     """
     if len(body) != 1:
-        raise wrong((f"Multiple {what}s specified" if body else f"No {what} specified") + end)
+        raise wrong((f"Multiple {noun}s specified" if body else f"No {noun} specified") + end)
     ((name, data),) = body.items()
     return name, data
 
@@ -62,13 +62,13 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
     nothing if the node is well), `delete_timeout` and `force_recreate`.
     """
     name, data = single(body, "action", ".")
-    begin = NODE_ACTIONS.get(name)
-    if begin is None:
+    start = NODE_ACTIONS.get(name)
+    if start is None:
         raise wrong(f"Unrecognized action '{name}' specified", f"the actions are {', '.join(sorted(NODE_ACTIONS))}")
     if not isinstance(data, Mapping):
         raise wrong("The params provided is not a map.")
-    begun = begin(context, node_id, data)
-    return context.json({"action": begun.action}, 202, begun.action)
+    started = start(context, node_id, data)
+    return context.json({"action": started.action}, 202, started.action)
 
 
 @ROUTER.post(
@@ -82,8 +82,8 @@ def act_on_node(context: Context, node_id: str, body: Body) -> Response:
 def operate_node(context: Context, node_id: str, body: Body) -> Response:
     """Begin the operation that the only key of the body names, as in `{"reboot": {"type": "HARD"}}`."""
     name, parameters = single(body, "operation", ".")
-    begun = context.clusters.operations.operate_node(context.scope, node_id, name, parameters)
-    return context.json({"action": begun.action}, 202, begun.action)
+    started = context.clusters.operations.operate_node(context.scope, node_id, name, parameters)
+    return context.json({"action": started.action}, 202, started.action)
 
 
 @ROUTER.post(
@@ -102,5 +102,5 @@ def operate_cluster(context: Context, cluster_id: str, body: Body) -> Response:
     name, data = single(body, "operation")
     if data is not None and not isinstance(data, Mapping):
         raise wrong("The data provided is not a map")
-    begun = context.clusters.operations.operate_cluster(context.scope, cluster_id, name, data or {}, statuses_of)
-    return context.json({"action": begun.action}, 202, begun.action)
+    started = context.clusters.operations.operate_cluster(context.scope, cluster_id, name, data or {}, statuses_of)
+    return context.json({"action": started.action}, 202, started.action)

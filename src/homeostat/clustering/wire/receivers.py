@@ -1,4 +1,4 @@
-"""Routes for receivers, and the addresses at which others trigger them."""
+"""Routes for receivers, and the webhooks that trigger them."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +16,7 @@ from homeostat.api.http.heavy_requests import ClientWatch
 from homeostat.api.http.inputs import Body, SignalBody
 from homeostat.api.http.responses import nothing
 from homeostat.clustering.decisions.states import ClusterAction, webhook_action_name
-from homeostat.clustering.service.message_receivers import asked_in
+from homeostat.clustering.service.message_receivers import parse_message
 from homeostat.clustering.store import listing
 from homeostat.clustering.store.node_views import Wire
 from homeostat.clustering.wire import bodies, views
@@ -32,7 +32,7 @@ from homeostat.store.schema.rows import ClusterRow, ReceiverRow
 LOG = logging.getLogger(__name__)
 ROUTER = router("receivers")
 WEBHOOKS = router("receivers")
-"""What is authorized by being known."""
+"""Routes that need no authentication: knowledge of the URL is the authorization."""
 ONE = answers(dict[str, Any])
 BEGUN = {
     ClusterAction.RESIZE: "resize",
@@ -47,10 +47,10 @@ BEGUN = {
     ClusterAction.DETACH_POLICY: "policy_detach",
     ClusterAction.UPDATE_POLICY: "policy_update",
 }
-"""Actions that a receiver may begin -> as the route for actions of clusters names them."""
+"""Action that a receiver may start -> its name in the route for actions of clusters."""
 WITH_USER = (1, 4)
 PLAIN: tuple[int, int] = (1, 10)
-"""Microversion from which the body of a trigger is the inputs themselves, also at addresses of the first form."""
+"""Microversion from which the body of a trigger is the inputs themselves, also at URLs with `V=1`."""
 LIST = ListRules(
     filters={"name": None, "type": ("webhook", "message"), "cluster_id": None, "action": sorted(BEGUN), "user": None},
     sortable={
@@ -80,18 +80,18 @@ CHANGED = {
 
 @ROUTER.get("/receivers", dependencies=[may("receivers:index")], summary="List receivers", responses=ONE)
 def list_receivers(request: Request, context: Context) -> Response:
-    wanted = read_query(context, request, LIST)
-    only = dict(wanted.only)
+    page = read_query(context, request, LIST)
+    only = dict(page.only)
     if context.version < WITH_USER:
         only.pop("user", None)
     with context.db.read() as tx:
         if "cluster_id" in only:
-            only["cluster_id"] = listing.ids(tx, ClusterRow, wanted.project, only["cluster_id"])
+            only["cluster_id"] = listing.ids(tx, ClusterRow, page.project, only["cluster_id"])
         source = ListSource(
             partial(context.clusters.receivers.page, tx),
             lambda rows: [_shown(context, row) for row in rows],
         )
-        return listed(context, request, "receivers", replace(wanted, only=only), source)
+        return listed(context, request, "receivers", replace(page, only=only), source)
 
 
 def _shown(context: ClusteringContext, row: ReceiverRow) -> Wire:
@@ -108,25 +108,25 @@ def _shown(context: ClusteringContext, row: ReceiverRow) -> Wire:
     responses=answers(dict[str, Any], code=201),
 )
 def create_receiver(context: Context, body: Body) -> Response:
-    """Make a receiver. Who knows its address may begin its action, without logging in."""
-    given = bodies.read(bodies.unwrapped(body, "receiver"), NEW)
-    if given["type"] == "message":
-        columns = {name: given.get(name, {}) for name in ("actor", "params")}
+    """Make a receiver. Clients that know its URL may start its action without authentication."""
+    fields = bodies.read(bodies.unwrapped(body, "receiver"), NEW)
+    if fields["type"] == "message":
+        columns = {name: fields.get(name, {}) for name in ("actor", "params")}
         messages = context.clusters.receivers.messages
-        row = messages.create(context.scope, given["name"], columns, context.base, context.check_types)
+        row = messages.create(context.scope, fields["name"], columns, context.base, context.check_types)
         return context.json({"receiver": _shown(context, row)}, 201)
-    for name, what in (("cluster_id", "Cluster identity"), ("action", "Action name")):
-        if name not in given:
-            raise wrong(f"{what} is required for creating webhook receiver.")
-    if given["action"] == ClusterAction.CREATE:
+    for name, noun in (("cluster_id", "Cluster identity"), ("action", "Action name")):
+        if name not in fields:
+            raise wrong(f"{noun} is required for creating webhook receiver.")
+    if fields["action"] == ClusterAction.CREATE:
         raise wrong(f"Action name cannot be any of ['{ClusterAction.CREATE}'].")
     row = context.clusters.receivers.create(
         context.scope,
-        given["name"],
-        given["cluster_id"],
-        given["action"],
-        given.get("params", {}),
-        given.get("actor", {}),
+        fields["name"],
+        fields["cluster_id"],
+        fields["action"],
+        fields.get("params", {}),
+        fields.get("actor", {}),
     )
     return context.json({"receiver": _shown(context, row)}, 201)
 
@@ -134,14 +134,14 @@ def create_receiver(context: Context, body: Body) -> Response:
 @ROUTER.post(
     "/receivers/{receiver_id}/notify",
     dependencies=[may("receivers:notify"), HEAVY],
-    summary="Begin what a message asks for",
+    summary="Start the action that a message requests",
     status_code=204,
     responses=answers(None, code=204),
 )
 def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
-    """Begin what a message asks for: `{"cluster", "action", "params"}`. Messaging calls this, as the owner.
+    """Start the action that a message requests: `{"cluster", "action", "params"}`. Zaqar calls this, as the owner.
 
-    A message that cannot be carried out is noted in the log, and is done.
+    A message that cannot be carried out is logged and dropped.
     """
     with context.db.read() as tx:
         row = context.clusters.receivers.get(tx, context.scope, receiver_id)
@@ -150,15 +150,15 @@ def notify(context: Context, receiver_id: str, body: SignalBody) -> Response:
     is_owner = context.scope.owner["user"] == row.user
     if not (is_owner or context.caller.is_admin or context.caller.is_anybody):
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
-    asked = asked_in(body)
-    if asked is None or asked.action not in BEGUN:
+    requested = parse_message(body)
+    if requested is None or requested.action not in BEGUN:
         LOG.warning("receiver %s got a message that names no cluster and action: it is ignored", row.id)
         return nothing()
-    action = BEGUN[ClusterAction(asked.action)]
-    inputs = {key: value for key, value in {**row.params, **asked.params}.items() if key in FIELDS[action]}
-    name = f"receiver_{row.id[:8]}_{asked.cluster[:8]}"
+    action = BEGUN[ClusterAction(requested.action)]
+    inputs = {key: value for key, value in {**row.params, **requested.params}.items() if key in FIELDS[action]}
+    name = f"receiver_{row.id[:8]}_{requested.cluster[:8]}"
     try:
-        ACTIONS[action](replace(context, action_name=name), asked.cluster, inputs)
+        ACTIONS[action](replace(context, action_name=name), requested.cluster, inputs)
     except Rejected as error:
         LOG.warning("receiver %s got a message that cannot be carried out: %s", row.id, error)
     return nothing()
@@ -179,8 +179,8 @@ def show_receiver(context: Context, receiver_id: str) -> Response:
     responses=ONE,
 )
 def update_receiver(context: Context, receiver_id: str, body: Body) -> Response:
-    given = bodies.read(bodies.unwrapped(body, "receiver", changing=True), CHANGED)
-    row = context.clusters.receivers.update(context.scope, receiver_id, given)
+    fields = bodies.read(bodies.unwrapped(body, "receiver", changing=True), CHANGED)
+    row = context.clusters.receivers.update(context.scope, receiver_id, fields)
     return context.json({"receiver": _shown(context, row)})
 
 
@@ -205,7 +205,7 @@ Known = Annotated[ReceiverRow, Depends(_known)]
 
 
 async def _placed(request: Request, receiver: Known) -> AsyncIterator[None]:
-    """Hold a place for the project of a receiver, as `HEAVY` does for that of a caller."""
+    """Hold a place for the project of a receiver, as `HEAVY` does for the project of a caller."""
     async with heavy_place(request, sharers_of(receiver.project, receiver.user), ClientWatch()):
         yield
 
@@ -213,30 +213,30 @@ async def _placed(request: Request, receiver: Known) -> AsyncIterator[None]:
 @WEBHOOKS.post(
     "/webhooks/{receiver_id}/trigger",
     dependencies=[Depends(_placed, scope="function")],
-    summary="Begin the action of a receiver, by its address",
+    summary="Start the action of a receiver, by its URL",
     status_code=202,
     responses=accepted(dict[str, Any]),
 )
 def trigger(
     request: Request, receiver: Known, body: SignalBody, form: Annotated[str | None, Query(alias="V")] = None
 ) -> Response:
-    """Begin the action of a receiver on behalf of its owner.
+    """Start the action of a receiver on behalf of its owner.
 
-    What is sent goes before what the receiver has. What the action does not take is ignored: alarms send much more.
+    Inputs in the request override those of the receiver. Unknown inputs are ignored: alarms send many more fields.
     """
     if form not in ("1", "2"):
         raise wrong("The version of the address is missing: use the alarm_url of the receiver as it is (V=2).")
     if receiver.action is None or receiver.cluster_id is None:
         raise wrong("A receiver of type message has no such address: send its messages to its queue.")
     version = version_of(request)
-    given: Any = (body or {}).get("params") or {} if form == "1" and version < PLAIN else body or {}
-    if not isinstance(given, Mapping):
+    inputs: Any = (body or {}).get("params") or {} if form == "1" and version < PLAIN else body or {}
+    if not isinstance(inputs, Mapping):
         raise wrong("The params have to be a map.")
     owner, project = receiver.user, receiver.project
     caller = Caller(user=owner, project=project, user_id=owner, domain=receiver.domain)
     service, name = request.app.state.service, webhook_action_name(receiver.id)
     context = ClusteringContext(service, caller, project, base_of(request), version, name)
     action = BEGUN[ClusterAction(receiver.action)]
-    inputs = {key: value for key, value in {**receiver.params, **given}.items() if key in FIELDS[action]}
-    begun = ACTIONS[action](context, receiver.cluster_id, inputs)
-    return context.json({"action": begun.action}, 202, begun.action)
+    accepted_inputs = {key: value for key, value in {**receiver.params, **inputs}.items() if key in FIELDS[action]}
+    started = ACTIONS[action](context, receiver.cluster_id, accepted_inputs)
+    return context.json({"action": started.action}, 202, started.action)

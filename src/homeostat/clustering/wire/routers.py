@@ -10,16 +10,15 @@ from homeostat.clustering.wire import (
     metadata,
     nodes,
     operations,
-    policies,
-    profiles,
     receivers,
+    specs,
     types,
 )
 
 ROUTERS = (
     types.ROUTER,
-    profiles.ROUTER,
-    policies.ROUTER,
+    specs.PROFILES,
+    specs.POLICIES,
     clusters.ROUTER,
     cluster_actions.ROUTER,
     metadata.ROUTER,

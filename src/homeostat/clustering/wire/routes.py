@@ -27,18 +27,18 @@ def answers(model: Any, description: str = "Done.", code: int = 200) -> dict[int
 
 
 def accepted(model: Any = None) -> dict[int | str, dict[str, Any]]:
-    """Return a route's `responses` for what is carried out later."""
+    """Return a route's `responses` for a request that is carried out later."""
     return answers(model, "Accepted; Location has the address of the action.", 202)
 
 
 def takes(fields: bodies.Fields, key: str = "") -> dict[str, Any]:
-    """Return a route's `openapi_extra` for a body with these fields, below its only key if there is one."""
-    found = bodies.schema(fields)
-    return _body({"type": "object", "properties": {key: found}, "required": [key]} if key else found)
+    """Return a route's `openapi_extra` for a body with these fields, below the only key `key` if set."""
+    fields_schema = bodies.schema(fields)
+    return _body({"type": "object", "properties": {key: fields_schema}, "required": [key]} if key else fields_schema)
 
 
 def takes_one(choices: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a route's `openapi_extra` for a body with one of these keys, each with a schema for what is below it."""
+    """Return a route's `openapi_extra` for a body with a single key, of these: key -> schema of its value."""
     return _body({"type": "object", "properties": choices, "minProperties": 1, "maxProperties": 1})
 
 

@@ -34,7 +34,7 @@ def show_profile_type(context: Context, type_name: str) -> Response:
 @ROUTER.get(
     "/profile-types/{type_name}/ops",
     dependencies=[may("profile_types:ops"), since(1, 4)],
-    summary="List what can be done with nodes of a type of profiles",
+    summary="List the operations on nodes of a profile type",
     responses=ANY,
 )
 def list_operations(context: Context, type_name: str) -> Response:

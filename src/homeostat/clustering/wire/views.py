@@ -1,4 +1,4 @@
-"""Objects of the Clustering API as its clients see them."""
+"""Objects in the format of the Clustering API."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -46,26 +46,25 @@ def policy(row: PolicyRow) -> Wire:
 
 
 def validated(checked: Spec, name: str, owner: Mapping[str, Any], **more: Any) -> Wire:
-    """Return a spec that is right, as the profile or policy that it would be; `more` are further fields."""
+    """Return a valid spec in the form of a stored profile or policy; `more` are further fields."""
     times = {"created_at": None, "updated_at": None}
     return {"id": None, "name": name, "type": checked.full_name, "spec": checked.sent, **more, **owner, **times}
 
 
 def warnings(checked: Spec) -> Wire:
-    """Return what should be written differently in a spec that was understood; {} where nothing should."""
+    """Return the entry `warnings` for parts of a spec that should be written differently; {} without any."""
     return {"warnings": list(checked.warnings)} if checked.warnings else {}
 
 
 def clusters(
     tx: Connection, rows: Sequence[ClusterRow], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
 ) -> list[Wire]:
-    """Return clusters as users see them.
+    """Return clusters in the format of the API.
 
     Args:
         tx: A consistent read.
-        rows: Their rows.
-        profiles: Names of profiles, by id.
-        bound: Ids of the policies of each cluster.
+        profiles: Id of a profile -> its name.
+        bound: Id of a cluster -> ids of its policies.
     """
     ids = [row.id for row in rows]
     stacks, nodes = living.stacks_of(tx, ids), living.nodes_of(tx, ids)
@@ -74,7 +73,7 @@ def clusters(
     created = actions.created_at(tx, ids)
     evaluated = actions.evaluated(tx, ids)
     attached = parts.policies(tx, ids)
-    made = parts.of_clusters(tx, attached)
+    parts_of = parts.of_clusters(tx, attached)
     return [
         {
             "id": row.id,
@@ -89,7 +88,7 @@ def clusters(
             "max_size": row.max_size,
             "timeout": row.timeout,
             "metadata": row.metadata,
-            "data": parts.cluster_data(attached.get(row.id, ()), made.get(row.id, parts.NONE)),
+            "data": parts.cluster_data(attached.get(row.id, ()), parts_of.get(row.id, parts.NONE)),
             "config": row.config,
             "dependents": {},
             "nodes": nodes.get(row.id, []),
@@ -106,7 +105,7 @@ def clusters(
 def _cluster_status(
     row: ClusterRow, stack: living.RootStack | None, going_on: ActionRow | None, active: int, last: str
 ) -> Wire:
-    """Return status and reason of a cluster; `last` is the action after which it was evaluated, "" for none."""
+    """Return status and reason of a cluster; `last` is its last action that evaluated the status, or ""."""
     start = states.cluster_at_start(going_on.action, _operation(going_on)) if going_on is not None else None
     if start is not None:
         return {"status": start[0], "status_reason": start[1]}
@@ -116,7 +115,7 @@ def _cluster_status(
     sizes = Sizes(row.min_size, row.max_size, row.desired_capacity)
     status, reason = states.evaluated(last or f"CLUSTER_{stack.action}", [NodeStatus.ACTIVE] * active, sizes)
     if stack.status == Status.FAILED and status == ClusterStatus.ACTIVE:
-        # It has as many nodes as it should, and something of what was asked for was not reached.
+        # The number of nodes is right, but another part of the stack has failed.
         status, reason = ClusterStatus.WARNING, stack.reason
     return {"status": status, "status_reason": reason}
 
@@ -126,7 +125,7 @@ def _operation(action: ActionRow) -> str:
 
 
 def action(tx: Connection, row: ActionRow, *, cluster: bool) -> Wire:
-    """Return an action as users see it; `cluster` says whether its cluster is shown, as newer microversions do."""
+    """Return an action in the format of the API; `cluster`: with `cluster_id`, as in newer microversions."""
     end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
     return {
         "id": row.id,
@@ -143,7 +142,7 @@ def action(tx: Connection, row: ActionRow, *, cluster: bool) -> Wire:
         "status_reason": end.reason if end is not None else row.status_reason,
         "inputs": row.inputs,
         "outputs": row.outputs,
-        "depends_on": [each.id for each in waiting_actions.awaited(tx, row)],
+        "depends_on": [awaited.id for awaited in waiting_actions.awaited(tx, row)],
         "depended_by": [row.data[waiting_actions.PARENT]] if end is None and waiting_actions.PARENT in row.data else [],
         "data": row.data,
         "created_at": shown_time(row.created_at),
@@ -154,13 +153,12 @@ def action(tx: Connection, row: ActionRow, *, cluster: bool) -> Wire:
     }
 
 
-def binding(row: Binding, cluster_name: str, made: parts.Parts) -> Wire:
-    """Return a policy as it is attached to a cluster.
+def binding(row: Binding, cluster_name: str, cluster_parts: parts.Parts) -> Wire:
+    """Return an attached policy in the format of the API.
 
     Args:
         row: From `bindings.of_cluster`.
-        cluster_name: The name of the cluster.
-        made: What the policies of the cluster have made.
+        cluster_parts: Resources of the cluster's policies.
     """
     return {
         "id": row.id,
@@ -172,17 +170,16 @@ def binding(row: Binding, cluster_name: str, made: parts.Parts) -> Wire:
         "enabled": row.enabled,
         "priority": row.priority,
         "last_op": None if row.last_op is None else datetime.fromtimestamp(row.last_op, UTC).isoformat(),
-        "data": parts.binding(row, made),
+        "data": parts.binding(row, cluster_parts),
     }
 
 
 def receiver(row: ReceiverRow, base: str, *, acts: bool) -> Wire:
-    """Return a receiver as users see it.
+    """Return a receiver in the format of the API.
 
     Args:
-        row: Its row.
         base: The URL of the API.
-        acts: Whether the caller may begin what it does: only they see the address, which needs no login.
+        acts: Whether the caller may trigger the receiver: only then the URL, which needs no authentication, is shown.
     """
     params = [("V", "2"), *sorted((name, str(value)) for name, value in row.params.items())]
     channel = {"alarm_url": f"{base}/webhooks/{row.id}/trigger?{urlencode(params)}"} if acts else {}

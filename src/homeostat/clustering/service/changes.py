@@ -1,4 +1,4 @@
-"""Plans: changes of a cluster, computed from its stored state and stored together with a revision."""
+"""Changes of a cluster: computed from its stored state, and stored together with a revision of its stack."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 
 class Outdated(Exception):
-    """The cluster has changed since it was read, and has to be read again."""
+    """The cluster has changed since it was read: read it again, and compute the change anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartedAction:
-    """An action that a request has begun, and its target."""
+    """An action that a request has started, and its target."""
 
     target: str
     action: str
@@ -29,7 +29,7 @@ class PolicyChange:
     """A change of the policies that are attached to a cluster.
 
     Attributes:
-        seen: Id of an existing binding -> whether it is enabled: the state that the change was computed from.
+        seen: Id of an existing binding -> whether it is enabled: the state from which the change was computed.
         after: The policies attached after the change.
         added: Columns of a new binding; None for none.
         removed: Id of the removed binding; "" for none.
@@ -64,8 +64,8 @@ class ClusterChange:
         cooled: Policies whose cooldown begins.
         policies: Change of the attached policies, or None.
         failure: Reason of an action that failed without any change; "" for none.
-        joining: Rows of the nodes without a cluster that join it.
-        released: Rows of the nodes that leave it and continue, each in its own stack.
+        joining: Rows of the joining nodes, which have no cluster so far.
+        released: Rows of the nodes that leave without being deleted, each into its own stack.
         hook: Lifecycle hook of the nodes in `hooked` (`clustering.hooks`); None without one.
         hooked: Id of a node to be removed later -> whether the hook applies to it.
         awaited: Ids of waiting actions that continue with this change.
