@@ -16,7 +16,7 @@ from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
 from homeostat.clouds.tls import verifying
-from homeostat.model.health import DRAINED
+from homeostat.model.status import DRAINED
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0

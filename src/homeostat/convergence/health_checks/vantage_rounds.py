@@ -92,7 +92,7 @@ class VantageRounds:
 def _due(current: Round, row: WatchedMember, taken: dict[Shard, TakenLook]) -> list[Place]:
     """Return the URLs of a member that are due: all in a whole look, else those that are asked again."""
     look_row = taken[row.stack_id, row.shard]
-    before = look_row.before.found.get(row.key, {})
+    before = look_row.before.findings.get(row.key, {})
     return [
         (row.key, number)
         for number, each in urls_of(current, row)
@@ -106,7 +106,7 @@ def _seen(
     """Return what is known of one URL after this round; None where it is none."""
     if not detection.url:
         return None
-    before = taken.before.found.get(row.key, {}).get(number, Seen(Finding.HEALTHY))
+    before = taken.before.findings.get(row.key, {}).get(number, Seen(Finding.HEALTHY))
     look = answers.get((row.key, number))
     if look is None:
         return UNASKED if taken.whole and not is_askable(row) else before

@@ -47,10 +47,11 @@ def restoration(
         values = {**template_values, place: snapshot}
         restored = RestoredMark(run, {place: template_values.get(place)})
         return Restoration(values, restored, frozenset(() if known else (place,)))
-    # The template has other values by now, and they count.
-    if row is None or mark is None or any(template_values.get(each) != value for each, value in mark.said.items()):
+    if row is None or mark is None:
         return Restoration(template_values)
-    stays = {each: row.properties[each] for each in mark.said if each in row.properties}
+    if any(template_values.get(name) != value for name, value in mark.template_values.items()):
+        return Restoration(template_values)  # the user has changed the template, which overrides restored data
+    stays = {name: row.properties[name] for name in mark.template_values if name in row.properties}
     return Restoration({**template_values, **stays}, mark)
 
 

@@ -196,8 +196,8 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
                 return hindered
     spec = intents.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
-    if mark.due_at is not None and mark.due_at > now and mark.said:
-        said = f"it gets {', '.join(mark.held)} back: {mark.said}"
+    if mark.due_at is not None and mark.due_at > now and mark.failure:
+        said = f"it gets {', '.join(mark.held)} back: {mark.failure}"
         return Waiting(row.name, Why.HANDOVER, (), said, row.updated_at, mark.due_at, row.key)
     return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
 
@@ -238,7 +238,7 @@ def _ask(
         now: The time.
     """
     if mark.due_at is not None and mark.due_at > now:
-        said = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
+        said = f"the one before lets go of {', '.join(mark.held)}: {mark.failure}"
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
         return Waiting(name, Why.HANDOVER, (old.key,), said, since, mark.due_at, key)
     spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)

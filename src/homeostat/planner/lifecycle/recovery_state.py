@@ -139,8 +139,8 @@ def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mappin
 def _kept_so_far(row: Resource) -> dict[str, Any]:
     """Return what a thing was to keep of its own predecessor: that is kept on, even if it was never made."""
     restored = row.marks.restored if row.marks is not None else None
-    said = restored.said if restored is not None and restored.run is None else ()
-    return {name: row.properties[name] for name in said if name in row.properties}
+    names = restored.template_values if restored is not None and restored.run is None else ()
+    return {name: row.properties[name] for name in names if name in row.properties}
 
 
 def begun(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:

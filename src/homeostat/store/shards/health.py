@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from homeostat.clustering.decisions.states import OPEN
 from homeostat.model.marks import Marks
-from homeostat.model.member_names import stands_beside
+from homeostat.model.member_names import is_companion
 from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, StartedRecovery
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
@@ -206,7 +206,7 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
 
 def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks of groups whose health checks are off, since a user removes members."""
-    found = {each.stack_id for each in _leaving(tx, list(stack_ids)) if not stands_beside(each.name)}
+    found = {each.stack_id for each in _leaving(tx, list(stack_ids)) if not is_companion(each.name)}
     return found | set(_removing(tx, list(stack_ids)).scalars())
 
 

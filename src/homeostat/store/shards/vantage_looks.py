@@ -116,7 +116,7 @@ def store(
     """
     found = {
         key: {str(number): [each.finding.value, each.evidence, each.attempts] for number, each in still_taken.items()}
-        for key, still_taken in look.found.items()
+        for key, still_taken in look.findings.items()
     }
     still_taken = _look.c.due_at == until
     values = {

@@ -94,7 +94,7 @@ def save_parts(
             "place": list(place),
             "name": each.name,
             "kind": each.kind,
-            "made": each.made,
+            "made": each.handle,
         }
         for each in parts
     ]
