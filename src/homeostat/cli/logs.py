@@ -1,6 +1,6 @@
 """Log formats of the service's processes, on standard error: text lines or JSON objects.
 
-What users and clouds have named can neither end a line nor control a terminal.
+Names from users and clouds can neither end a line nor control a terminal.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, ….
-
-Each returns the exit code.
-"""
+"""Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, …."""
 
 import time
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -31,7 +28,7 @@ from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.world import HealingPolicy
 
 LOOK_PATIENCE_S = 120.0
-"""Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
+"""Longest wait for an observation, since the observers may be busy, or the cloud may not answer."""
 Found = TypeVar("Found")
 
 
@@ -42,11 +39,13 @@ def observe(arguments: Namespace) -> int:
         if arguments.no_wait:
             return _print({"asked_at": requested_at}, "it is looked at soon", arguments)
         state = _looked(client, stack, arguments.resource, requested_at)
-        resources = [each for each in client.resources(stack) if arguments.resource in (None, each["resource_name"])]
+        resources = [
+            resource for resource in client.resources(stack) if arguments.resource in (None, resource["resource_name"])
+        ]
     if arguments.json:
         write_json({"convergence": state, "resources": resources})
         return OK
-    differing = [each for each in resources if _differs(each)]
+    differing = [resource for resource in resources if _differs(resource)]
     console().print(_counted(len(resources), len(differing)))
     if differing:
         console().print(pictures.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
@@ -104,8 +103,8 @@ def convergence(arguments: Namespace) -> int:
     out = console()
     rows = [["(the stack)", _enabled(state), _interval(state), state.get("healing") or "replace"]]
     rows += [
-        [name, _enabled(each), _interval(each), each.get("healing") or "as the stack"]
-        for name, each in state["resources"].items()
+        [name, _enabled(switches), _interval(switches), switches.get("healing") or "as the stack"]
+        for name, switches in state["resources"].items()
     ]
     out.print(pictures.table(("resource", "brought back by itself", "looked at", "healing"), rows))
     if state.get("healing_share") is not None:
@@ -117,7 +116,7 @@ def convergence(arguments: Namespace) -> int:
 
 
 def _requested_change(arguments: Namespace) -> Wire | None:
-    """Return the requested changes: None for none, {} to remove the resource's own switches."""
+    """Return the requested changes; None without changes, {} to remove the resource's switches."""
     if arguments.same:
         return {}
     change: Wire = {}
@@ -146,7 +145,7 @@ def _interval(state: Wire) -> str:
 
 
 def _looked(client: Client, stack: Wire, resource: str | None, requested_at: str) -> Wire:
-    """Wait until the stack, or the resource, has been observed since `asked_at`; return the switches' state."""
+    """Wait until the stack, or the resource, has been observed since `requested_at`; return the switches' state."""
 
     def since() -> Wire | None:
         state = client.convergence(stack, resource)
@@ -166,9 +165,9 @@ def _at_rest(client: Client, stack: Wire, name: str) -> Wire | None:
 def _until(poll: Callable[[], Found | None], what: str) -> Found:
     deadline = time.monotonic() + LOOK_PATIENCE_S
     while time.monotonic() < deadline:
-        found = poll()
-        if found is not None:
-            return found
+        result = poll()
+        if result is not None:
+            return result
         time.sleep(POLL_S)
     raise Problem(f"waited {LOOK_PATIENCE_S:.0f} s in vain for {what}")
 
@@ -185,15 +184,21 @@ def _differs(resource: Wire) -> bool:
 
 def _drift(resources: list[Wire]) -> list[list[str]]:
     rows: list[list[Any]] = []
-    for each in resources:
-        observed = each["observed"]
+    for resource in resources:
+        observed = resource["observed"]
         rows += [
-            [each["resource_name"], one["property"], str(one["desired"]), str(one["observed"]), one["since"]]
-            for one in observed["drift"]
+            [
+                resource["resource_name"],
+                drift["property"],
+                str(drift["desired"]),
+                str(drift["observed"]),
+                drift["since"],
+            ]
+            for drift in observed["drift"]
         ]
         if not observed["drift"]:
             wrong = observed.get("left_alone") or observed["reason"] or observed["presence"]
-            rows.append([each["resource_name"], "", "there and well", wrong, observed["seen_at"]])
+            rows.append([resource["resource_name"], "", "there and well", wrong, observed["seen_at"]])
     return rows
 
 
@@ -303,7 +308,7 @@ def _add_convergence(commands: Commands) -> None:
     )
     command.add_argument(
         "--healing",
-        choices=(*(each.value for each in HealingPolicy), "default"),
+        choices=(*(policy.value for policy in HealingPolicy), "default"),
         help="replace what is gone or broken for good, or wait for your consent",
     )
     command.add_argument(

@@ -14,8 +14,8 @@ STILL_S = 20.0
 LOOKS = 3
 """Consecutive looks that must find a host down with the same heartbeat."""
 AFTER_BLIND_S = 90.0
-"""Seconds instead of `STILL_S` after a blind phase: hosts reconnect gradually, and a host waits up to a minute for an RPC
-answer of the control plane."""
+"""Seconds instead of `STILL_S` after a blind phase: hosts reconnect gradually, and a host may wait for an RPC answer of
+the control plane for a minute."""
 DECLARED = "declared down, "
 AT_ONCE_S = 300.0
 """Window in which hosts count as silent at once. A host silent for longer says nothing about the control plane."""

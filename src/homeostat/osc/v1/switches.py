@@ -114,9 +114,9 @@ def share(text: str) -> float | None:
     if text == DEFAULT:
         return None
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found <= 1:
+        number = 0.0
+    if not 0 < number <= 1:
         raise ArgumentTypeError(f"{text!r}: a number over 0 and up to 1 is needed, or {DEFAULT}")
-    return found
+    return number
