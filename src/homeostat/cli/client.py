@@ -120,7 +120,7 @@ class Client:
         return dict(self._request("GET", f"{_path(stack)}/convergence", params=params)["convergence"])
 
     def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
-        """Change the switches of convergence; return the new ones."""
+        """Change the switches of convergence; return the new state."""
         return dict(self._request("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
     def revisions(self, stack: Mapping[str, Any], limit: int) -> list[Wire]:

@@ -1,4 +1,4 @@
-"""`homeostat import-clusters`: clusters of a Senlin go on here, with the servers that they have."""
+"""`homeostat import-clusters`: takes over clusters of a Senlin, with their servers."""
 
 import time
 from argparse import Namespace
@@ -27,7 +27,7 @@ class Refused(Problem):
 
 
 class Api:
-    """The Clustering API of one service.
+    """The Clustering API of a service.
 
     Args:
         request: Sends a request: method, path, JSON body -> status, headers, JSON body.

@@ -20,7 +20,7 @@ SERVERS = 30
 STEPS_OF_MEMBERS = (1, 3, 15, 30)
 """Members with the new configuration after each step, as in the template."""
 GOOD, WRONG, CORRECTED = "1,1,1,1,2", "1,1,1,1,0", "1,1,1,1,3"
-"""Weights of the servers: with 0 one server in five fails."""
+"""Weights of the servers: with a 0, a fifth of the servers fails."""
 BREAKS = 5
 SHOWS = 15
 """Members with the wrong configuration after the first step that reveals the error: the first four members work."""

@@ -170,7 +170,7 @@ def guests(root: Path) -> list[int]:
     mark = f"{processes.MARK}={root}/".encode()
     pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+        with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
             if mark in path.read_bytes():
                 pids.append(int(path.parent.name))
     return pids
@@ -178,7 +178,7 @@ def guests(root: Path) -> list[int]:
 
 @contextlib.contextmanager
 def made(kind: type[Shown]) -> Iterator[Shown]:
-    """Provide a demonstration with a directory of its own; everything is removed afterwards."""
+    """Provide a demonstration with a new directory, and remove everything afterwards."""
     if not kind.template.is_file():
         raise Problem(f"there is no {kind.template}: run the demo from a checkout of the project")
     run = kind(Path(tempfile.mkdtemp(prefix="homeostat-demo-")).resolve())
@@ -189,12 +189,7 @@ def made(kind: type[Shown]) -> Iterator[Shown]:
 
 
 def play(kind: type[Shown], steps: Sequence[Callable[[Shown], None]], more: str) -> int:
-    """Run the steps of a demonstration, and say how it went.
-
-    Args:
-        kind: The demonstration.
-        steps: Its steps, in their order.
-        more: What to try next, for the end.
+    """Run the steps of a demonstration, and print the result, on success followed by `more`.
 
     Returns:
         The exit code: 0 when all checks hold.

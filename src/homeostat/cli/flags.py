@@ -4,7 +4,6 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,35 +169,6 @@ def age_s(text: str) -> float:
     if match is None:
         raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
     return int(match[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[match[2]]
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval in seconds; 0 for never, None for the service's default."""
-
-    seconds: float | None
-
-
-def interval(text: str) -> Interval:
-    """Parse an age, `never` or `default`."""
-    words = {"never": 0.0, "default": None}
-    return Interval(words[text] if text in words else age_s(text))
-
-
-def share(text: str) -> float:
-    """Parse a number over 0, up to 1."""
-    try:
-        number = float(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text!r} is not a number") from error
-    if not 0 < number <= 1:
-        raise ArgumentTypeError(f"{text} is not over 0 and up to 1")
-    return number
-
-
-def share_or_default(text: str) -> float | None:
-    """Parse a share, or `default` (None)."""
-    return None if text == "default" else share(text)
 
 
 def vantage_name(text: str) -> str:

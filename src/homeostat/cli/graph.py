@@ -1,4 +1,4 @@
-"""`homeostat graph`: the graph of a stack as a picture, or as text from which other programs draw one."""
+"""`homeostat graph`: the graph of a stack as a picture, or as text for Mermaid or Graphviz."""
 
 import shutil
 import subprocess

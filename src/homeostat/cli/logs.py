@@ -14,7 +14,7 @@ from homeostat.printable import printable, printable_line
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line.
+    """A JSON object per line.
 
     Keys: at, level, logger, process, message; stack, shard and resource where they are known; the traceback if any.
     """

@@ -19,7 +19,7 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
     """Migrate the schema.
 
     Raises:
-        Problem: An older program would break, or a newer one has changed the schema irreversibly.
+        Problem: An older program would break, or a newer version has changed the schema irreversibly.
     """
     try:
         if phase is Phase.CONTRACT and db.schema_status().missing:

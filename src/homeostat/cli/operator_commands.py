@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def types(arguments: Namespace) -> int:
-    """List the resource types, or show one."""
+    """List the resource types, or show a type."""
     from homeostat.cli import reports
     from homeostat.model.errors import Rejected
 
@@ -86,7 +86,7 @@ def keys(arguments: Namespace) -> int:
 
 
 def load_plugins(arguments: Namespace) -> None:
-    """Register the resource types of plug-ins; to be called before the first use of a type."""
+    """Register the resource types of plug-ins, before the first use of a type."""
     from homeostat.plugins import loading
 
     directories = [folder.expanduser().absolute() for folder in arguments.plugins]

@@ -36,7 +36,7 @@ def console() -> Console:
 
 
 def write_json(value: Any) -> None:
-    """Write one document on one line and flush: readers follow along."""
+    """Write a document on a line and flush, for readers that follow along."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 

@@ -50,7 +50,7 @@ class Durations:
 
 
 class StackPicture:
-    """One snapshot, rendered repeatedly: expensive preparation is done once."""
+    """A snapshot that is rendered repeatedly: expensive preparation is done once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

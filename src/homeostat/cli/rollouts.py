@@ -169,7 +169,7 @@ def _follow(client: Client, first: Wire, show: Show) -> Wire:
 
     Raises:
         Unreachable: The service does not answer for too long.
-        Fault: The group or its stack is gone.
+        Fault: The group or its stack was deleted.
     """
     stack, name, path = _stack_of(first), first["resource_name"], first["path"]
     show(first)

@@ -15,11 +15,11 @@ from homeostat.cli.flags import (
     add_state_directory,
     add_switch,
     age_s,
-    share,
     vantage_name,
 )
 from homeostat.cli.settings import ACCESS_MODES, CLOUDS, INTERFACES, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
 from homeostat.model.health_policy import DEFAULT_VANTAGE
+from homeostat.switch_flags import share
 
 
 def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:

@@ -91,7 +91,7 @@ class ServiceSettings:
     """While this file exists, `/healthcheck` answers 503."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
-    """Port of the first worker's metrics, each further worker has the next; 0 for any free one, None for no metrics."""
+    """Port of the first worker's metrics; each further worker has the next. 0 for any free port, None for none."""
     traces: bool = False
     max_body: int = 1_048_576
     """Size limit of a request's body, in bytes."""

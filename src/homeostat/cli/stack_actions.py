@@ -1,7 +1,7 @@
 """Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, …."""
 
 import time
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -19,13 +19,11 @@ from homeostat.cli.flags import (
     add_no_wait,
     add_stack_name,
     age_s,
-    interval,
-    share_or_default,
 )
 from homeostat.cli.follow import POLL_S, ended, followed
 from homeostat.cli.output import console, write_json
 from homeostat.model.stack_actions import STACK_ACTIONS
-from homeostat.model.world import HealingPolicy
+from homeostat.switch_flags import add_switches, requested_change
 
 LOOK_PATIENCE_S = 120.0
 """Longest wait for an observation, since the observers may be busy, or the cloud may not answer."""
@@ -91,12 +89,11 @@ def _done(arguments: Namespace, action: str, value: Wire | None = None) -> int:
 def convergence(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        change = _requested_change(arguments)
-        if change is None:
-            state = client.convergence(stack)
-        else:
-            whole = arguments.resource is None
-            state = client.switch(stack, change if whole else {"resources": {arguments.resource: change or None}})
+        try:
+            change = requested_change(arguments)
+        except ValueError as error:
+            raise Usage(str(error)) from error
+        state = client.convergence(stack) if change is None else client.switch(stack, change)
     if arguments.json:
         write_json({"convergence": state})
         return OK
@@ -113,24 +110,6 @@ def convergence(arguments: Namespace) -> int:
     if state["blind"]:
         out.print(f"some of it cannot be looked at: {state['blind']}", style="yellow")
     return OK
-
-
-def _requested_change(arguments: Namespace) -> Wire | None:
-    """Return the requested changes; None without changes, {} to remove the resource's switches."""
-    if arguments.same:
-        return {}
-    change: Wire = {}
-    if arguments.enabled is not None:
-        change["enabled"] = arguments.enabled
-    if arguments.look_every is not None:
-        change["observe_interval"] = arguments.look_every.seconds
-    if arguments.healing is not None:
-        change["healing"] = None if arguments.healing == "default" else arguments.healing
-    if "healing_share" in arguments:
-        if arguments.resource is not None:
-            raise Usage("--healing-share is for a whole stack: leave out the resource")
-        change["healing_share"] = arguments.healing_share
-    return change or None
 
 
 def _enabled(state: Wire) -> str:
@@ -294,27 +273,4 @@ def _add_convergence(commands: Commands) -> None:
     )
     add_stack_name(command)
     _add_resource(command)
-    switch = command.add_mutually_exclusive_group()
-    switch.add_argument(
-        "--on", dest="enabled", action="store_true", default=None, help="correct drift, and heal what dies"
-    )
-    switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="leave it as it is")
-    switch.add_argument("--same", action="store_true", help="use the stack's switches for the resource again")
-    command.add_argument(
-        "--look-every",
-        metavar="TIME",
-        type=interval,
-        help="interval of observations at rest: 10s, 5m, 12h, never, default",
-    )
-    command.add_argument(
-        "--healing",
-        choices=(*(policy.value for policy in HealingPolicy), "default"),
-        help="replace what is gone or broken for good, or wait for your consent",
-    )
-    command.add_argument(
-        "--healing-share",
-        metavar="SHARE",
-        type=share_or_default,
-        default=SUPPRESS,
-        help="share of the stack's resources that are healed at a time, like 0.2, or default",
-    )
+    add_switches(command, age_s)

@@ -154,7 +154,7 @@ class Supervisor:
             code = self._run(child.arguments)
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else 1
-        except BaseException:  # noqa: BLE001 - it must not go on as a second supervisor
+        except BaseException:  # noqa: BLE001 - the child must not continue as a second supervisor
             traceback.print_exc()
         finally:
             with contextlib.suppress(OSError, ValueError):

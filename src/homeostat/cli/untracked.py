@@ -27,7 +27,7 @@ from homeostat.store.operation.health import SteadyThing
 from homeostat.store.shards import retained
 
 PATIENCE_S = 30.0
-"""Seconds until things must be deleted that need the deletion of others first."""
+"""Longest time for the deletion of things that wait for the deletion of their dependants."""
 PAUSE_S = 0.2
 TEMPLATE = "2021-04-16"
 MADE = ("user_data",)

@@ -52,7 +52,7 @@ def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check
 
 
 def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
-    """Run one check; report a failure when a missing key prevents it."""
+    """Run a check; report a failure if a missing key prevents it."""
     try:
         return look(db, tx)
     except Unreadable as error:

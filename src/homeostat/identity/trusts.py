@@ -74,8 +74,8 @@ class StackTrusts:
         Args:
             db: The database.
             trusts: Trusts in Keystone.
-            entropy: Randomness for ids, and for the ends of trusts.
-            roles: Roles that a trust carries; empty for all roles of the user who requests the stack.
+            entropy: Randomness for ids, and for the expiry times of trusts.
+            roles: Roles of a trust; empty for all roles of the requester.
         """
         self._db = db
         self._trusts = trusts
@@ -87,7 +87,7 @@ class StackTrusts:
 
     @contextlib.contextmanager
     def entrusted(self, stack_id: str, requester: Requester) -> Iterator[Accept]:
-        """Create a trust of the user who requests a root stack, unless the stack has a valid trust of this user.
+        """Create a trust of the requester of a root stack, unless the stack has a valid trust of this user.
 
         If the block raises, the trust is deleted later.
 
@@ -107,7 +107,7 @@ class StackTrusts:
         try:
             trust_id = self._create(requested, requester)
             yield lambda tx: stored_trusts.accept(tx, requested, trust_id)
-        except BaseException:  # also where the request is cancelled
+        except BaseException:  # also a cancellation of the request
             with self._db.write() as tx:
                 stored_trusts.discard(tx, requested.id)
             raise
@@ -148,7 +148,7 @@ class StackTrusts:
             raise Rejected("Forbidden", message) from error
 
     def _is_used(self, trust_id: str) -> bool:
-        """Whether a stack of this service uses this trust: then there is no need to look it up in Keystone."""
+        """Return whether a stack of this service uses this trust, which saves a request to Keystone."""
         with self._db.read() as tx:
             return stored_trusts.is_good(tx, trust_id)
 
@@ -158,12 +158,12 @@ class StackTrusts:
         """Return a token for calls of a cloud.
 
         Args:
-            project: Project in which the call is made.
-            of: Token of the creation, or handle of the thing, that the call is about: the trust of its stack is used.
-                "" for calls about no single stack, which may use any trust of the project.
+            project: Project of the call.
+            of: Token of the creation, or handle of the thing, whose stack's trust is used. "" for calls that concern no
+                single stack, which may use any trust of the project.
 
         Raises:
-            Denied: No trust is good any more.
+            Denied: No trust is valid.
         """
         with self._db.read() as tx:
             current_trust = self._of(tx, of) if of else None

@@ -26,7 +26,7 @@ class Absence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How many members of a group may be away at a time, as its template says.
+    """Limit on the members of a group that may be away at a time, from its template.
 
     Attributes:
         min_in_service: Members that stay in service, if the group has as many.

@@ -53,7 +53,7 @@ class Caller:
 
     @property
     def is_stack_user(self) -> bool:
-        """Whether this is a user created for a server or handle, who reaches only its own resource."""
+        """Whether the caller is a user created for a server or handle, with access to this resource only."""
         return STACK_USER in self.roles and not self.roles & PEOPLE and not self.only_here
 
     def check_project(self, project: str) -> None:

@@ -1,4 +1,4 @@
-"""Desired state: the compiled graph of one revision."""
+"""Desired state: the compiled graph of a revision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One resource of the desired graph.
+    """A resource of the desired graph.
 
     Attributes:
         properties: Tree of plain data. Functions that depend on resources are nodes of `templates.functions`;

@@ -249,7 +249,7 @@ class NotSupported(Terminal):
 
 
 class NotFound(Terminal):
-    """The thing that a resource stands for does not exist."""
+    """The thing behind a resource does not exist."""
 
 
 class Uncertain(HomeostatError):

@@ -1,7 +1,7 @@
 """Intents: the next act on a row's thing, stored before the request to the cloud (invariant 3, CONTRIBUTING.md).
 
-A row has at most one intent; only `load` and `dump` know its JSON. The functions below read a part of an intent of any
-type. Each tests the truth of the intent first, since an intent whose cell cannot be decrypted raises `Unreadable` then.
+A row has at most one intent; only `load` and `dump` know its JSON. The functions below accept an intent of any type.
+Each tests the truth of the intent first: for a cell that cannot be decrypted, `bool` raises `Unreadable`.
 """
 
 from collections.abc import Mapping

@@ -81,7 +81,7 @@ class Detected:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """Health of one member of a group.
+    """Health of a member of a group.
 
     Attributes:
         finding: Finding of all detections together.

@@ -186,4 +186,4 @@ class Settled:
 SETTLED = Settled()
 """The usual case: nothing to store."""
 Decision = Step | Settled | Waiting
-"""Result of deciding about one resource."""
+"""Result of a decision about a resource."""

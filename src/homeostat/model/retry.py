@@ -32,7 +32,7 @@ class RetryPolicy:
         return float(min(self.first_s * 2 ** min(retry - 1, 16), self.longest_s))
 
     def delay_after_s(self, attempts: int) -> float:
-        """Return the delay after this many attempts, if the second follows the first at once: 0 up to one attempt."""
+        """Return the delay after this many attempts, with an immediate second attempt: 0 up to one attempt."""
         return self.delay_s(attempts - 1) if attempts > 1 else 0.0
 
     def is_final(self, attempts: int) -> bool:

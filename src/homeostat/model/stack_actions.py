@@ -187,10 +187,7 @@ before the lock.
 
 
 def stack_may(before: State | None, after: State) -> bool:
-    """Return whether a stack may change from one state to the other; `before` is None for a new stack.
-
-    A newer revision may begin the same action again.
-    """
+    """Return whether a stack may change from one state to another; `before` is None for a new stack."""
     action, then = after
     rules = STACK_ACTIONS.get(action)
     if before is None:
@@ -200,7 +197,7 @@ def stack_may(before: State | None, after: State) -> bool:
         return False
     if after in AT_REST.get(before, ()):
         return True
-    if was == action and status == Status.IN_PROGRESS:
+    if was == action and status == Status.IN_PROGRESS:  # also IN_PROGRESS again, for a newer revision
         return True
     return then == Status.IN_PROGRESS and rules is not None and rules.follows is not None and was in rules.follows
 

@@ -73,7 +73,7 @@ UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})
 def resource_may(before: State, after: State) -> bool:
     """Return whether a resource may change from one state to another.
 
-    Each such change is one event; a row begins as INIT_COMPLETE.
+    Each change is an event; a row begins as INIT_COMPLETE.
     """
     (was, status), (action, then) = before, after
     # Any row may be removed (its thing vanished, was retained or never created); removal is final.

@@ -1,4 +1,4 @@
-"""Input of the planner for one shard, as plain values: rows, observations, desired graph, facts of the stack."""
+"""Input of the planner for a shard, as plain values: rows, observations, desired graph, facts of the stack."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -381,7 +381,7 @@ class Enclosing:
 
 @dataclass(slots=True)
 class World:
-    """The state of one shard, from which `planner.Frontier` decides.
+    """The state of a shard, the input of `planner.Frontier`.
 
     Attributes:
         definitions: Desired graph of this shard, by resource name.

@@ -91,7 +91,7 @@ class Deliverer:
         with self._db.read() as tx:
             events = event_sinks.undelivered(tx, sink, horizon, EVENTS_MAX)
             redactions = self._redactions_of(tx, events)
-        # Half of the time for which the sink is taken: the cursor has to be stored before another worker takes it.
+        # Half of the lease: the cursor has to be stored before another worker takes the sink.
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = sink.cursor, 0, ""
         for event in events:

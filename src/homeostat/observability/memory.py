@@ -39,7 +39,7 @@ class Memory:
         """Release free memory if the process has grown by `GROWN` since the last time; return the bytes released."""
         before = resident()
         if self._trim is None or before - self._held < GROWN:
-            # The process may have shrunk by itself: growth counts from its smallest size.
+            # The process may have shrunk without us: growth counts from the smallest size.
             self._held = min(self._held, before)
             return 0
         gc.collect()

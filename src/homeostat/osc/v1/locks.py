@@ -79,8 +79,8 @@ class Lock(_OnStacks):
 class Unlock(_OnStacks):
     """Unlock stacks and their nested stacks
 
-    Resources that locking protected in the cloud get their previous protection. What changed in the cloud in the
-    meantime is corrected if convergence is on.
+    Resources that locking protected in the cloud get their previous protection. Drift of the meantime is corrected if
+    convergence is on.
     """
 
     action = "unlock"
