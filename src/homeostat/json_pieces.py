@@ -141,7 +141,7 @@ def _parts(value: Any) -> Iterator[bytes]:
 def _map(entries: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
     before = b"{"
     for name, value in entries:
-        yield before + encoded({name: 0})[1:-2]
+        yield before + encoded({name: 0})[1:-2]  # the key and its colon: orjson encodes keys of maps only
         yield from _parts(value)
         before = b","
     yield b"{}" if before == b"{" else b"}"

@@ -79,7 +79,7 @@ def _write_whole(target: Path, manifest: Manifest, database: Path, keys: Path | 
 def _name(partial: Path, target: Path) -> None:
     """Rename a file without overwriting another."""
     try:
-        os.link(partial, target)
+        os.link(partial, target)  # unlike a rename, fails if the target exists
     except OSError as error:
         if isinstance(error, FileExistsError):
             raise

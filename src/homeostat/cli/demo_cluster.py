@@ -124,8 +124,8 @@ class ClusterDemo(Demonstration):
         begun_at = time.monotonic()
         self._until(lambda: len(self._asking.since(begun_at)) >= count, "all servers to answer")
         pages = self._asking.since(begun_at)
-        changed = all(page.startswith(message) for page in pages)
-        self._check(changed and len(pages) == count, f"{count} answer", " | ".join(sorted(pages)))
+        expected = all(page.startswith(message) for page in pages)
+        self._check(expected and len(pages) == count, f"{count} answer", " | ".join(sorted(pages)))
         lost = self._asking.lost
         self._check(not lost, f"{len(self._asking.pages)} requests answered, none lost", "; ".join(lost[:3]))
 

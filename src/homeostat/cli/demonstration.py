@@ -34,12 +34,7 @@ Shown = TypeVar("Shown", bound="Demonstration")
 
 
 class Demonstration:
-    """A run of a demonstration. Steps raise Problem when a check fails.
-
-    Attributes:
-        template: The template of the stack.
-        stack: Name of the stack.
-    """
+    """A run of a demonstration. Steps raise Problem when a check fails."""
 
     template: ClassVar[Path]
     stack: ClassVar[str]

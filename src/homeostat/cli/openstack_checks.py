@@ -44,7 +44,6 @@ def examine_openstack(
 
     Args:
         db: The database, with the current schema.
-        connections: Connections to the services.
         project: Id of a project that the service may act in; "" if a single login is used for all.
         limits: Limits of requests, by type of service.
         notifications: Sources of notifications.

@@ -103,4 +103,4 @@ def _absolute(connections: Connections, project: str, service: str) -> Numbers:
 def _of_network(connections: Connections, project: str, project_id: str) -> Numbers:
     quota = connections.proxy(project, "network")().get(f"/quotas/{project_id}/details.json").json()["quota"]
     quotas = {name: quota[name] for name in NETWORK if name in quota}
-    return {name.replace("_", " "): (int(one["used"]), int(one["limit"])) for name, one in quotas.items()}
+    return {name.replace("_", " "): (int(numbers["used"]), int(numbers["limit"])) for name, numbers in quotas.items()}

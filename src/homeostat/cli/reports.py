@@ -24,7 +24,6 @@ def doctor(
     """Print all checks.
 
     Args:
-        db: The database.
         cloud: Directory of the local cloud; None for other clouds.
         more: Further checks.
         acknowledge: Forget dead workers.

@@ -21,14 +21,14 @@ def read_shared(paths: Iterable[Path]) -> SharedEnvironment:
     files: dict[str, str] = {}
     for path in paths:
         try:
-            one = shared_of_texts({str(path): path.read_text(encoding="utf-8")})
+            environment = shared_of_texts({str(path): path.read_text(encoding="utf-8")})
         except (OSError, UnicodeDecodeError, Rejected) as error:
             raise ValueError(f"{path}: {error}") from error
-        registry = _with_urls(one.resource_registry, path, files)
+        registry = _with_urls(environment.resource_registry, path, files)
         merged = replace(
             merged,
             resource_registry={**merged.resource_registry, **registry},
-            parameter_defaults={**merged.parameter_defaults, **one.parameter_defaults},
+            parameter_defaults={**merged.parameter_defaults, **environment.parameter_defaults},
         )
     return replace(merged, files=files)
 

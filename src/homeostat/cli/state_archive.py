@@ -76,8 +76,6 @@ def write(archive: IO[bytes], manifest: Manifest, database: Path, keys: Path | N
     """Write an archive.
 
     Args:
-        archive: The file to write to.
-        manifest: The archive's manifest.
         database: A copy of the database.
         keys: The file of keys; None to leave them out.
         cloud: Directory of the local cloud; None for none.

@@ -72,8 +72,6 @@ class StackTrusts:
         """Store the parts.
 
         Args:
-            db: The database.
-            trusts: Trusts in Keystone.
             entropy: Randomness for ids, and for the expiry times of trusts.
             roles: Roles of a trust; empty for all roles of the requester.
         """

@@ -166,8 +166,6 @@ class InvalidTemplateAttribute(Rejected):
     """A template reads an attribute that the resource does not have.
 
     Args:
-        resource: Name of the resource.
-        attribute: Name of the attribute.
         why: Further details.
     """
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 UP, DOWN, ENABLED = "up", "down", "enabled"
 STILL_S = 20.0
-"""Seconds without heartbeat, beyond that of all live hosts, until a host counts as down."""
+"""Seconds that a heartbeat must be unchanged, and older than those of all live hosts, until the host counts as down."""
 LOOKS = 3
 """Consecutive looks that must find a host down with the same heartbeat."""
 AFTER_BLIND_S = 90.0
@@ -82,6 +82,8 @@ def doubt(host: Host, hosts: Collection[Host]) -> str:
     if blind:
         return blind
     heard = [peer.beat_at for peer in hosts if peer.is_heard_of and peer.beat_at is not None and peer.name != host.name]
+    # After an outage of the control plane, heartbeats of live hosts are spread widely: a host that works may then be as
+    # late as this spread.
     if not heard or host.beat_at is None or host.beat_at < min(heard) - max(STILL_S, max(heard) - min(heard)):
         return ""
     if host.forced_down:

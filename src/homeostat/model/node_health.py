@@ -156,13 +156,7 @@ class DeclaredHost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartedRecovery:
-    """A recovery that has begun.
-
-    Attributes:
-        name: The member.
-        at: When it began, in seconds since the epoch.
-        host: The host of the member at that time; "" if unknown.
-    """
+    """The start of a member's recovery: the time in seconds since the epoch, and the host, "" if unknown."""
 
     name: str
     at: float

@@ -73,7 +73,6 @@ def span(name: str, under: "Context | None" = None, **attributes: Any) -> Abstra
     """Create a span around the block, which records an exception raised by the block.
 
     Args:
-        name: Name of the span.
         under: Context of the parent; None for the current context.
         attributes: As in `note`.
     """

@@ -63,8 +63,6 @@ def check_conforms(kind: type[ResourceType], example: Example, *, cloud: Making,
     """Test a type with a case, or with all cases.
 
     Args:
-        kind: The type.
-        example: Values for the tests.
         cloud: Creates the cloud, once per case.
         case: The name of the case; "" for all.
 

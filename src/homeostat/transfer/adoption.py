@@ -86,13 +86,6 @@ def root_rows(
 ) -> list[Resource]:
     """Return the rows of a root stack that adopts the things in a document.
 
-    Args:
-        graph: Definitions of the stack.
-        document: The exported stack.
-        stack_id: Id of the new stack.
-        keys: Supply of row keys.
-        now: The time.
-
     Raises:
         Rejected: The document does not fit the stack, or has a resource that the template lacks.
     """
@@ -111,10 +104,6 @@ def rows_of(
 
     Args:
         desired: First revision of the stack.
-        new: Id, name and project of the stack.
-        entries: Entries by name of the resource.
-        keys: Supply of row keys.
-        now: The time.
         graph_of: Returns the definitions of a shard; None to compile them.
 
     Raises:
@@ -150,12 +139,6 @@ def rows_among(
     """Return rows for the resources of a shard that have an entry.
 
     Args:
-        graph: Definitions of the shard.
-        entries: Entries by name of the resource.
-        stack_id: The stack.
-        shard: Number of the shard.
-        keys: Supply of row keys.
-        now: The time.
         born: Number of rows of the stack created so far; the stamps continue from there.
 
     Raises:

@@ -46,8 +46,6 @@ def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Re
 
     Args:
         tx: Transaction for the beginning of the document.
-        stack: Row of the stack.
-        graphs: Cache of compiled graphs.
         reading: Opens a transaction for a batch of resources. If not always the same consistent read, the parts of the
             document are of different times.
     """
