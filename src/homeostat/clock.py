@@ -1,4 +1,4 @@
-"""Time and randomness, passed in as objects, so that a simulation can replay everything from a seed."""
+"""Time and randomness as injected objects, so that a simulation can replay everything from a seed."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
 def passed() -> float:
-    """Return seconds that never go back, and go on while the machine sleeps, where the system can tell them."""
+    """Return monotonic seconds, including suspended time if the system can measure it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -25,7 +25,7 @@ class Clock(Protocol):
         """Return the seconds since the epoch, UTC."""
 
     def monotonic(self) -> float:
-        """Return seconds that never go back, for measuring how long something takes."""
+        """Return seconds that never go back, for measuring durations."""
 
 
 class SystemClock:
@@ -41,8 +41,7 @@ class SystemClock:
 class AgreedClock(SystemClock):
     """The time that all workers agree on.
 
-    So a worker whose own clock is wrong does no harm: no stack times out early because of it, and none of its
-    observations passes for a newer one than it is.
+    So a worker with a wrong clock does no harm: no stack times out early, and no observation seems newer than it is.
     """
 
     def __init__(self, agreed_now: Callable[[], float]) -> None:
@@ -56,9 +55,8 @@ class AgreedClock(SystemClock):
 class Keys:
     """Endless supply of row keys of 12 characters. Safe to share between threads.
 
-    Keys come in runs: 10 characters from 50 random bits begin a run, and its keys differ in their last two characters.
-    Rows that are made together are then neighbours in every index, so writing a million of them stays as cheap as
-    writing the first thousand.
+    Keys come in runs with the same 10 characters, from 50 random bits, and all values of the last two. So rows created
+    together are neighbours in every index, and writing the millionth row is as cheap as writing the first thousand.
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:

@@ -1,7 +1,7 @@
-"""JSON made piece by piece, so that a long text never exists as a whole.
+"""Streaming JSON encoder: a long text never exists as a whole.
 
-A value may hold `Items` and `Entries`, whose members are made when it is their turn. What a piece weighs is known
-before it is written: a value that is shared a thousand times is written a thousand times, and never at once.
+A value may hold `Items` and `Entries`, whose members are created lazily. A value is measured before it is encoded, each
+shared part as often as it occurs, so even a part repeated a thousand times is never encoded at once.
 """
 
 import gc
@@ -14,21 +14,20 @@ from typing import Any
 import orjson
 
 PIECE_BYTES = 128 * 1024
-"""Size of a piece: pieces have at least so many bytes, but for the last one."""
+"""Minimum bytes of a piece, except the last."""
 TOGETHER = 32
-"""Small items of a list that are written at once."""
+"""Small items of a list encoded at once."""
 WEIGHED_TOGETHER = 8
-"""Other items that are, where they are light together."""
+"""Items of unknown size encoded at once, if they are light together."""
 LIGHT = 64 * 1024
-"""Bytes that a value takes in memory, shared parts counted each time, up to which it is written at once."""
+"""Maximum memory of a value encoded at once, in bytes, counting shared parts each time."""
 
 
 class Items:
-    """A list whose items are made one by one while it is written.
+    """A list whose items are created lazily, while the list is written.
 
     Attributes:
-        items: The items.
-        small: They have no long parts: several are written at once, and none of them is weighed.
+        small: No item has long parts: several are written at once, without measuring.
     """
 
     __slots__ = ("items", "small")
@@ -39,7 +38,7 @@ class Items:
 
 
 class Entries:
-    """A map whose entries (name, value) are made one by one while it is written."""
+    """A map whose entries (name, value) are created lazily, while the map is written."""
 
     __slots__ = ("entries",)
 
@@ -48,7 +47,7 @@ class Entries:
 
 
 class Encoded:
-    """A value that is JSON already."""
+    """A value already encoded as JSON."""
 
     __slots__ = ("text",)
 
@@ -61,7 +60,7 @@ _WALKED = (dict, list, tuple, *_LATE)
 
 
 def pieces(content: Any) -> Iterator[bytes]:
-    """Yield the JSON of a value: together they are its text."""
+    """Yield the JSON text of a value in pieces."""
     gathered: list[bytes] = []
     size = 0
     for part in _parts(content):
@@ -76,9 +75,9 @@ def pieces(content: Any) -> Iterator[bytes]:
 
 
 def is_light(value: Any, most: int = LIGHT) -> bool:
-    """Return whether a value takes at most `most` bytes of memory, what is shared counted each time.
+    """Return whether a value takes at most `most` bytes of memory, counting shared parts each time.
 
-    Its JSON has six times as many bytes at the utmost. What has members that are still to be made is not light.
+    The JSON has at most six times as many bytes. Values with lazy members are not light.
     """
     if type(value) in _LATE:
         return False
@@ -86,17 +85,17 @@ def is_light(value: Any, most: int = LIGHT) -> bool:
     while level:
         if total > most:
             return False
-        # The collector's view of an object: all keys and values of a map, found at the speed of C.
+        # All keys and values of maps, at the speed of C.
         below = gc.get_referents(*level)
         total += sum(map(getsizeof, below))
-        level = [each for each in below if isinstance(each, _WALKED)]
+        level = [child for child in below if isinstance(child, _WALKED)]
         if not _LATE.isdisjoint(map(type, level)):
             return False
     return total <= most
 
 
 def plain(value: Any) -> Any:
-    """Return a value with all its members made."""
+    """Return a value with all lazy members created."""
     if isinstance(value, Entries):
         return {name: plain(item) for name, item in value.entries}
     if isinstance(value, Items):
@@ -107,7 +106,7 @@ def plain(value: Any) -> Any:
 
 
 def encoded(value: Any) -> bytes:
-    """Return a value as JSON, at once; by Python's encoder where integers are beyond 64 bits."""
+    """Return a value as JSON, at once; by Python's encoder if integers exceed 64 bits."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -115,7 +114,7 @@ def encoded(value: Any) -> bytes:
 
 
 def _encoded_otherwise(value: Any) -> bytes:
-    """Return a value with other keys than texts, or with large integers, as JSON: both take their time."""
+    """Encode a value with keys that are no texts, or with large integers: both are slow."""
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
@@ -142,7 +141,7 @@ def _parts(value: Any) -> Iterator[bytes]:
 def _map(entries: Iterable[tuple[Any, Any]]) -> Iterator[bytes]:
     before = b"{"
     for name, value in entries:
-        yield before + encoded({name: 0})[1:-2]
+        yield before + encoded({name: 0})[1:-2]  # the key and its colon: orjson encodes keys of maps only
         yield from _parts(value)
         before = b","
     yield b"{}" if before == b"{" else b"}"

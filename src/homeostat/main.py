@@ -25,8 +25,8 @@ from homeostat.cli.running import run
 from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
 
-# Libraries of OpenStack load eventlet where it is installed, which takes a second and warns of itself. This service has
-# threads, and needs none of it.
+# Libraries of OpenStack load eventlet if it is installed, which takes a second and prints warnings. This service uses
+# threads instead.
 sys.modules.setdefault("eventlet", None)  # type: ignore[arg-type]
 
 DESCRIPTION = "Convergent, self-healing orchestration that speaks the OpenStack Orchestration API."
@@ -59,20 +59,20 @@ GROUPS = (
     policy,
     completion,
 )
-"""Modules with commands, in the order of the help; each declares the flags of its commands beside what they run."""
+"""Modules with commands, in the order of the help; each declares the flags of its commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code (see `cli.errors`)."""
+    """Run a command; return its exit code (see `cli.errors`)."""
     collect_rarely()
-    found = parser()
+    root = parser()
     try:
-        if settings_file.apply(found, sys.argv[1:] if argv is None else argv, os.environ):
-            found = parser()  # its defaults come from the environment
+        if settings_file.apply(root, sys.argv[1:] if argv is None else argv, os.environ):
+            root = parser()  # its defaults come from the environment
     except Usage as error:
         report(error, as_json=False)
         return error.code
-    return run(found, argv)
+    return run(root, argv)
 
 
 def parser() -> ArgumentParser:

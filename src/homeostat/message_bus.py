@@ -1,4 +1,4 @@
-"""oslo.messaging, loaded in one place: OpenStack's way to a message bus."""
+"""Message bus by oslo.messaging, which is loaded only here."""
 
 import logging
 import uuid
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 ENVELOPE = 2.0
-"""Version of the form in which notifications are sent: `messagingv2`."""
+"""Version of the notification format `messagingv2`."""
 
 
 def transport(url: str) -> "oslo_messaging.transport.Transport":
-    """Return the way to a message bus; nothing is connected yet."""
+    """Return the transport to a message bus, not connected yet."""
     from oslo_config import cfg
 
     options = cfg.ConfigOpts()
@@ -26,14 +26,14 @@ def transport(url: str) -> "oslo_messaging.transport.Transport":
 
 
 def shown(url: str) -> str:
-    """Return a transport URL without users and passwords; such a URL may name several hosts."""
+    """Return a transport URL, which may name several hosts, without users and passwords."""
     scheme, _, rest = url.partition("://")
     hosts, slash, path = rest.partition("?")[0].rpartition("@")[2].partition("/")
     return f"{scheme}://{hosts}{slash}{path}"
 
 
 class _Losses(logging.Handler):
-    """Says once that a message bus is away, and once that it is back; the library says so at every attempt."""
+    """Logs the loss and the return of a message bus once each, while the library logs every attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,10 +49,10 @@ class _Losses(logging.Handler):
 
 
 class Sender:
-    """Sender of notifications to one topic of a message bus. Not to be shared between threads."""
+    """Sender of notifications to a topic of a message bus. Not to be shared between threads."""
 
     def __init__(self, url: str, topic: str, publisher: str) -> None:
-        """Take the settings; nothing is connected before the first notification.
+        """Store the settings; the connection is made with the first notification.
 
         Args:
             url: Transport URL of oslo.messaging, with the password.
@@ -65,15 +65,15 @@ class Sender:
         self._transport: Any = None
 
     def send(self, event_type: str, priority: str, payload: Mapping[str, Any]) -> None:
-        """Send a notification, and return when the bus has it.
+        """Send a notification, and return when the bus has accepted it.
 
         Args:
             event_type: As in `orchestration.stack.create.end`.
             priority: `info` or `error`.
-            payload: What it tells.
+            payload: Content of the notification.
 
         Raises:
-            Transient: The bus does not take it.
+            Transient: The bus does not accept the notification.
         """
         oslo_messaging = library()
         message = {
@@ -87,7 +87,7 @@ class Sender:
         target = oslo_messaging.Target(exchange=self._exchange or None, topic=f"{self._topic}.{priority}")
         try:
             self._transport = self._transport or transport(self._url)
-            # Not by way of a notifier: its drivers log and drop what they cannot send.
+            # Not through a notifier, whose drivers only log failures and drop the notification.
             self._transport._send_notification(target, {}, message, version=ENVELOPE, retry=0)
         except Exception as error:
             words = str(error).replace(self._url, shown(self._url))
@@ -104,12 +104,12 @@ _LIBRARY = logging.getLogger("oslo.messaging")
 
 
 def library() -> Any:
-    """Return oslo.messaging, which uses threads where that is said before it is loaded, and else eventlet."""
+    """Return the module oslo_messaging."""
     from oslo_service import backend
 
     logging.getLogger("oslo_service").setLevel(logging.WARNING)
-    backend.init_backend(backend.BackendType.THREADING)
-    if not any(isinstance(each, _Losses) for each in _LIBRARY.handlers):
+    backend.init_backend(backend.BackendType.THREADING)  # before the import: the default is eventlet
+    if not any(isinstance(handler, _Losses) for handler in _LIBRARY.handlers):
         _LIBRARY.addHandler(_Losses())
         _LIBRARY.propagate = False
         _LIBRARY.setLevel(logging.INFO)

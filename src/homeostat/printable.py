@@ -1,7 +1,6 @@
-"""Text of users and clouds that is safe to print.
+"""Makes text of users and clouds safe to print, for the commands `homeostat` and `openstack`, and for logs.
 
-A terminal obeys control characters in what it shows: an output of a stack could write the clipboard, or rewrite lines
-above it. Shared by the `homeostat` command, the plug-in of the `openstack` command, and the logs.
+A terminal interprets control characters: an output of a stack could write the clipboard, or rewrite earlier lines.
 """
 
 import re
@@ -20,21 +19,21 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    """Return the text as one line: newlines become escapes, too."""
+    """Return the text as a single line: newlines become escapes, too."""
     return printable(text).replace("\n", "\\n")
 
 
 def printable_values(value: Any) -> Any:
-    """Return plain data whose texts are printable."""
+    """Return plain data with all texts made printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {printable_values(key): printable_values(each) for key, each in value.items()}
+        return {printable_values(key): printable_values(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [printable_values(each) for each in value]
+        return [printable_values(item) for item in value]
     return value
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

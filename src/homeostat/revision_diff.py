@@ -1,7 +1,6 @@
-"""Revisions of a stack as text, and the differences between two of them.
+"""Revisions of a stack as text, and differences between two revisions, for the API and both command lines.
 
-Shared by the API, the `homeostat` command and the plug-in of the `openstack` command. A revision has the shape of the
-API's response to `…/revisions/NUMBER`.
+A revision has the shape of the API's response to `…/revisions/NUMBER`.
 """
 
 import difflib
@@ -11,11 +10,11 @@ from typing import Any
 import yaml
 
 _SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""The one of libyaml, where there is one: it writes the same four times as fast."""
+"""The dumper of libyaml, if available: four times as fast, with the same output."""
 
 
 class _Dumper(_SafeDumper):  # type: ignore[misc]
-    """Writes texts of several lines as blocks, as their authors do, and no references."""
+    """Writes texts of several lines as blocks, and no references."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -34,14 +33,12 @@ def yaml_text(value: Any) -> str:
 
 
 def text_of(revision: Mapping[str, Any]) -> str:
-    """Return template, environment and files of a revision as one text; empty sections are left out."""
-    said = {section: revision[section] for section in ("template", "environment", "files")}
-    told = {name: value for name, value in said["environment"].items() if value}
-    whole = {**said, "environment": told}
-    return yaml_text(whole)
+    """Return template, environment and files of a revision as a text, without empty sections of the environment."""
+    environment = {name: value for name, value in revision["environment"].items() if value}
+    return yaml_text({"template": revision["template"], "environment": environment, "files": revision["files"]})
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a unified diff; none where only hidden values differ, or nothing."""
+    """Return the lines of a unified diff; empty if nothing, or only hidden values, differ."""
     names = (f"revision {before['number']}", f"revision {after['number']}")
     return list(difflib.unified_diff(text_of(before).splitlines(), text_of(after).splitlines(), *names, lineterm=""))

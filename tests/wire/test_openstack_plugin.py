@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from homeostat.osc.v1.arguments import lasting
-from homeostat.osc.v1.switches import share
+from homeostat.switch_flags import share
 from tests.waiting import until
 from tests.wire.commands import OpenStack
 from tests.wire.running import Running, settled

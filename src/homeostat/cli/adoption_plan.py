@@ -1,4 +1,4 @@
-"""`homeostat plan --adopt-file`: what the adoption of a stack would take over, and what would follow from it."""
+"""`homeostat plan --adopt-file`: the things that an adoption of a stack would take over, and its consequences."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -14,16 +14,16 @@ from homeostat.cli.stack_files import adoption_body
 
 Wire = Mapping[str, Any]
 FAILS = ("refused", "missing", "failing")
-"""Obstacles with which nothing is adopted, or not all."""
+"""Obstacles that prevent the whole adoption, or a part."""
 TAGS_MAX = 20
-"""Tags that are named one by one."""
+"""Number of tags listed in the output."""
 
 
 def plan_adoption(arguments: Namespace) -> int:
     if arguments.template is not None and arguments.name is not None:
         raise Usage("an adopted stack has the template of its document: homeostat plan --adopt-file FILE [NAME]")
     body = adoption_body(arguments.adopt_file, arguments.environment, arguments.parameter)
-    # With a document, the first place is that of the name.
+    # With --adopt-file, the first positional argument is the name of the stack.
     name = arguments.template or body["stack_name"]
     with connect(arguments) as client:
         preview = client.preview({**body, "stack_name": name})
@@ -43,7 +43,7 @@ def plan_adoption(arguments: Namespace) -> int:
 
 
 def _sorted_out(preview: Wire, adoption: Wire) -> Wire:
-    """Return the preview with what would not be adopted apart, as changes `not_adopted` and `unseen`."""
+    """Return the preview with resources that would not be adopted moved to `not_adopted` and `unseen`."""
     apart = {place: "not_adopted" for key in FAILS for place in map(_place, adoption[key])}
     apart |= dict.fromkeys(map(_place, adoption["unseen"]), "unseen")
     changes: dict[str, list[Wire]] = {"not_adopted": [], "unseen": []}
@@ -59,7 +59,7 @@ def _place(entry: Wire) -> tuple[str, ...]:
 
 
 def drawn_adoption(name: str, preview: Wire, adoption: Wire) -> Iterator[Text]:
-    """Yield the plan of an adoption as lines; `preview` has apart what would not be adopted."""
+    """Yield the plan of an adoption as lines; for `preview` see `_sorted_out`."""
     counts = counted(preview)
     if to_do(counts):
         yield Text.assemble((name, "bold"), f" {_heading(adoption)}:")
@@ -84,7 +84,7 @@ def _heading(adoption: Wire) -> str:
 def _tags(tags: list[Wire]) -> Iterator[Text]:
     if tags:
         yield Text(f"the adoption itself would write {len(tags)} tag{'s' * (len(tags) > 1)}:")
-    for each in tags[:TAGS_MAX]:
-        yield Text(f"  {each['kind'].replace('_', ' ')} {each['id']}, for {'.'.join(_place(each))}")
+    for tag in tags[:TAGS_MAX]:
+        yield Text(f"  {tag['kind'].replace('_', ' ')} {tag['id']}, for {'.'.join(_place(tag))}")
     if len(tags) > TAGS_MAX:
         yield Text(f"  … and {len(tags) - TAGS_MAX} more")

@@ -1,6 +1,6 @@
 """The commands `backup`, `restore` and `untracked`, with their flags.
 
-Imports are inside the functions on purpose: the commands of a client start without loading the database's code.
+Imports are inside the functions, since client commands must start without loading the database's code.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ SERVERS = (
 
 
 def backup(arguments: Namespace) -> int:
-    """Write an archive of a state directory, while its service runs or not."""
+    """Write an archive of a state directory; its service may be running."""
     state = state_of(arguments)
     now = datetime.now(UTC)
     target: Path = arguments.file or Path(f"homeostat-{now:%Y%m%dT%H%M%SZ}.tar.gz")
@@ -55,13 +55,13 @@ def backup(arguments: Namespace) -> int:
     if arguments.json:
         write_json({"file": str(target), "size": size, "manifest": asdict(manifest)})
     else:
-        what = "database and keys" if manifest.keys else "database, without keys"
-        console().print(f"{target}: {what}{' and local cloud' if cloud else ''}, {size:,} bytes", soft_wrap=True)
+        content = "database and keys" if manifest.keys else "database, without keys"
+        console().print(f"{target}: {content}{' and local cloud' if cloud else ''}, {size:,} bytes", soft_wrap=True)
     return OK
 
 
 def _write_whole(target: Path, manifest: Manifest, database: Path, keys: Path | None, cloud: Path | None) -> None:
-    """Write an archive for its owner alone, which appears under its name once it is whole."""
+    """Write an archive, readable by its owner only, under a temporary name until it is complete."""
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as out:
             partial = Path(out.name)
@@ -77,9 +77,9 @@ def _write_whole(target: Path, manifest: Manifest, database: Path, keys: Path | 
 
 
 def _name(partial: Path, target: Path) -> None:
-    """Give a file its name, which no other file has."""
+    """Rename a file without overwriting another."""
     try:
-        os.link(partial, target)
+        os.link(partial, target)  # unlike a rename, fails if the target exists
     except OSError as error:
         if isinstance(error, FileExistsError):
             raise
@@ -97,11 +97,10 @@ def _cloud_in(state: State, known: str) -> str:
     """Return the identity of the local cloud in a state directory.
 
     Args:
-        state: The state directory.
-        known: Identity that it must have; "" for any.
+        known: The expected identity; "" for any.
 
     Raises:
-        Problem: It is another one, or away.
+        Problem: The cloud is missing, or has another identity.
     """
     from homeostat.clouds.local.tree import Tree
     from homeostat.model.errors import Transient
@@ -116,7 +115,7 @@ def _cloud_in(state: State, known: str) -> str:
 
 
 def restore(arguments: Namespace) -> int:
-    """Put the archive of a state directory in the place of what is there."""
+    """Replace the content of a state directory by an archive."""
     state = state_of(arguments)
     target, keys = _database_file(arguments, state), _keys_file(arguments, state)
     with state.claim(interrupted=True):
@@ -145,19 +144,19 @@ def _unpacked(file: Path, work: Path) -> Manifest:
 
 
 def _check(work: Path, manifest: Manifest, state: State) -> None:
-    """Make sure that this version can run on what an archive has.
+    """Check that this version can use the content of an archive.
 
     Raises:
-        Problem: It cannot.
+        Problem: The database is damaged or of another version, or the local cloud is not the expected one.
     """
     database = work / state_archive.DATABASE
     try:
         with contextlib.closing(sqlite3.connect(database)) as connection:
-            (said,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
-        said = str(error)
-    if said != "ok":
-        raise Problem(f"the database in the archive is damaged: {said}")
+        result = str(error)
+    if result != "ok":
+        raise Problem(f"the database in the archive is damaged: {result}")
     with contextlib.closing(_opened(database)) as db:
         schema = db.schema_status()
         if schema.outdating:
@@ -169,17 +168,17 @@ def _check(work: Path, manifest: Manifest, state: State) -> None:
 
 
 def _put(state: State, target: Path, keys: Path) -> Path | None:
-    """Put what was unpacked in its place; return where that which was there is kept, None if nothing was."""
+    """Move the unpacked files to their places; return the directory with the replaced files, if any."""
     database, new_keys, cloud = (
         state.restoring / name for name in (state_archive.DATABASE, state_archive.KEYS, state_archive.CLOUD)
     )
-    there = [*target.parent.glob(f"{target.name}*"), *([keys] if new_keys.exists() and keys.exists() else [])]
+    existing = [*target.parent.glob(f"{target.name}*"), *([keys] if new_keys.exists() and keys.exists() else [])]
     aside = None
-    if there:
+    if existing:
         prefix = f"before-restore-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-"
         aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=prefix))
-        for each in there:
-            shutil.move(each, aside / each.name)
+        for path in existing:
+            shutil.move(path, aside / path.name)
     if cloud.is_dir() and not state.cloud.exists():
         cloud.rename(state.cloud)
     if new_keys.exists():
@@ -189,17 +188,17 @@ def _put(state: State, target: Path, keys: Path) -> Path | None:
 
 
 def _report(arguments: Namespace, state: State, manifest: Manifest, aside: Path | None) -> int:
-    """Say what was restored, and what the cloud has that was made since."""
+    """Print the result, with the things in the cloud that are newer than the archive."""
     from homeostat.cli import untracked
 
     newer: list[untracked.Untracked] = []
     with contextlib.closing(open_database(arguments)) as db:
         usable = db.schema_status().usable
         if usable:
-            newer = [*untracked.found(db, state.cloud)]
+            newer = [*untracked.untracked_things(db, state.cloud)]
     if arguments.json:
         kept = None if aside is None else str(aside)
-        write_json({"manifest": asdict(manifest), "kept": kept, "untracked": [asdict(each) for each in newer]})
+        write_json({"manifest": asdict(manifest), "kept": kept, "untracked": [asdict(thing) for thing in newer]})
         return OK
     out = console()
     out.print(f"The state of {manifest.created_at} is restored.")
@@ -209,14 +208,14 @@ def _report(arguments: Namespace, state: State, manifest: Manifest, aside: Path 
         out.print("It is of an earlier version: migrate it, and see `homeostat untracked`.")
     if newer:
         out.print(f"The cloud has {len(newer)} things that no stack has now:")
-        for each in newer:
-            out.print(f"  {each.kind} {each.id} {each.name}".rstrip(), soft_wrap=True)
+        for thing in newer:
+            out.print(f"  {thing.kind} {thing.id} {thing.name}".rstrip(), soft_wrap=True)
         out.print(untracked.remedies(newer), soft_wrap=True)
     return OK
 
 
 def show_untracked(arguments: Namespace) -> int:
-    """List, describe or delete things of the local cloud that no stack has."""
+    """List, describe or delete things of the local cloud that belong to no stack."""
     from homeostat.cli import untracked
 
     state = state_of(arguments)
@@ -233,7 +232,7 @@ def _database_file(arguments: Namespace, state: State) -> Path:
     """Return the file of the database.
 
     Raises:
-        Usage: It is no file.
+        Usage: The database is not SQLite.
     """
     with contextlib.closing(open_database(arguments)) as db:
         name = db.engine.url.database

@@ -18,7 +18,7 @@ _PAGE = 1000
 
 
 class Client:
-    """A client for one project.
+    """A client for a single project.
 
     Raises:
         Fault: The service refuses a request.
@@ -46,17 +46,17 @@ class Client:
         return list(self._request("GET", "stacks")["stacks"])
 
     def stack(self, name: str, *, outputs: bool = False) -> Wire:
-        """Return a stack by name or id; a deleted stack is found by its id."""
+        """Return a stack by name or id; a deleted stack only by its id."""
         params = {} if outputs else {"resolve_outputs": "false"}
         return dict(self._request("GET", f"stacks/{quote(name, safe='/')}", params=params)["stack"])
 
     def picture_address(self, name: str, identity: str) -> str:
-        """Return the address of the page that shows a stack as a picture, for a browser."""
+        """Return the URL of the dashboard's page with the picture of a stack."""
         project = quote(self._project, safe="")
         return f"{self.url}/dashboard/#/{project}/stacks/{quote(name, safe='')}/{identity}/picture"
 
     def find_stack(self, name: str) -> Wire | None:
-        """Return a stack by name or id; None when there is none."""
+        """Return a stack by name or id, if it exists."""
         try:
             return self.stack(name)
         except Fault as fault:
@@ -76,13 +76,14 @@ class Client:
         existing: bool = False,
         previewed: Wire | None = None,
     ) -> None:
-        """Update a stack; only if it is still at the revision of `previewed`, where there is one.
+        """Update a stack.
 
         Args:
-            existing: Parameters that the body does not name keep their values.
+            existing: Parameters missing in the body keep their values.
+            previewed: Preview whose revision must still be the newest.
 
         Raises:
-            Fault: 412 where it has moved since.
+            Fault: 412 if the stack has changed since the preview.
         """
         self._request("PATCH" if existing else "PUT", _path(stack), json=body, headers=_bound_to(previewed))
 
@@ -91,7 +92,7 @@ class Client:
         return self._request("POST", "stacks/preview", json=body)
 
     def preview_update(self, stack: Mapping[str, Any], body: Mapping[str, Any], *, existing: bool = False) -> Wire:
-        """Preview what `update` would do, nested stacks included."""
+        """Preview an update, nested stacks included."""
         method, params = "PATCH" if existing else "PUT", {"show_nested": "true"}
         return self._request(method, f"{_path(stack)}/preview", json=body, params=params)
 
@@ -109,21 +110,17 @@ class Client:
     def act(
         self, stack: Mapping[str, Any], action: str, resource: str | None = None, value: Wire | None = None
     ) -> Wire:
-        """Request an action on the stack, or on one of its resources.
-
-        Args:
-            value: Value of the action, if it takes one.
-        """
+        """Request an action on the stack, or on a resource; `value` is the argument of the action, if any."""
         below = "" if resource is None else f"/resources/{quote(resource, safe='')}"
         return self._request("POST", f"{_path(stack)}{below}/actions", json={action: value})
 
     def convergence(self, stack: Mapping[str, Any], resource: str | None = None) -> Wire:
-        """Return the switches, and when the whole stack, or this resource, was last observed."""
+        """Return the switches, and the time of the last observation of the whole stack, or of this resource."""
         params = {} if resource is None else {"resource": resource}
         return dict(self._request("GET", f"{_path(stack)}/convergence", params=params)["convergence"])
 
     def switch(self, stack: Mapping[str, Any], change: Mapping[str, Any]) -> Wire:
-        """Change the switches of convergence; return the new ones."""
+        """Change the switches of convergence; return the new state."""
         return dict(self._request("PATCH", f"{_path(stack)}/convergence", json={"convergence": change})["convergence"])
 
     def revisions(self, stack: Mapping[str, Any], limit: int) -> list[Wire]:
@@ -147,12 +144,12 @@ class Client:
         return dict(self._request("GET", f"{_path(stack)}/explain", params=params)["explanation"])
 
     def explain_more(self, explanation: Wire, limit: int) -> Wire:
-        """Add reasons from the following pages, until there are at least `limit`."""
-        found = explanation
-        while len(found["resources"]) < limit and (following := _next_page(found)):
+        """Add reasons from the following pages, until the explanation has at least `limit`."""
+        merged = explanation
+        while len(merged["resources"]) < limit and (following := _next_page(merged)):
             page = self._request("GET", following)["explanation"]
-            found = {**found, "links": page["links"], "resources": [*found["resources"], *page["resources"]]}
-        return found
+            merged = {**merged, "links": page["links"], "resources": [*merged["resources"], *page["resources"]]}
+        return merged
 
     def explain_resource(self, stack: Mapping[str, Any], name: str) -> Wire:
         """Return the reasons why a resource is not at rest."""
@@ -162,24 +159,24 @@ class Client:
     def rollouts(self, stack: Mapping[str, Any]) -> list[Wire]:
         """Return the rollouts in progress of the stack and of its nested stacks."""
         page = self._request("GET", f"{_path(stack)}/rollouts", params={"nested_depth": NESTED_DEPTH_MAX})
-        found = list(page["rollouts"])
+        rollouts = list(page["rollouts"])
         while following := _next_page(page):
             page = self._request("GET", following)
-            found += page["rollouts"]
-        return found
+            rollouts += page["rollouts"]
+        return rollouts
 
     def health(self, stack: Mapping[str, Any], finding: str | None = None) -> list[Wire]:
-        """Return what health policies have found of the resources of the stack and of the groups in it."""
+        """Return the findings of health policies about resources of the stack and of the groups in it."""
         params: dict[str, Any] = {"limit": 1000, **({} if finding is None else {"finding": finding})}
         page = self._request("GET", f"{_path(stack)}/health", params=params)
-        found = list(page["health"])
+        members = list(page["health"])
         while following := _next_page(page):
             page = self._request("GET", following)
-            found += page["health"]
-        return found
+            members += page["health"]
+        return members
 
     def declared_hosts(self, stack: Mapping[str, Any]) -> list[Wire]:
-        """Return the hosts that are declared down since a member of the stack was cut off."""
+        """Return the hosts declared down to fence a member of the stack."""
         return list(self._request("GET", f"{_path(stack)}/health", params={"limit": 1}).get("hosts", ()))
 
     def approve_recovery(self, stack: Mapping[str, Any], name: str) -> None:
@@ -217,8 +214,8 @@ class Client:
 
     def newest_event(self, stack: Mapping[str, Any]) -> str | None:
         params = {"sort_dir": "desc", "limit": 1, "nested_depth": NESTED_DEPTH_MAX}
-        found = self._request("GET", f"{_path(stack)}/events", params=params)["events"]
-        return str(found[0]["id"]) if found else None
+        newest = self._request("GET", f"{_path(stack)}/events", params=params)["events"]
+        return str(newest[0]["id"]) if newest else None
 
     def _request(self, method: str, path: str, **more: Any) -> Wire:
         try:

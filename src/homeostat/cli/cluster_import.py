@@ -1,4 +1,4 @@
-"""`homeostat import-clusters`: clusters of a Senlin go on here, with the servers that they have."""
+"""`homeostat import-clusters`: takes over clusters of a Senlin, with their servers."""
 
 import time
 from argparse import Namespace
@@ -15,7 +15,7 @@ JOINED_AT_ONCE = 50
 WAIT_S = 300.0
 LOOK_S = 0.5
 BUSY = (400, 409)
-"""Status codes of a request that may be taken a moment later: a node is being changed, or something goes on."""
+"""Status codes of a request that may succeed a moment later: a node or cluster is busy."""
 
 
 class Refused(Problem):
@@ -27,7 +27,7 @@ class Refused(Problem):
 
 
 class Api:
-    """The Clustering API of one service.
+    """The Clustering API of a service.
 
     Args:
         request: Sends a request: method, path, JSON body -> status, headers, JSON body.
@@ -44,19 +44,19 @@ class Api:
         """
         status, _, answer = self._request(method, path, body)
         if status >= 300:
-            said = (answer or {}).get("error", {}).get("message") if isinstance(answer, Mapping) else None
-            raise Refused(f"{method} {path} was answered with {status}: {said or answer}", status)
+            message = (answer or {}).get("error", {}).get("message") if isinstance(answer, Mapping) else None
+            raise Refused(f"{method} {path} was answered with {status}: {message or answer}", status)
         return answer
 
     def listed(self, path: str, key: str) -> list[Wire]:
         """Return all pages of a list."""
-        found: list[Wire] = []
+        items: list[Wire] = []
         while True:
-            marker = f"&marker={found[-1]['id']}" if found else ""
+            marker = f"&marker={items[-1]['id']}" if items else ""
             page = self.send("GET", f"{path}?limit={PAGE}{marker}")[key]
-            found += page
+            items += page
             if len(page) < PAGE:
-                return found
+                return items
 
     def inventory(self) -> Inventory:
         """Return everything that the service has."""
@@ -66,12 +66,15 @@ class Api:
             self.listed("/policies", "policies"),
             clusters,
             self.listed("/nodes", "nodes"),
-            {each["id"]: self.send("GET", f"/clusters/{each['id']}/policies")["cluster_policies"] for each in clusters},
+            {
+                cluster["id"]: self.send("GET", f"/clusters/{cluster['id']}/policies")["cluster_policies"]
+                for cluster in clusters
+            },
         )
 
 
 class Importer:
-    """Carries steps out, one after the other."""
+    """Carries out steps."""
 
     def __init__(self, target: Api, source: Inventory) -> None:
         self._target = target
@@ -90,23 +93,23 @@ class Importer:
         """Carry out a step.
 
         Raises:
-            Refused: The service refuses it.
-            Problem: It takes too long, or fails.
+            Refused: The service refuses the request.
+            Problem: The step takes too long, or fails.
         """
         self._steps[step.do](step)
 
     def _here(self, sort: str, source_id: str) -> str:
-        """Return the id here of what had another one there.
+        """Return the id, at the target, of an imported object.
 
         Raises:
-            Problem: It was not imported.
+            Problem: The object was not imported.
         """
         rows = self._target.listed(f"/{sort}", sort)
-        found = {each["metadata"][MARK]: each for each in rows if MARK in (each["metadata"] or {})}
-        if source_id not in found:
+        imported = {row["metadata"][MARK]: row for row in rows if MARK in (row["metadata"] or {})}
+        if source_id not in imported:
             message = f"of the {sort} the one with the former id {source_id} is not here"
             raise Problem(f"{message}: see what was refused before")
-        return str(found[source_id]["id"])
+        return str(imported[source_id]["id"])
 
     def _make_profile(self, step: Step) -> None:
         spec, metadata = step.source["spec"], {**(step.source["metadata"] or {}), MARK: step.source["id"]}
@@ -125,8 +128,8 @@ class Importer:
             "config": source["config"] or {},
             "metadata": {**(source["metadata"] or {}), MARK: source["id"]},
         }
-        made = self._target.send("POST", "/clusters", {"cluster": new})["cluster"]
-        self._until(lambda: self._cluster(made["id"])["status"] == "ACTIVE", f"cluster {step.name} to be made")
+        cluster = self._target.send("POST", "/clusters", {"cluster": new})["cluster"]
+        self._until(lambda: self._cluster(cluster["id"])["status"] == "ACTIVE", f"cluster {step.name} to be made")
 
     def _adopt(self, step: Step) -> None:
         source = step.source
@@ -146,7 +149,9 @@ class Importer:
     def _join(self, step: Step) -> None:
         cluster = self._here("clusters", step.source["id"])
         known = marks(Inventory(nodes=self._target.listed("/nodes", "nodes")))
-        wanted = [known[each]["id"] for each in step.more if each in known and not known[each]["cluster_id"]]
+        wanted = [
+            known[identity]["id"] for identity in step.more if identity in known and not known[identity]["cluster_id"]
+        ]
         for start in range(0, len(wanted), JOINED_AT_ONCE):
             self._act(cluster, {"add_nodes": {"nodes": wanted[start : start + JOINED_AT_ONCE]}})
 
@@ -155,7 +160,7 @@ class Importer:
         self._act(self._here("clusters", step.source["id"]), {"resize": sizes})
 
     def _attach(self, step: Step) -> None:
-        policy = next(each for each in self._source.policies if each["id"] == step.source["policy_id"])
+        policy = next(candidate for candidate in self._source.policies if candidate["id"] == step.source["policy_id"])
         here = same_policy(policy, Inventory(policies=self._target.listed("/policies", "policies")))
         if here is None:
             raise Problem(f"the policy {policy['name']} is not here: see what was refused before")
@@ -163,11 +168,11 @@ class Importer:
         self._act(self._here("clusters", step.source["cluster_id"]), body)
 
     def _cluster(self, identity: str) -> Wire:
-        found: Wire = self._target.send("GET", f"/clusters/{identity}")["cluster"]
-        return found
+        cluster: Wire = self._target.send("GET", f"/clusters/{identity}")["cluster"]
+        return cluster
 
     def _act(self, cluster: str, body: Any) -> None:
-        """Begin an action of a cluster, and wait for its end; what is busy is asked again."""
+        """Begin an action of a cluster, again while the cluster is busy, and wait for its end."""
         begun: list[str] = []
         refusals: list[Refused] = []
 
@@ -191,7 +196,7 @@ class Importer:
 
         self._until(at_end, f"the action {begun[-1]} to end")
         if ended[-1]["status"] != "SUCCEEDED":
-            name, status, reason = (ended[-1][each] for each in ("name", "status", "status_reason"))
+            name, status, reason = (ended[-1][key] for key in ("name", "status", "status_reason"))
             raise Problem(f"the action {name} has ended {status}: {reason}")
 
     def _until(self, reached: Callable[[], bool], what: str) -> None:
@@ -203,10 +208,10 @@ class Importer:
 
 
 def import_clusters(arguments: Namespace) -> int:
-    """Show what would be imported, or with `--yes` import it.
+    """Show the steps of an import; with `--yes`, carry them out.
 
     Raises:
-        Problem: A service cannot be reached, or refuses what is read.
+        Problem: A service cannot be reached, or refuses a read.
     """
     source = _api(arguments.source_cloud, arguments.source).inventory()
     target = _api(arguments.cloud, arguments.target)
@@ -221,12 +226,12 @@ def import_clusters(arguments: Namespace) -> int:
             console().print(f"{step}{f' FAILED: {error}' if error else ''}", soft_wrap=True)
     left = planned(source, target.inventory(), arguments.names)
     if arguments.json:
-        write_json({"done": [str(each) for each in steps if each not in left], "left": [str(each) for each in left]})
+        write_json({"done": [str(step) for step in steps if step not in left], "left": [str(step) for step in left]})
     return FAILED if failed else OK
 
 
 def _carried_out(importer: Importer, steps: Sequence[Step]) -> Iterator[tuple[Step, Problem | None]]:
-    """Carry out steps; what depends on one that has failed fails by itself, and the others go on."""
+    """Carry out all steps, also after failures: a step that depends on a failed step fails, too."""
     for step in steps:
         if step.do is Do.LEAVE:
             yield step, None
@@ -241,7 +246,7 @@ def _carried_out(importer: Importer, steps: Sequence[Step]) -> Iterator[tuple[St
 
 def _show(steps: Sequence[Step], arguments: Namespace) -> None:
     if arguments.json:
-        write_json({"steps": [str(each) for each in steps]})
+        write_json({"steps": [str(step) for step in steps]})
         return
     for step in steps:
         console().print(str(step), soft_wrap=True)
@@ -256,7 +261,7 @@ def _api(cloud: str | None, url: str) -> Api:
 
     Raises:
         Problem: openstacksdk is missing.
-        Unreachable: It cannot be reached.
+        Unreachable: The service cannot be reached.
     """
     try:
         import openstack

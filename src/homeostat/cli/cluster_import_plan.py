@@ -1,6 +1,6 @@
-"""What `homeostat import-clusters` does: the steps from what one service has to what another one has already. Pure.
+"""The plan of `homeostat import-clusters`: the steps from the inventory of the source to that of the target.
 
-What was imported is known by a mark in its metadata, so that a plan that was cut off is made again, and goes on.
+Imported objects carry a mark in their metadata, so an interrupted import continues with a new plan.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,14 +9,14 @@ from enum import StrEnum
 from typing import Any
 
 MARK = "imported_from"
-"""Key, in the metadata of what was imported, of the id that it had."""
+"""Key in the metadata of an imported object; its value is the id at the source."""
 SERVER = "os.nova.server-1.0"
 Wire = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a service has, as its API shows it.
+    """All objects of a service, in the format of its API.
 
     Attributes:
         bindings: Id of a cluster -> its policies.
@@ -30,7 +30,7 @@ class Inventory:
 
 
 class Do(StrEnum):
-    """What a step does."""
+    """The action of a step."""
 
     PROFILE = "make profile"
     POLICY = "make policy"
@@ -44,13 +44,13 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
+    """A step of an import.
 
     Attributes:
-        name: Name of what it is about.
-        source: The same as the former service shows it.
-        more: Ids, as the former service has them, of what it needs besides.
-        reason: Why something is left out.
+        name: Name of the object.
+        source: The object in the source's format.
+        more: Ids, at the source, of further objects that the step needs.
+        reason: Why the object is left out.
     """
 
     do: Do
@@ -60,45 +60,47 @@ class Step:
     reason: str = ""
 
     def __str__(self) -> str:
-        shown = f"{self.do} {self.name}"
-        return f"{shown}: {self.reason}" if self.reason else shown
+        text = f"{self.do} {self.name}"
+        return f"{text}: {self.reason}" if self.reason else text
 
 
-def planned(source: Inventory, there: Inventory, only: Collection[str] = ()) -> list[Step]:
-    """Return the steps that are left, in order.
+def planned(source: Inventory, target: Inventory, only: Collection[str] = ()) -> list[Step]:
+    """Return the remaining steps, in order.
 
     Args:
-        source: What the former service has.
-        there: What this one has.
-        only: Names or ids of the clusters that are imported; () for everything, nodes without a cluster too.
+        only: Names or ids of the clusters to import; () for everything, including nodes without a cluster.
     """
-    clusters = [each for each in source.clusters if not only or {each["id"], each["name"]} & set(only)]
-    ids = {each["id"] for each in clusters}
-    nodes = [each for each in source.nodes if each["cluster_id"] in ids or (not each["cluster_id"] and not only)]
-    needed = {each["profile_id"] for each in [*clusters, *nodes]}
-    profiles = [each for each in source.profiles if not only or each["id"] in needed]
-    bound = {each["policy_id"] for each in clusters for each in source.bindings.get(each["id"], ())}
-    policies = [each for each in source.policies if not only or each["id"] in bound]
-    known = marks(there)
-    steps = [Step(Do.PROFILE, each["name"], each) for each in profiles if each["id"] not in known]
-    steps += [Step(Do.POLICY, each["name"], each) for each in policies if same_policy(each, there) is None]
+    clusters = [cluster for cluster in source.clusters if not only or {cluster["id"], cluster["name"]} & set(only)]
+    ids = {cluster["id"] for cluster in clusters}
+    nodes = [node for node in source.nodes if node["cluster_id"] in ids or (not node["cluster_id"] and not only)]
+    needed = {owner["profile_id"] for owner in [*clusters, *nodes]}
+    profiles = [profile for profile in source.profiles if not only or profile["id"] in needed]
+    bound = {binding["policy_id"] for id in ids for binding in source.bindings.get(id, ())}
+    policies = [policy for policy in source.policies if not only or policy["id"] in bound]
+    known = marks(target)
+    steps = [Step(Do.PROFILE, profile["name"], profile) for profile in profiles if profile["id"] not in known]
+    steps += [Step(Do.POLICY, policy["name"], policy) for policy in policies if same_policy(policy, target) is None]
     for cluster in clusters:
-        members = [each for each in nodes if each["cluster_id"] == cluster["id"]]
-        steps += _of_cluster(source, there, cluster, sorted(members, key=lambda node: int(node["index"])))
+        members = [node for node in nodes if node["cluster_id"] == cluster["id"]]
+        steps += _of_cluster(source, target, cluster, sorted(members, key=lambda node: int(node["index"])))
     for node in nodes:
         steps += _of_node(node, known) if not node["cluster_id"] else []
     return steps
 
 
-def marks(there: Inventory) -> dict[str, Wire]:
-    """Return what was imported, by the ids that it had."""
-    found = (each for sort in (there.profiles, there.clusters, there.nodes) for each in sort)
-    return {each["metadata"][MARK]: each for each in found if MARK in (each.get("metadata") or {})}
+def marks(target: Inventory) -> dict[str, Wire]:
+    """Return the imported objects, by their ids at the source."""
+    rows = (*target.profiles, *target.clusters, *target.nodes)
+    return {row["metadata"][MARK]: row for row in rows if MARK in (row.get("metadata") or {})}
 
 
-def same_policy(policy: Wire, there: Inventory) -> Wire | None:
-    """Return the policy that is this one: policies have no metadata for a mark."""
-    alike = (each for each in there.policies if (each["name"], each["spec"]) == (policy["name"], policy["spec"]))
+def same_policy(policy: Wire, target: Inventory) -> Wire | None:
+    """Return the target's equal policy, if any: policies have no metadata for a mark."""
+    alike = (
+        candidate
+        for candidate in target.policies
+        if (candidate["name"], candidate["spec"]) == (policy["name"], policy["spec"])
+    )
     return next(alike, None)
 
 
@@ -116,9 +118,9 @@ def _of_node(node: Wire, known: Mapping[str, Wire]) -> list[Step]:
     return [Step(Do.LEAVE if reason else Do.ADOPT, node["name"], node, reason=reason)]
 
 
-def _of_cluster(source: Inventory, there: Inventory, cluster: Wire, members: Sequence[Wire]) -> list[Step]:
-    known = marks(there)
-    profile = next((each for each in source.profiles if each["id"] == cluster["profile_id"]), None)
+def _of_cluster(source: Inventory, target: Inventory, cluster: Wire, members: Sequence[Wire]) -> list[Step]:
+    known = marks(target)
+    profile = next((candidate for candidate in source.profiles if candidate["id"] == cluster["profile_id"]), None)
     if profile is None or profile["type"] != SERVER:
         kind = "unknown" if profile is None else profile["type"]
         reason = f"its profile is of type {kind}, and only servers are adopted (type {SERVER})"
@@ -127,19 +129,20 @@ def _of_cluster(source: Inventory, there: Inventory, cluster: Wire, members: Seq
     steps = [] if here is not None else [Step(Do.CLUSTER, cluster["name"], cluster)]
     for node in members:
         steps += _of_node(node, known)
-    able = [each for each in members if not why_not(each) or each["id"] in known]
-    joined = {each["id"] for each in able if here is not None and _cluster_of(known, each) == here["id"]}
-    joining = [each["id"] for each in able if each["id"] not in joined]
+    able = [node for node in members if not why_not(node) or node["id"] in known]
+    joined = {node["id"] for node in able if here is not None and _cluster_of(known, node) == here["id"]}
+    joining = [node["id"] for node in able if node["id"] not in joined]
     if joining:
         steps.append(Step(Do.JOIN, cluster["name"], cluster, joining))
     sizes = ("min_size", "max_size")
     if here is None or any(here[name] != cluster[name] for name in sizes):
         steps.append(Step(Do.SIZES, cluster["name"], cluster))
-    attached = {each["policy_id"] for each in there.bindings.get(here["id"], ())} if here is not None else set()
-    policies = {each["id"]: each for each in source.policies}
+    attached = {binding["policy_id"] for binding in target.bindings.get(here["id"], ())} if here is not None else set()
+    policies = {policy["id"]: policy for policy in source.policies}
     for binding in source.bindings.get(cluster["id"], ()):
-        policy_there = same_policy(policies[binding["policy_id"]], there) if binding["policy_id"] in policies else None
-        if policy_there is None or policy_there["id"] not in attached:
+        policy = policies.get(binding["policy_id"])
+        existing = same_policy(policy, target) if policy is not None else None
+        if existing is None or existing["id"] not in attached:
             steps.append(Step(Do.ATTACH, f"{binding['policy_name']} to {cluster['name']}", binding))
     return steps
 

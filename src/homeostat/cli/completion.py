@@ -8,7 +8,7 @@ from homeostat.cli.settings_file import commands_of
 
 SHELLS = ("bash", "zsh", "tcsh")
 FILES, FOLDERS = frozenset({"FILE", "TEMPLATE"}), frozenset({"DIR"})
-"""What arguments are called that are files, or folders."""
+"""Metavars of arguments that are files, or folders."""
 USE = {
     "bash": "homeostat completion bash > ~/.local/share/bash-completion/completions/homeostat",
     "zsh": "homeostat completion zsh > ~/.zfunc/_homeostat, with fpath+=~/.zfunc before compinit",

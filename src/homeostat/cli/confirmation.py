@@ -1,4 +1,4 @@
-"""Questions before something is lost, for people at a terminal; a flag answers them for scripts."""
+"""Confirmation of destructive commands: questions at a terminal, which scripts answer by a flag."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,16 @@ from homeostat.printable import printable_line
 
 Wire = Mapping[str, Any]
 LOST = {"deleted": "delete", "replaced": "replace"}
-"""Change of a resource in a plan -> what is done to the thing that is there now."""
+"""Change of a resource in a plan -> verb for the loss of the existing thing."""
 
 
 def confirm(question: str, refusal: str, otherwise: str) -> None:
-    """Ask a person.
+    """Ask the user at the terminal.
 
     Args:
         question: Ends with a question mark.
-        refusal: The message where nobody can be asked, with the flag that answers.
-        otherwise: What did not happen, where the answer is no.
+        refusal: The message without a terminal, with the flag that answers.
+        otherwise: The message if the answer is no.
 
     Raises:
         Usage: There is no terminal.
@@ -35,12 +35,12 @@ def confirm(question: str, refusal: str, otherwise: str) -> None:
 
 
 def confirm_losses(name: str, preview: Wire, resets: Sequence[str], remedy: str) -> None:
-    """Ask before a change of a stack that deletes or replaces something; return where it does neither.
+    """Ask before a change of a stack that deletes or replaces resources.
 
     Args:
         preview: Of the change.
-        resets: Parameters that return to their defaults, in words.
-        remedy: What else could be done, for the message where nobody can be asked; ends without a full stop.
+        resets: Descriptions of parameters that return to their defaults.
+        remedy: Alternative to `-y`, for the message without a terminal; ends without a full stop.
 
     Raises:
         Usage: There is no terminal.

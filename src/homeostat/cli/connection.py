@@ -1,4 +1,4 @@
-"""The client of the service that a command means."""
+"""The connection of a command to its service."""
 
 from argparse import Namespace
 
@@ -12,7 +12,7 @@ from homeostat.cli.state_directory import State
 
 
 def connect(arguments: Namespace, *, start: bool = False) -> Client:
-    """Return a client of the named service, or of the one that has the state directory.
+    """Return a client of the service at `--url`, or of the service with the state directory.
 
     Args:
         start: Start a service if none runs.
@@ -20,12 +20,12 @@ def connect(arguments: Namespace, *, start: bool = False) -> Client:
     settings = ClientSettings.of(arguments)
     if settings.url:
         return Client(settings.url, settings)
-    there = State(settings.state).running()
-    if there is None and not start:
+    service = State(settings.state).running()
+    if service is None and not start:
         remedy = "start one with `homeostat serve --detach`, or name one with --url"
         raise Unreachable(f"no service has the state directory {settings.state}: {remedy}")
-    if there is None:
-        there = start_for_client(default_settings(settings.state))
+    if service is None:
+        service = start_for_client(default_settings(settings.state))
         if not arguments.json:
-            console().print(f"no service was running: started one at {there.url}", style="dim")
-    return Client(there.url, settings)
+            console().print(f"no service was running: started one at {service.url}", style="dim")
+    return Client(service.url, settings)

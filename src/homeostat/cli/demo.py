@@ -2,8 +2,7 @@
 
     python -m homeostat.cli.demo
 
-Uses a state directory and ports of its own. Ends with 0 when all its checks hold; otherwise with 1 and the one that did
-not.
+Uses a new state directory and free ports. Ends with 0 when all its checks hold; otherwise with 1 and the failed check.
 """
 
 import contextlib
@@ -24,12 +23,12 @@ TEMPLATE = EXAMPLES / "web-tier.yaml"
 STACK = "web-tier"
 GREETING = "Hello"
 NEW_GREETINGS = ("Welcome", "Good day", "Good morning", "Good evening", "Good night")
-"""Texts of successive updates: if one completes before it is seen half done, the next one is tried."""
+"""Texts of successive updates: if an update completes before it is seen half done, the next is tried."""
 SERVERS = 3
 SEEN_S_MAX = 1.0
 """Longest time until the death of a server is noticed."""
 HEALED_S_MAX = 5.0
-"""Longest time until it serves again."""
+"""Longest time until the server serves again."""
 NEXT = """Try next:
   homeostat up examples/web-tier.yaml       the same by hand; it starts a service if none runs
   homeostat explain web-tier                what is not at rest, and why
@@ -44,7 +43,7 @@ class Demo(Demonstration):
     stack = STACK
 
     def __init__(self, root: Path) -> None:
-        """Take a directory of its own, and a port for the load balancer."""
+        """Use a new directory, and a free port for the load balancer."""
         super().__init__(root)
         self._port = free_port()
         self._url = ""
@@ -54,7 +53,7 @@ class Demo(Demonstration):
     def bring_up(self) -> None:
         self._title("A web tier comes up")
         self._homeostat("up", str(TEMPLATE), "-P", f"port={self._port}")
-        outputs = {each["output_key"]: each["output_value"] for each in self._snapshot().stack["outputs"]}
+        outputs = {output["output_key"]: output["output_value"] for output in self._snapshot().stack["outputs"]}
         self._url = str(outputs["url"])
         pages = self._until(lambda: self._pages_of_all(GREETING), "all servers to answer")
         self._check(len(pages) == SERVERS, f"{SERVERS} servers answer in turn", " | ".join(sorted(pages)))
@@ -91,17 +90,17 @@ class Demo(Demonstration):
         if middle is None:
             raise Problem("every update was over before it could be interrupted")
         self._print(f"$ kill -9 {' '.join(map(str, pids))}")
-        moving = ", ".join(each.name for each in middle.resources if not each.at_rest)
+        moving = ", ".join(resource.name for resource in middle.resources if not resource.at_rest)
         self._check(not middle.at_rest, "the update is half done", f"in progress: {moving}")
         self._until(lambda: self._state.running() is None, "the service to be dead")
         pages = self._until(self._pages, "a page: a server that has just become active begins to serve on its own")
         self._check(bool(pages), "the pages are served all the same", "")
 
     def _kill_in_the_middle(self, greeting: str, pids: Sequence[int]) -> Snapshot | None:
-        """Change the greeting, and kill these processes while the update is half done.
+        """Change the greeting, and kill the processes while the update is half done.
 
         Returns:
-            The half-done stack; None when the update completed before it was seen.
+            The half-done stack; None if the update completed too early.
         """
         self._greeting = greeting
         changed = ("up", str(TEMPLATE), "-P", f"port={self._port}", "-P", f"message={greeting}", "-y", "--no-wait")
@@ -129,18 +128,18 @@ class Demo(Demonstration):
         self._homeostat("watch", STACK, "--until-complete")
         snapshot = self._snapshot()
         self._check(snapshot.stack["stack_status"] == "UPDATE_COMPLETE", "the update is complete", "")
-        wanted = {(kind, each.handle) for each in snapshot.resources if (kind := type_of(each.type).kind)}
-        there = {thing for thing in self._things() - self._before if thing[0] in {kind for kind, _ in wanted}}
+        wanted = {(kind, resource.handle) for resource in snapshot.resources if (kind := type_of(resource.type).kind)}
+        things = {thing for thing in self._things() - self._before if thing[0] in {kind for kind, _ in wanted}}
         # Servers create ports implicitly; no resource of the template is a port.
-        made = {thing for thing in there if thing[0] != "port"}
-        self._check(made >= wanted, "nothing is lost", f"{len(wanted)} resources, all in the cloud")
-        doubled = [" ".join(each) for each in sorted(made - wanted)]
-        self._check(not doubled, "nothing is doubled", ", ".join(doubled) or f"{len(made)} things in the cloud")
+        created = {thing for thing in things if thing[0] != "port"}
+        self._check(created >= wanted, "nothing is lost", f"{len(wanted)} resources, all in the cloud")
+        doubled = [" ".join(thing) for thing in sorted(created - wanted)]
+        self._check(not doubled, "nothing is doubled", ", ".join(doubled) or f"{len(created)} things in the cloud")
         pages = self._until(lambda: self._pages_of_all(self._greeting), "all servers to say the new text")
         self._check(len(pages) == SERVERS, "all servers say the new text", " | ".join(sorted(pages)))
 
     def _resource(self, name: str) -> ResourceView:
-        return next(each for each in self._snapshot().resources if each.name == name)
+        return next(resource for resource in self._snapshot().resources if resource.name == name)
 
     def _pages(self) -> set[str]:
         """Return the distinct pages of the load balancer, requested twice as often as there are servers."""
@@ -164,7 +163,7 @@ STEPS: Sequence[Callable[[Demo], None]] = (
 
 def half_done(snapshot: Snapshot) -> bool:
     """Return whether a resource of the stack is being updated."""
-    return snapshot.action == "UPDATE" and any(each.status == IN_PROGRESS for each in snapshot.resources)
+    return snapshot.action == "UPDATE" and any(resource.status == IN_PROGRESS for resource in snapshot.resources)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from homeostat.cli.demonstration import EXAMPLES, Demonstration, fetched, free_p
 NODES = 4
 USERS = 8
 DRAIN_S = 2
-"""Seconds for which a server stays once it has left the balancer: its answers take 0.3 s."""
+"""Seconds between a server leaving the load balancer and its deletion: its answers take 0.3 s."""
 NEXT = """Try next:
   homeostat up examples/balanced-cluster.yaml            the same by hand
   homeostat up examples/balanced-cluster.yaml -P nodes=1 fewer servers; the others end what they have begun"""
 
 
 class Users:
-    """Users who ask for pages one after the other, each over a new connection."""
+    """Users who request pages in a loop, each over a new connection."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -37,13 +37,13 @@ class Users:
         self.lost: list[str] = []
 
     def begin(self) -> None:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
 
     def end(self) -> None:
         self._over.set()
-        for each in self._threads:
-            each.join()
+        for thread in self._threads:
+            thread.join()
 
     def _ask(self) -> None:
         while not self._over.is_set():
@@ -59,7 +59,7 @@ class Users:
                     self.pages.append((time.monotonic(), answer.text.strip()))
 
     def since(self, begun_at: float) -> set[str]:
-        """Return the distinct pages that were answered since a time."""
+        """Return the distinct pages answered since a time."""
         with self._lock:
             return {page for at, page in self.pages if at >= begun_at}
 
@@ -71,7 +71,7 @@ class ClusterDemo(Demonstration):
     stack: ClassVar[str] = "balanced-cluster"
 
     def __init__(self, root: Path) -> None:
-        """Take a directory of its own, and a port for the load balancer."""
+        """Use a new directory, and a free port for the load balancer."""
         super().__init__(root)
         self._port = free_port()
         self._users: Users | None = None
@@ -81,9 +81,9 @@ class ClusterDemo(Demonstration):
     def bring_up(self) -> None:
         self._title(f"A cluster of {NODES} servers comes up; a policy makes the load balancer in front of them")
         self._up(NODES)
-        outputs = {each["output_key"]: each["output_value"] for each in self._snapshot().stack["outputs"]}
+        outputs = {output["output_key"]: output["output_value"] for output in self._snapshot().stack["outputs"]}
         url = str(outputs["url"])
-        # A server is there before what it runs listens.
+        # A server is active before its program listens.
         pages = self._until(lambda: _pages_of_all(url), "all servers to answer")
         self._check(len(pages) == NODES, f"{NODES} servers answer in turn", " | ".join(sorted(pages)))
         self._asking = self._users = Users(url)
@@ -115,17 +115,17 @@ class ClusterDemo(Demonstration):
     # -- what happens --------------------------------------------------------------------------------------------------
 
     def _up(self, nodes: int, message: str = "Hello") -> None:
-        given = {"nodes": nodes, "message": message, "port": self._port, "drain": DRAIN_S}
-        parameters = [each for name, value in given.items() for each in ("-P", f"{name}={value}")]
+        values = {"nodes": nodes, "message": message, "port": self._port, "drain": DRAIN_S}
+        parameters = [argument for name, value in values.items() for argument in ("-P", f"{name}={value}")]
         self._homeostat("up", str(self.template), *parameters, "-y")
 
     def _answered(self, count: int, message: str) -> None:
-        """Check that so many servers answer now, each with this message, and that no request has been lost."""
+        """Check that `count` servers answer now, each with this message, and that no request has been lost."""
         begun_at = time.monotonic()
         self._until(lambda: len(self._asking.since(begun_at)) >= count, "all servers to answer")
         pages = self._asking.since(begun_at)
-        said = all(page.startswith(message) for page in pages)
-        self._check(said and len(pages) == count, f"{count} answer", " | ".join(sorted(pages)))
+        expected = all(page.startswith(message) for page in pages)
+        self._check(expected and len(pages) == count, f"{count} answer", " | ".join(sorted(pages)))
         lost = self._asking.lost
         self._check(not lost, f"{len(self._asking.pages)} requests answered, none lost", "; ".join(lost[:3]))
 

@@ -18,14 +18,14 @@ from homeostat.cli.follow import look
 
 SERVERS = 30
 STEPS_OF_MEMBERS = (1, 3, 15, 30)
-"""Members that have the new configuration after each step, as the template says."""
+"""Members with the new configuration after each step, as in the template."""
 GOOD, WRONG, CORRECTED = "1,1,1,1,2", "1,1,1,1,0", "1,1,1,1,3"
-"""Weights of the servers: with 0 one server in five fails."""
+"""Weights of the servers: with a 0, a fifth of the servers fails."""
 BREAKS = 5
 SHOWS = 15
-"""Members that have it after the first step that shows the error: the first four members are well."""
+"""Members with the wrong configuration after the first step that reveals the error: the first four members work."""
 STEP = re.compile(r"step \d+: (\d+) of \d+ members have the new metadata")
-"""What the event of a step says."""
+"""The reason of a step's event."""
 BACK_S_MAX = 2.0
 """Longest time from the first signal of a failure until all servers have the old configuration."""
 NEXT = """Try next:
@@ -34,7 +34,7 @@ NEXT = """Try next:
   homeostat rollout status --watch rollout                    how far it is; and how to pause it, or to go back"""
 
 Member = Mapping[str, Any]
-"""What a server shows: its number, the release that it has, its share, since when, and what it has seen."""
+"""The page of a server: its number, release, share, time of the last change, and the releases it has seen."""
 
 
 class RolloutDemo(Demonstration):
@@ -44,7 +44,7 @@ class RolloutDemo(Demonstration):
     stack: ClassVar[str] = "rollout"
 
     def __init__(self, root: Path) -> None:
-        """Take a directory of its own."""
+        """Use a new directory."""
         super().__init__(root)
         self._addresses: Sequence[str] = ()
         self._pool = ThreadPoolExecutor(8)
@@ -53,7 +53,7 @@ class RolloutDemo(Demonstration):
         self._title(f"{SERVERS} servers come up, and each reports that it serves")
         self._homeostat("up", str(self.template), "--no-wait")
         self._until(lambda: self._snapshot().at_rest, "all servers to report")
-        outputs = {each["output_key"]: each["output_value"] for each in self._snapshot().stack["outputs"]}
+        outputs = {output["output_key"]: output["output_value"] for output in self._snapshot().stack["outputs"]}
         self._addresses = list(outputs["addresses"])
         members = self._members()
         self._check(len(members) == SERVERS and self._all_serve("1"), f"{SERVERS} servers serve release 1", "")
@@ -70,21 +70,21 @@ class RolloutDemo(Demonstration):
         members = self._until(lambda: self._served("2"), "all servers to serve release 2 again")
         expected = STEPS_OF_MEMBERS[: STEPS_OF_MEMBERS.index(SHOWS) + 1]
         self._check(tuple(steps) == expected, f"it is stopped at {SHOWS} of {SERVERS} servers", "")
-        seen = [each for each in members if "3" in each["seen"]]
-        failed = [each for each in seen if failures_of(each, "3")]
-        numbers = ", ".join(str(each["number"]) for each in failed)
+        seen = [member for member in members if "3" in member["seen"]]
+        failed = [member for member in seen if failures_of(member, "3")]
+        numbers = ", ".join(str(member["number"]) for member in failed)
         self._check(len(seen) <= SHOWS, f"{SERVERS - len(seen)} servers have never seen it", f"it failed on {numbers}")
         self._check(
             bool(failed),
             "those that failed serve release 2 too",
-            ", ".join(sorted({each["release"] for each in failed})),
+            ", ".join(sorted({member["release"] for member in failed})),
         )
         self._check_back(members, failed)
 
     def _check_back(self, members: Collection[Member], failed: Collection[Member]) -> None:
-        """Check how long it took from the first failure until the last server went back."""
-        first = min(at for each in failed for at in failures_of(each, "3"))
-        took_s = max(0.0, max(float(each["at"]) for each in members) - first)
+        """Check the time from the first failure until the last server returned to the old release."""
+        first = min(at for member in failed for at in failures_of(member, "3"))
+        took_s = max(0.0, max(float(member["at"]) for member in members) - first)
         limit = f"at most {BACK_S_MAX:.0f} s after the first signal of a failure"
         self._check(took_s <= BACK_S_MAX, f"all serve release 2 again after {took_s:.2f} s", limit)
 
@@ -93,16 +93,16 @@ class RolloutDemo(Demonstration):
         self._changed("4", CORRECTED, "UPDATE_COMPLETE")
         members = self._members()
         self._check(self._all_serve("4"), f"{SERVERS} servers serve release 4", "")
-        again = [each["number"] for each in members if failures_of(each, "4")]
+        again = [member["number"] for member in members if failures_of(member, "4")]
         self._check(not again, "no server has failed", ", ".join(map(str, again)))
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
     def _changed(self, release: str, weights: str, status: str) -> Sequence[int]:
-        """Update the stack, and show the steps of its rollout.
+        """Update the stack, and print the steps of its rollout.
 
         Returns:
-            How many members had the new configuration after each step.
+            Number of members with the new configuration after each step.
 
         Raises:
             Problem: The update does not end with this status.
@@ -114,7 +114,7 @@ class RolloutDemo(Demonstration):
 
             def over() -> bool:
                 nonlocal newest
-                # The stack is looked at first: whatever led there is among the events then.
+                # Read the stack before the events: they then include all events that led to its state.
                 at_rest = look(client, self.stack).at_rest
                 for event in client.events(stack, newest):
                     newest = event["id"]
@@ -127,19 +127,19 @@ class RolloutDemo(Demonstration):
             self._homeostat("up", str(self.template), *parameters, "-y", "--no-wait")
             self._until(over, "the rollout to end")
             ended = look(client, self.stack)
-        found = str(ended.stack["stack_status"])
-        self._check(found == status, f"the stack is {status}", str(ended.stack["stack_status_reason"])[:300])
+        result = str(ended.stack["stack_status"])
+        self._check(result == status, f"the stack is {status}", str(ended.stack["stack_status_reason"])[:300])
         return steps
 
     def _members(self) -> Sequence[Member]:
-        """Return what the servers show; those that do not answer are left out."""
+        """Return the pages of the servers that answer."""
         pages = self._pool.map(lambda address: fetched(f"http://{address}:8000/"), self._addresses)
         return [json.loads(page) for page in pages if page]
 
     def _served(self, release: str) -> Sequence[Member]:
         """Return the servers if all of them serve a release; else none."""
         members = self._members()
-        good = [each for each in members if each["release"] == release and each["share"] is not None]
+        good = [member for member in members if member["release"] == release and member["share"] is not None]
         return good if len(good) == SERVERS else []
 
     def _all_serve(self, release: str) -> bool:
@@ -162,7 +162,7 @@ STEPS: Sequence[Callable[[RolloutDemo], None]] = (
 
 def failures_of(member: Member, release: str) -> list[float]:
     """Return when a release failed on a server, in seconds since the epoch."""
-    return [float(each["at"]) for each in member["failed"] if each["release"] == release]
+    return [float(failure["at"]) for failure in member["failed"] if failure["release"] == release]
 
 
 if __name__ == "__main__":

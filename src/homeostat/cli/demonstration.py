@@ -1,4 +1,4 @@
-"""What demonstrations have in common: a service of their own, its commands, checks, and cleaning up."""
+"""Base of demonstrations: a separate service, commands, checks, and cleaning up."""
 
 import contextlib
 import os
@@ -34,18 +34,13 @@ Shown = TypeVar("Shown", bound="Demonstration")
 
 
 class Demonstration:
-    """One run. Its steps raise Problem when a check does not hold.
-
-    Attributes:
-        template: The template that it shows.
-        stack: Name of its stack.
-    """
+    """A run of a demonstration. Steps raise Problem when a check fails."""
 
     template: ClassVar[Path]
     stack: ClassVar[str]
 
     def __init__(self, root: Path) -> None:
-        """Take a directory of its own; everything is below it."""
+        """Use a new directory for all files."""
         self._root = root
         self._state = State(root)
         self._settings = ClientSettings(root)
@@ -68,7 +63,7 @@ class Demonstration:
         self._check(not running, "and no process of it on this machine", " ".join(map(str, running)))
 
     def clean_up(self) -> None:
-        """Stop the service and remove everything that was created, also after a failure."""
+        """Stop the service and remove everything, also after a failure."""
         service = self._state.running()
         if service is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -103,9 +98,9 @@ class Demonstration:
 
     @contextlib.contextmanager
     def _started(self, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run a command in parallel; it is terminated at the latest when the context ends."""
-        shown = [os.path.relpath(each) if each == str(self.template) else each for each in arguments]
-        self._print(f"$ homeostat {' '.join(shown)}")
+        """Run a command in the background; terminate it when the context ends."""
+        words = [os.path.relpath(argument) if argument == str(self.template) else argument for argument in arguments]
+        self._print(f"$ homeostat {' '.join(words)}")
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("HOMEOSTAT_")}
         environment = {**foreign, "HOMEOSTAT_STATE_DIR": str(self._root)}
         with subprocess.Popen([sys.executable, "-m", "homeostat", *arguments], env=environment) as command:
@@ -129,24 +124,24 @@ class Demonstration:
 
     def _snapshot_at_rest(self) -> bool:
         snapshot = self._snapshot()
-        return snapshot.at_rest and all(each.at_rest for each in snapshot.resources)
+        return snapshot.at_rest and all(resource.at_rest for resource in snapshot.resources)
 
     def _things(self) -> set[tuple[str, str]]:
         """Return (kind, id) of everything in the local cloud."""
         kinds = {kind: self._state.cloud / f"{kind}s" for kind in self._cloud.kinds}
         return {
-            (kind, each.name)
+            (kind, entry.name)
             for kind, path in kinds.items()
             if path.is_dir()
-            for each in path.iterdir()
-            if not each.name.startswith(".")
+            for entry in path.iterdir()
+            if not entry.name.startswith(".")
         }
 
     def _until(self, poll: Callable[[], Found | None], what: str) -> Found:
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
-            if found := poll():
-                return found
+            if result := poll():
+                return result
             time.sleep(LOOK_S)
         raise Problem(f"waited {WAIT_S:.0f} s in vain for {what}")
 
@@ -168,17 +163,17 @@ def free_port() -> int:
 def guests(root: Path) -> list[int]:
     """Return the ids of processes that belong to the local cloud below `root`."""
     mark = f"{processes.MARK}={root}/".encode()
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
+        with contextlib.suppress(OSError):  # the process has ended, or belongs to another user
             if mark in path.read_bytes():
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
 @contextlib.contextmanager
 def made(kind: type[Shown]) -> Iterator[Shown]:
-    """Provide a demonstration with a directory of its own; everything is removed afterwards."""
+    """Provide a demonstration with a new directory, and remove everything afterwards."""
     if not kind.template.is_file():
         raise Problem(f"there is no {kind.template}: run the demo from a checkout of the project")
     run = kind(Path(tempfile.mkdtemp(prefix="homeostat-demo-")).resolve())
@@ -189,12 +184,7 @@ def made(kind: type[Shown]) -> Iterator[Shown]:
 
 
 def play(kind: type[Shown], steps: Sequence[Callable[[Shown], None]], more: str) -> int:
-    """Run the steps of a demonstration, and say how it went.
-
-    Args:
-        kind: The demonstration.
-        steps: Its steps, in their order.
-        more: What to try next, for the end.
+    """Run the steps of a demonstration, and print the result, on success followed by `more`.
 
     Returns:
         The exit code: 0 when all checks hold.

@@ -1,6 +1,6 @@
-"""Diagnoses the service from outside, through its database and its cloud's directory, and suggests remedies.
+"""Diagnoses the service through its database and the local cloud's directory, and suggests remedies.
 
-It changes nothing and needs no running service.
+Read-only; works without a running service.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ REMEDY_OF_LOST = "a worker heals them within a minute, unless `homeostat explain
 
 
 def examine(db: Database, cloud: Path | None) -> Iterator[Check]:
-    """Return all checks, which run one after the other; without a usable database there is nothing further to check.
+    """Run all checks lazily. Without a usable database, the following checks are left out.
 
     Args:
         cloud: Directory of the local cloud; None for other clouds.
@@ -40,9 +40,9 @@ def _local_cloud(db: Database, root: Path) -> Iterator[Check]:
         return
     guarded = "Landlock keeps user data" if landlock.version() else "without Landlock, nothing keeps user data"
     yield Check("local cloud", Level.OK, f"it is in {root}; {guarded} from the files of the service")
-    retained_things = [f"{each.kind} {each.id} ({each.kept})" for each in compared.untracked if each.kept]
+    retained_things = [f"{thing.kind} {thing.id} ({thing.kept})" for thing in compared.untracked if thing.kept]
     yield Check("things that were kept", Level.OK, named(retained_things) or "none")
-    left = [f"{each.kind} {each.id}" for each in compared.untracked if not each.kept]
+    left = [f"{thing.kind} {thing.id}" for thing in compared.untracked if not thing.kept]
     remedy = "left by a database that was lost or set back: see `homeostat untracked`, which adopts or deletes it"
     if left:
         yield Check("things without rows", Level.WARN, named(left), remedy)

@@ -12,7 +12,7 @@ class Problem(Exception):
     """An error that ends the command with a message for the user.
 
     Attributes:
-        kind: Its `type` in JSON output.
+        kind: `type` of the error in JSON output.
     """
 
     code = FAILED

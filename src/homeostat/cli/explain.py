@@ -1,4 +1,4 @@
-"""Explanations of the API, parsed into types and put into words and a tree. Pure; nothing is guessed here."""
+"""Explanations of the API, parsed into types, and formatted as words and a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from homeostat.cli.views import Key, last_part, lasting, seconds
 from homeostat.model.waiting import words as words_of
 
 Place = tuple[tuple[str, ...], bool]
-"""Path of names, and whether it is a leftover."""
+"""Path of names, and whether the row is a leftover."""
 
 ATTEMPTS = {
     "create": "to be created",
@@ -27,7 +27,7 @@ ATTEMPTS = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason why one resource or leftover is not at rest. Times are seconds since the epoch.
+    """The reason why a resource or leftover is not at rest; times are in seconds since the epoch.
 
     Attributes:
         cause: Path and words of the origin; "" for none.
@@ -65,7 +65,7 @@ class Reason:
 
     @property
     def follows(self) -> bool:
-        """Whether its cause is another resource."""
+        """Whether the cause is another resource."""
         return self.why in ("requires", "in_use", "leaving")
 
     @property
@@ -102,8 +102,8 @@ class Explained:
 
     Attributes:
         more: There are further reasons.
-        waiting: What the stack waits for besides its resources; "" for nothing.
-        unseen: Why the current state of its things is unknown; "" if it is known.
+        waiting: Reason of the stack itself to wait, besides its resources; "" for none.
+        unseen: Why the current state of the things is unknown; "" if known.
     """
 
     outlook: Outlook = Outlook()
@@ -116,7 +116,7 @@ class Explained:
 def read(wire: Mapping[str, Any]) -> Explained:
     """Parse the API's explanation of a stack."""
     more = any(link["rel"] == "next" for link in wire["links"])
-    reasons = [read_reason(each) for each in wire["resources"]]
+    reasons = [read_reason(resource) for resource in wire["resources"]]
     return Explained(_outlook(wire), reasons, more, _waiting(wire.get("waiting")), _unseen(wire.get("unseen")))
 
 
@@ -141,8 +141,8 @@ def _outlook(wire: Mapping[str, Any]) -> Outlook:
         estimate.get("seconds"),
         estimate.get("by", ""),
         estimate.get("rate"),
-        tuple(each["resource_name"] for each in path.get("resources", ())),
-        tuple(f"{each['resource_type']} {each['action']}" for each in path.get("unknown", ())),
+        tuple(resource["resource_name"] for resource in path.get("resources", ())),
+        tuple(f"{step['resource_type']} {step['action']}" for step in path.get("unknown", ())),
     )
 
 
@@ -186,13 +186,13 @@ def left(outlook: Outlook) -> str:
 
 
 def how(outlook: Outlook) -> str:
-    """Return the method of the estimate, and what it leaves out."""
+    """Return the method of the estimate, and the steps with unknown durations."""
     if outlook.left_s is None:
         return f"unknown how long it takes: {', '.join(outlook.unknown)}" if outlook.unknown else ""
-    found = f"by {' → '.join(outlook.chain)}, as long as such took before"
+    method = f"by {' → '.join(outlook.chain)}, as long as such took before"
     if outlook.by == "rate":
-        found = f"by {outlook.rate:.3g} resources a second" if outlook.rate else ""
-    return f"{found}; unknown: {', '.join(outlook.unknown)}" if outlook.unknown else found
+        method = f"by {outlook.rate:.3g} resources a second" if outlook.rate else ""
+    return f"{method}; unknown: {', '.join(outlook.unknown)}" if outlook.unknown else method
 
 
 def since(reason: Reason, now: float) -> str:
@@ -200,7 +200,7 @@ def since(reason: Reason, now: float) -> str:
 
 
 def details(reason: Reason, now: float) -> list[tuple[str, str]]:
-    """Return label and text of each line about one reason."""
+    """Return label and text of each line about a reason."""
     words = words_of(reason.why)
     blocked = ", ".join(reason.blocks)
     if reason.blocks_count > len(reason.blocks):
@@ -234,27 +234,27 @@ def _within(at: float | None, now: float) -> str:
 
 def arranged(reasons: Sequence[Reason]) -> list[tuple[str, Reason]]:
     """Return each reason with its branches: below its cause, or below the owner of its nested stack."""
-    by_place = {each.place: each for each in reasons}
+    by_place = {reason.place: reason for reason in reasons}
     below: dict[Place | None, list[Place]] = {}
     above: dict[Place, Place | None] = {}
-    for each in reasons:
-        found = next(
-            (place for place in _above(each) if place in by_place and not _hangs(above, place, each.place)), None
+    for reason in reasons:
+        parent = next(
+            (place for place in _above(reason) if place in by_place and not _hangs(above, place, reason.place)), None
         )
-        above[each.place] = found
-        below.setdefault(found, []).append(each.place)
+        above[reason.place] = parent
+        below.setdefault(parent, []).append(reason.place)
     return [(prefix, by_place[place]) for prefix, place in branches(below)]
 
 
 def _above(reason: Reason) -> list[Place]:
-    """Return the places that a reason may be drawn below."""
+    """Return the possible parents of a reason in the tree."""
     owner = reason.path[:-1]
-    beside = [((*owner, name), leftover) for name in reason.waits_for for leftover in (False, True)]
-    return [place for place in beside if place != reason.place] + [(owner, False)]
+    siblings = [((*owner, name), leftover) for name in reason.waits_for for leftover in (False, True)]
+    return [place for place in siblings if place != reason.place] + [(owner, False)]
 
 
 def _hangs(above: Mapping[Place, Place | None], place: Place, on: Place) -> bool:
-    """Return whether a place is drawn below another one, directly or not."""
+    """Return whether `place` is drawn below `on`, directly or not."""
     at: Place | None = place
     while at is not None and at != on:
         at = above.get(at)

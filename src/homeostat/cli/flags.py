@@ -4,7 +4,6 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ from homeostat.cli.settings_file import VARIABLE
 from homeostat.model.health_policy import VANTAGE_NAME
 
 Commands = Any
-"""What `add_subparsers` returns; argparse has no public name for it."""
+"""Result of `add_subparsers`, for which argparse has no public type."""
 Run = Callable[[Any], int]
 """Runs a command with its parsed arguments; returns the exit code."""
 
 
 def add_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
-    """Add a command, which `run` runs."""
+    """Add a command."""
     command: ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -60,7 +59,7 @@ def add_stack_name(command: ArgumentParser) -> None:
 
 
 def add_stack_description(command: ArgumentParser, template: str | None = None) -> None:
-    """Add the arguments that describe a stack: template (`"?"`: it may be left out), name, parameters, environments."""
+    """Add the arguments that describe a stack: template (`"?"`: optional), name, parameters, environments."""
     command.add_argument("template", metavar="TEMPLATE", nargs=template, help="template file, - for standard input")
     command.add_argument("name", metavar="NAME", nargs="?", help="name of the stack (default: the file's name)")
     command.add_argument(
@@ -127,7 +126,7 @@ def add_plugins(command: ArgumentParser) -> None:
         metavar="DIR",
         action="append",
         type=Path,
-        default=[Path(each) for each in os.environ.get("HOMEOSTAT_PLUGINS", "").split(os.pathsep) if each],
+        default=[Path(folder) for folder in os.environ.get("HOMEOSTAT_PLUGINS", "").split(os.pathsep) if folder],
         help="directory with modules of resource types that have handle_create and the like; may be repeated "
         "[HOMEOSTAT_PLUGINS]",
     )
@@ -135,7 +134,7 @@ def add_plugins(command: ArgumentParser) -> None:
 
 
 def add_switch(group: Any, name: str, text: str) -> None:
-    """Add a flag without a value, which is on if the environment variable of the same name is not empty."""
+    """Add a flag without a value, also set by a non-empty environment variable of the same name."""
     variable = _variable(name)
     on = bool(os.environ.get(variable))
     group.add_argument(f"--{name}", action="store_true", default=on, help=f"{text} [{variable}]")
@@ -144,14 +143,14 @@ def add_switch(group: Any, name: str, text: str) -> None:
 def add_option(group: Any, name: str, default: Any, text: str, **more: Any) -> None:
     """Add a flag whose default comes from the environment variable of the same name."""
     variable = _variable(name)
-    shown = f" (default: {default})" if default not in (None, "") else ""
+    suffix = f" (default: {default})" if default not in (None, "") else ""
     group.add_argument(
-        f"--{name}", default=os.environ.get(variable) or default, help=f"{text}{shown} [{variable}]", **more
+        f"--{name}", default=os.environ.get(variable) or default, help=f"{text}{suffix} [{variable}]", **more
     )
 
 
 def add_list(group: Any, name: str, text: str, metavar: str) -> None:
-    """Add a flag that may be repeated; the environment variable of the same name holds all values, apart by spaces."""
+    """Add a flag that may be repeated; the environment variable of the same name has all values, with spaces."""
     variable = _variable(name)
     values = os.environ.get(variable, "").split()
     group.add_argument(f"--{name}", metavar=metavar, action="append", default=values, help=f"{text} [{variable}]")
@@ -166,39 +165,10 @@ def _variable(name: str) -> str:
 
 def age_s(text: str) -> float:
     """Parse `45s`, `90m`, `12h` or `30d` into seconds."""
-    found = re.fullmatch(r"(\d+)([smhd])", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)([smhd])", text)
+    if match is None:
         raise ArgumentTypeError(f"{text!r} is no age: write a number with s, m, h or d, as in 30d")
-    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval in seconds; 0 for never, None for the service's default."""
-
-    seconds: float | None
-
-
-def interval(text: str) -> Interval:
-    """Parse an age, `never` or `default`."""
-    words = {"never": 0.0, "default": None}
-    return Interval(words[text] if text in words else age_s(text))
-
-
-def share(text: str) -> float:
-    """Parse a number over 0, up to 1."""
-    try:
-        found = float(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text!r} is not a number") from error
-    if not 0 < found <= 1:
-        raise ArgumentTypeError(f"{text} is not over 0 and up to 1")
-    return found
-
-
-def share_or_default(text: str) -> float | None:
-    """Parse a share, or `default` (None)."""
-    return None if text == "default" else share(text)
+    return int(match[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}[match[2]]
 
 
 def vantage_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Following a stack until it is at rest, shown as a live picture, as lines, or not at all."""
+"""Follows a stack until it is at rest, and shows it as a live picture, as lines, or not at all."""
 
 import contextlib
 import time
@@ -23,13 +23,13 @@ POLL_S = 0.2
 POLL_SHARE = 0.25
 """Requests take at most this share of the time: large stacks are requested less often."""
 REASONS = 100
-"""Reasons that are requested: more do not fit on a screen."""
+"""Number of reasons requested: more do not fit on a screen."""
 PATIENCE_S = 60.0
 """Longest wait for a service that does not answer: it may be restarting."""
 
 
 class View(Protocol):
-    """Shows a stack repeatedly."""
+    """A view of a stack, updated repeatedly."""
 
     explains: bool
     """Whether the view needs explanations."""
@@ -37,7 +37,7 @@ class View(Protocol):
     def show(self, snapshot: Snapshot) -> None: ...
 
     def silence(self, error: Unreachable) -> None:
-        """Handle that the service does not answer now."""
+        """Handle a failed request: the service does not answer now."""
 
 
 class LiveView:
@@ -63,7 +63,7 @@ class LiveView:
         self._newest = StackPicture(snapshot)
 
     def silence(self, error: Unreachable) -> None:
-        """Leave the picture as it is; its clocks go on."""
+        """Keep the picture; its clocks keep running."""
 
     def _picture(self) -> RenderableType:
         if self._newest is None:
@@ -72,7 +72,7 @@ class LiveView:
 
 
 class EventLines:
-    """One line per event, each event once; `write` gets events in the format of the API."""
+    """A line per event; `write` gets events in the format of the API."""
 
     explains = False
 
@@ -87,11 +87,11 @@ class EventLines:
             self._after = event["id"]
 
     def silence(self, error: Unreachable) -> None:
-        """Do nothing: events are stored, so none is missed."""
+        """Do nothing: events are stored, so the next request returns them all."""
 
 
 class SnapshotLines:
-    """The stack and its resources as JSON, one line per change."""
+    """The stack and its resources as JSON, a line per change."""
 
     explains = False
 
@@ -120,7 +120,7 @@ class Unseen:
 
 @contextlib.contextmanager
 def view_for(client: Client, console: Console, after: str | None) -> Iterator[View]:
-    """Provide a live picture on a terminal, otherwise one line per event.
+    """Provide a live picture on a terminal, otherwise a line per event.
 
     Args:
         after: Id of the event after which lines begin; None for all.
@@ -141,7 +141,7 @@ def follow(client: Client, identity: str, view: View, *, until_rest: bool = True
 
     Raises:
         Unreachable: The service does not answer for too long.
-        Fault: There is no such stack.
+        Fault: The stack does not exist.
     """
     answered_at = time.monotonic()
     while True:
@@ -184,7 +184,7 @@ def followed(client: Client, identity: str, arguments: Namespace, after: str | N
 
 
 def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
-    """Report how the operation ended: outputs, or what failed and why."""
+    """Report the result of the operation: outputs, or failures with reasons."""
     code = OK if last.succeeded() else FAILED
     if arguments.json:
         stack = client.stack(str(last.stack["id"]), outputs=True)
@@ -202,7 +202,7 @@ def ended(client: Client, last: Snapshot, arguments: Namespace) -> int:
 
 
 def _failure(last: Snapshot) -> list[str]:
-    failed = [each for each in last.resources if each.status == views.FAILED]
+    failed = [resource for resource in last.resources if resource.status == views.FAILED]
     lines = [f"{last.name} is {last.stack['stack_status']}: {last.stack['stack_status_reason']}"]
-    lines += [f"  {each.name} ({each.type}) {each.action} failed: {each.reason}" for each in failed]
+    lines += [f"  {resource.name} ({resource.type}) {resource.action} failed: {resource.reason}" for resource in failed]
     return [*lines, f"repair the cause and run the command again; see `homeostat explain {last.name}`"]

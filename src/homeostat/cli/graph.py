@@ -1,4 +1,4 @@
-"""`homeostat graph`: the graph of a stack as a picture, or as text from which other programs draw one."""
+"""`homeostat graph`: the graph of a stack as a picture, or as text for Mermaid or Graphviz."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ from homeostat.printable import printable
 
 MERMAID, DOT, SVG = "mermaid", "dot", "svg"
 ENDINGS = {".mmd": MERMAID, ".dot": DOT, ".gv": DOT, ".svg": SVG}
-"""How the name of a file ends -> its format."""
+"""Suffix of a file -> format."""
 DRAWN_WITHIN_S = 120.0
 
 
@@ -24,8 +24,8 @@ def graph(arguments: Namespace) -> int:
     form = arguments.format or ENDINGS.get(arguments.output.suffix if arguments.output else "", MERMAID)
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        found = graph_pictures.graph_of(Snapshot.of(stack, client.resources(stack)))
-    text = printable(graph_pictures.mermaid(found) if form == MERMAID else graph_pictures.dot(found))
+        picture = graph_pictures.graph_of(Snapshot.of(stack, client.resources(stack)))
+    text = printable(graph_pictures.mermaid(picture) if form == MERMAID else graph_pictures.dot(picture))
     if form == SVG:
         text = _drawn(text)
     if arguments.output is not None:
@@ -34,8 +34,8 @@ def graph(arguments: Namespace) -> int:
         except OSError as error:
             raise Problem(f"cannot write {arguments.output}: {error.strerror}") from error
     if arguments.json:
-        edges = [{"from": one, "to": other} for one, other in found.edges]
-        nodes = [{"id": each.id, "label": list(each.lines), "status": each.status} for each in found.nodes]
+        edges = [{"from": dependant, "to": required} for dependant, required in picture.edges]
+        nodes = [{"id": node.id, "label": list(node.lines), "status": node.status} for node in picture.nodes]
         write_json({"graph": {"nodes": nodes, "edges": edges}})
     elif arguments.output is None:
         sys.stdout.write(text)
@@ -43,10 +43,10 @@ def graph(arguments: Namespace) -> int:
 
 
 def _drawn(text: str) -> str:
-    """Return the picture that Graphviz draws.
+    """Render a graph as SVG by Graphviz.
 
     Raises:
-        Problem: It is not there, or draws nothing.
+        Problem: Graphviz is missing, or fails.
     """
     program = shutil.which("dot")
     if program is None:

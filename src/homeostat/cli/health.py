@@ -1,4 +1,4 @@
-"""`homeostat health`: see what health policies have found of members, and approve recoveries (ADR 0072)."""
+"""`homeostat health`: show findings of health policies about members, and approve recoveries (ADR 0072)."""
 
 from argparse import Namespace
 
@@ -22,46 +22,48 @@ def health(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.act == APPROVE:
             return _approve(client, stack, arguments)
-        found, hosts = client.health(stack), client.declared_hosts(stack)
-        unhealthy = [each for each in found if each["finding"] != Finding.HEALTHY]
-        waits = {_place(each): _waits(client, each) for each in unhealthy[: arguments.limit]}
-    counts = (len(found) - len(unhealthy), len(found))
+        members, hosts = client.health(stack), client.declared_hosts(stack)
+        unhealthy = [member for member in members if member["finding"] != Finding.HEALTHY]
+        waits = {_place(member): _waits(client, member) for member in unhealthy[: arguments.limit]}
+    counts = (len(members) - len(unhealthy), len(members))
     if arguments.resource is not None:
-        found = [each for each in found if arguments.resource in (each["resource_name"], _place(each))]
-        if not found:
+        members = [member for member in members if arguments.resource in (member["resource_name"], _place(member))]
+        if not members:
             raise Problem(f"no health policy holds for {arguments.resource} in {stack['stack_name']}")
     if arguments.json:
-        write_json({"health": [{**each, "waits": waits.get(_place(each))} for each in found], "hosts": hosts})
+        write_json({"health": [{**member, "waits": waits.get(_place(member))} for member in members], "hosts": hosts})
     else:
-        _print(stack, found, counts, waits, arguments)
-        for each in hosts:
-            console().print(Text("\n".join(_declared(each))))
-    return FAILED if any(each["finding"] == Finding.UNHEALTHY for each in found) else OK
+        _print(stack, members, counts, waits, arguments)
+        for host in hosts:
+            console().print(Text("\n".join(_declared(host))))
+    return FAILED if any(member["finding"] == Finding.UNHEALTHY for member in members) else OK
 
 
 def _approve(client: Client, stack: Wire, arguments: Namespace) -> int:
     unhealthy = client.health(stack, Finding.UNHEALTHY.value)
-    chosen = [each for each in unhealthy if arguments.resource in (each["resource_name"], _place(each))]
+    chosen = [member for member in unhealthy if arguments.resource in (member["resource_name"], _place(member))]
     if arguments.all:
         chosen = unhealthy
     elif arguments.resource is None:
         raise Usage(f"name the RESOURCE whose recovery you approve, or --all; unhealthy are: {_named(unhealthy)}")
     if not chosen:
         raise Problem(f"nothing to approve in {stack['stack_name']}; unhealthy are: {_named(unhealthy)}")
-    for each in chosen:
-        client.approve_recovery({"stack_name": each["stack_name"], "id": each["stack_id"]}, each["resource_name"])
+    for member in chosen:
+        client.approve_recovery({"stack_name": member["stack_name"], "id": member["stack_id"]}, member["resource_name"])
         if not arguments.json:
-            console().print(Text.assemble("approved the recovery of ", (_place(each), "bold"), f": {each['reason']}"))
+            console().print(
+                Text.assemble("approved the recovery of ", (_place(member), "bold"), f": {member['reason']}")
+            )
     if arguments.json:
-        write_json({"approved": [_place(each) for each in chosen]})
+        write_json({"approved": [_place(member) for member in chosen]})
     return OK
 
 
 def _waits(client: Client, member: Wire) -> Wire | None:
-    """Return why the recovery of a member does not go on now; None where it does."""
+    """Return why the recovery of a member waits; None if it does not wait."""
     stack = {"stack_name": member["stack_name"], "id": member["stack_id"]}
-    found = client.explain_resource(stack, member["resource_name"])["reasons"]
-    return next((each for each in found if each["resource_name"] == member["resource_name"]), None)
+    reasons = client.explain_resource(stack, member["resource_name"])["reasons"]
+    return next((reason for reason in reasons if reason["resource_name"] == member["resource_name"]), None)
 
 
 def _place(member: Wire) -> str:
@@ -73,32 +75,34 @@ def _named(members: list[Wire]) -> str:
 
 
 def _print(
-    stack: Wire, found: list[Wire], counts: tuple[int, int], waits: dict[str, Wire | None], arguments: Namespace
+    stack: Wire, members: list[Wire], counts: tuple[int, int], waits: dict[str, Wire | None], arguments: Namespace
 ) -> None:
-    """Print what was found; `counts` are the healthy members and all members, also those that are not shown."""
+    """Print findings; `counts` are the numbers of healthy members and of all members, including hidden ones."""
     out = console()
-    if not found:
+    if not members:
         out.print(Text(f"no health policy holds for anything in {stack['stack_name']}"))
         return
-    unhealthy = [each for each in found if each["finding"] != Finding.HEALTHY]
+    unhealthy = [member for member in members if member["finding"] != Finding.HEALTHY]
     verb = "is" if counts[0] == 1 else "are"
     out.print(Text(f"{stack['stack_name']}: {counts[0]} of {counts[1]} members {verb} healthy"))
-    shown = found if arguments.all or arguments.resource is not None else unhealthy
-    if not shown:
+    selected = members if arguments.all or arguments.resource is not None else unhealthy
+    if not selected:
         return
     table = Table("member", "finding", "status", "why", box=None, pad_edge=False)
-    for each in shown[: arguments.limit]:
-        finding = Text(each["finding"], style=STYLES[Finding(each["finding"])])
-        status = pictures.status_text(each["resource_status"])
-        table.add_row(_place(each), finding, status, Text("\n".join(_lines(each, waits.get(_place(each))))))
+    for member in selected[: arguments.limit]:
+        finding = Text(member["finding"], style=STYLES[Finding(member["finding"])])
+        status = pictures.status_text(member["resource_status"])
+        table.add_row(_place(member), finding, status, Text("\n".join(_lines(member, waits.get(_place(member))))))
     out.print(table)
-    if len(shown) > arguments.limit:
-        out.print(Text(f"… and {len(shown) - arguments.limit} more: --limit N", style="dim"))
+    if len(selected) > arguments.limit:
+        out.print(Text(f"… and {len(selected) - arguments.limit} more: --limit N", style="dim"))
 
 
 def _lines(member: Wire, waits: Wire | None) -> list[str]:
-    """Return what is to be said of a member: the evidence, what was tried, what is waited for."""
-    lines = [f"{each['type']}: {each['evidence']} (since {each['since']})" for each in member["detected"]]
+    """Describe a member: the evidence, the actions tried, and the reason to wait."""
+    lines = [
+        f"{detection['type']}: {detection['evidence']} (since {detection['since']})" for detection in member["detected"]
+    ]
     recovery = member.get("recovery")
     if recovery is not None:
         tried = ", ".join(recovery["tried"]) or "nothing yet"
@@ -110,7 +114,7 @@ def _lines(member: Wire, waits: Wire | None) -> list[str]:
 
 
 def _declared(host: Wire) -> list[str]:
-    """Return what is to be said of a host that is declared down."""
+    """Describe a host that is declared down."""
     return [
         f"host {host['host']} is declared down since {host['since']}: {'/'.join(host['path'])} was cut off by that",
         f"  found before: {host['reason']}",

@@ -1,4 +1,4 @@
-"""`homeostat history` shows earlier desired states of a stack; `homeostat back` returns to one of them."""
+"""`homeostat history` shows earlier revisions of a stack; `homeostat back` returns to a revision."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -24,27 +24,33 @@ def history(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.revision is None:
             return _list(client, stack, arguments)
-        shown = client.revision(stack, arguments.revision)
+        revision = client.revision(stack, arguments.revision)
         if arguments.other is None:
-            return _show(shown, arguments)
-        return _difference(shown, client.revision(stack, arguments.other), arguments)
+            return _show(revision, arguments)
+        return _difference(revision, client.revision(stack, arguments.other), arguments)
 
 
 def _list(client: Client, stack: Wire, arguments: Namespace) -> int:
-    found = client.revisions(stack, arguments.limit)
+    revisions = client.revisions(stack, arguments.limit)
     if arguments.json:
-        write_json(found)
+        write_json(revisions)
         return OK
     rows = [
-        [str(each["number"]), each["creation_time"], each["action"], _by(each), ", ".join(_remarks(each))]
-        for each in found
+        [
+            str(revision["number"]),
+            revision["creation_time"],
+            revision["action"],
+            _by(revision),
+            ", ".join(_remarks(revision)),
+        ]
+        for revision in revisions
     ]
     console().print(pictures.table(("revision", "since", "action", "by", ""), rows))
     return OK
 
 
 def _by(revision: Wire) -> str:
-    """Return who asked for a revision, or the id of the request where the service does not know their name."""
+    """Return the user who requested a revision, or the id of the request if the name is unknown."""
     return str(revision.get("requested_by") or revision.get("request_id") or "")
 
 

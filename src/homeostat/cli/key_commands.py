@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def key_file(chosen: str, state: Path) -> Path:
-    """Return the path of the key file. Raise Usage when there is to be none."""
+    """Return the path of the key file. Raise Usage for the choice `none`."""
     if chosen == NO_KEYS:
         raise Usage("--encryption-keys none: name the key file")
     return Path(chosen).expanduser().absolute() if chosen else State(state).keys
@@ -29,10 +29,10 @@ def key_file(chosen: str, state: Path) -> Path:
 def use_keys(db: Database, chosen: str, state: Path) -> None:
     """Let the database encrypt secrets.
 
-    Creates the first key where none was chosen and the service is alone with an SQLite file.
+    Creates the first key if no file was chosen and the database is SQLite, used by this machine only.
 
     Raises:
-        Usage: The key file cannot be used, or none is named where one has to be.
+        Usage: The key file cannot be used, or has to be named.
         Problem: The database holds secrets whose key is lost.
     """
     check_choice(db, chosen)
@@ -53,10 +53,10 @@ def use_keys(db: Database, chosen: str, state: Path) -> None:
 
 
 def check_choice(db: Database, chosen: str) -> None:
-    """Make sure that nobody stores secrets as plain text without having said so.
+    """Make sure that secrets are stored as plain text only by an explicit choice.
 
     Raises:
-        Usage: No keys are named, and none can be made: processes on other machines would need the same ones.
+        Usage: No keys are named, and none can be created: processes on other machines would need the same keys.
     """
     if not chosen and not db.is_sqlite:
         raise Usage(
@@ -75,7 +75,7 @@ def _make(path: Path) -> None:
 
 
 def _check_plain(db: Database, why: str) -> None:
-    """Raise Problem when the database holds encrypted secrets and there is no key at all."""
+    """Raise Problem when the database holds encrypted secrets, since there is no key at all."""
     needed = _key_in_use(db)
     if needed:
         raise Problem(
@@ -85,7 +85,7 @@ def _check_plain(db: Database, why: str) -> None:
 
 
 def _key_in_use(db: Database) -> str:
-    """Return the id of a key in use, "" for none; a database that does not answer is waited for later."""
+    """Return the id of a key in use; "" for none, and if the database does not answer, which is waited for later."""
     try:
         with db.read() as tx:
             return key_rotation.key_in_use(tx)
@@ -115,17 +115,17 @@ def read_keys(db: Database, chosen: str, state: Path) -> None:
 
 
 def generate(path: Path, *, as_json: bool) -> int:
-    """Create a key file. Raise Problem when it exists already: secrets may be encrypted with its keys."""
+    """Create a key file. Raise Problem if the file exists already: its keys may be in use."""
     try:
-        made = keyfile.generate(path)
+        key = keyfile.generate(path)
     except FileExistsError:
         raise Problem(f"{path} is there already: change keys with homeostat keys rotate") from None
     except OSError as error:
         raise Problem(f"{path} cannot be made: {error.strerror}") from error
     if as_json:
-        write_json({"file": str(path), "key": made})
+        write_json({"file": str(path), "key": key})
     else:
-        console().print(f"Made {path} with key {made}. Keep a copy of it apart from the backups of the database.")
+        console().print(f"Made {path} with key {key}. Keep a copy of it apart from the backups of the database.")
     return OK
 
 
@@ -141,7 +141,7 @@ def status(db: Database, path: Path, *, as_json: bool) -> int:
     if as_json:
         write_json({"file": str(path), "keys": list(ids), "newest": db.keys.newest, "cells": cells, "lost": lost})
     else:
-        rows = [[each, str(cells.get(each, 0)), _role(each, db)] for each in [*ids, *lost, key_rotation.PLAIN]]
+        rows = [[key, str(cells.get(key, 0)), _role(key, db)] for key in [*ids, *lost, key_rotation.PLAIN]]
         console().print(pictures.table(("key", "cells", ""), rows))
     return FAILED if lost else OK
 
@@ -157,14 +157,14 @@ def _role(key: str, db: Database) -> str:
 def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     """Add a key and encrypt all cells with it.
 
-    With `same_key`, only encrypt what is not encrypted with the newest key; if the file begins with `plain`, that
-    decrypts everything for good.
+    With `same_key`, only encrypt cells not yet encrypted with the newest key; if the file begins with `plain`, decrypt
+    all cells for good.
 
     Returns:
         Exit code; 1 when some cells cannot be read.
 
     Raises:
-        Problem: It cannot start.
+        Problem: The database cannot be used.
         Usage: The key file cannot be used.
     """
     _counts(db)
@@ -174,8 +174,7 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
             keyfile.add_key(path)
         except OSError as error:
             raise Problem(f"{path} cannot be changed: {error.strerror}") from error
-        # After this time every process has loaded the new key, so that nothing is encrypted with the old one behind the
-        # sweep.
+        # After this time every process has loaded the new key, so none encrypts with the old key behind the sweep.
         time.sleep(2 * keyfile.LOOK_S)
     keys = _read(path)
     db.use_keys(keys)
@@ -184,7 +183,7 @@ def rotate(db: Database, path: Path, *, same_key: bool, as_json: bool) -> int:
     except (Transient, SQLAlchemyError) as error:
         raise Problem(f"it stopped; go on with: homeostat keys rotate --same-key ({in_detail(error)})") from error
     cells = _counts(db)
-    old = {each: cells[each] for each in keys.ids if each in cells and each != keys.newest}
+    old = {key: cells[key] for key in keys.ids if key in cells and key != keys.newest}
     if as_json:
         result = {"key": keys.newest, "encrypted": done.cells, "lost": dict(done.lost), "left": old}
         write_json(result)

@@ -1,6 +1,6 @@
 """Log formats of the service's processes, on standard error: text lines or JSON objects.
 
-What users and clouds have named can neither end a line nor control a terminal.
+Names from users and clouds can neither end a line nor control a terminal.
 """
 
 import json
@@ -14,7 +14,7 @@ from homeostat.printable import printable, printable_line
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line.
+    """A JSON object per line.
 
     Keys: at, level, logger, process, message; stack, shard and resource where they are known; the traceback if any.
     """

@@ -1,4 +1,4 @@
-"""Maintenance of the database, whether the service runs or not: migrating its schema, purging old rows."""
+"""Maintenance of the database, with or without a running service: migrating its schema, purging old rows."""
 
 from dataclasses import asdict
 
@@ -19,14 +19,14 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
     """Migrate the schema.
 
     Raises:
-        Problem: An older program would break, or a newer one has changed the schema irreversibly.
+        Problem: An older program would break, or a newer version has changed the schema irreversibly.
     """
     try:
         if phase is Phase.CONTRACT and db.schema_status().missing:
             raise Problem("the schema lacks what this version needs: run `homeostat migrate --phase expand` first")
         done = db.migrate(Phase.EXPAND)
         if phase is not Phase.EXPAND and done.pending:
-            _refuse_beside_others(db)
+            _check_workers(db)
             done = db.migrate(phase)
     except (Outdated, Transient, SQLAlchemyError) as error:
         raise Problem(f"the schema was not changed, look at --database: {in_detail(error)}") from error
@@ -38,7 +38,8 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
     return OK
 
 
-def _refuse_beside_others(db: Database) -> None:
+def _check_workers(db: Database) -> None:
+    """Raise Problem if workers of other versions run, which may need columns that the migration removes."""
     with db.read() as tx:
         others = workers.of_other_versions(tx, db.now_of(tx))
     if others:
@@ -49,7 +50,7 @@ def _refuse_beside_others(db: Database) -> None:
 
 
 def purge(db: Database, rules: Rules, *, dry_run: bool, as_json: bool) -> int:
-    """Remove old rows, or print what would be removed. Raise Problem when the database cannot be used."""
+    """Remove old rows, or count them (`dry_run`). Raise Problem when the database cannot be used."""
     removed = _purge(db, rules, dry_run)
     if as_json:
         write_json({"dry_run": dry_run, "removed": asdict(removed)})

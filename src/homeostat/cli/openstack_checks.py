@@ -1,4 +1,4 @@
-"""What `doctor` looks at in an OpenStack: its services, clocks and notifications, and the limits of requests."""
+"""Checks of `doctor` for an OpenStack: services, clocks, notifications, and the limits of requests."""
 
 import time
 from collections import defaultdict
@@ -26,11 +26,11 @@ from homeostat.store.operation import request_turns
 TIMEOUT_S = 10.0
 LISTENS_S = 2.0
 BACKLOG_MAX = 1000
-"""Notifications that may wait in the queue."""
+"""Notifications in the queue above which a warning is due."""
 QUEUE_S = 1.0
-"""Seconds for which requests may wait for their turn before it is told."""
+"""Wait of requests for their turn, in seconds, above which a warning is due."""
 DATE_S = 1.0
-"""The `Date` of an answer has no fractions of a second."""
+"""Resolution of the `Date` of an answer."""
 
 
 def examine_openstack(
@@ -43,11 +43,10 @@ def examine_openstack(
     """Run all checks of an OpenStack.
 
     Args:
-        db: The database, which has the current schema.
-        connections: Connections to the services.
-        project: Id of a project that the service may act in; "" where one login is used for all.
+        db: The database, with the current schema.
+        project: Id of a project that the service may act in; "" if a single login is used for all.
         limits: Limits of requests, by type of service.
-        notifications: Where notifications come from.
+        notifications: Sources of notifications.
     """
     yield from _services(connections, project)
     yield from _notifications(notifications)
@@ -63,17 +62,21 @@ def _services(connections: Connections, project: str) -> Iterator[Check]:
         yield Check("openstack login", Level.FAIL, str(error), remedy)
         return
     yield Check("openstack login", Level.OK, f"{access.username} in project {access.project_name}")
-    needed = groupby(sorted(COLLECTIONS, key=lambda each: each.service), key=lambda each: each.service)
+    needed = groupby(
+        sorted(COLLECTIONS, key=lambda collection: collection.service), key=lambda collection: collection.service
+    )
     differences: list[float] = []
     for service, kinds in needed:
-        yield _service(connections.proxy(project, service), service, [each.kind for each in kinds], differences)
+        yield _service(
+            connections.proxy(project, service), service, [collection.kind for collection in kinds], differences
+        )
     yield from _extensions(connections.proxy(project, "network"))
     yield _clocks(differences)
     yield from examine_project(connections, project, str(access.project_id), list(access.role_names))
 
 
 def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], differences: list[float]) -> Check:
-    """Look at one service; add the difference between its clock and this machine's to a list."""
+    """Check a service; add the difference between its clock and this machine's to `differences`."""
     name = f"openstack {service}"
     endpoint = ""
     try:
@@ -85,7 +88,7 @@ def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], diff
         sent = time.time()
         answer = proxy.session.get(endpoint, authenticated=False, raise_exc=False, timeout=TIMEOUT_S)
         _add_difference(answer.headers.get("Date", ""), sent, differences)
-        # Only those with microversions say what they know in a form that all agree on.
+        # Only services with microversions report their version in a common format.
         data = proxy.get_endpoint_data() if service in VERSIONS else None
     except EndpointNotFound:
         return _lacking(name, kinds)
@@ -95,8 +98,8 @@ def _service(client: Callable[[], Any], service: str, kinds: Sequence[str], diff
         return Check(name, Level.FAIL, f"{endpoint} answers {answer.status_code}", "look at its log, or its proxy's")
     newest = data.max_microversion if data is not None else None
     if service in VERSIONS and (newest is None or newest < discover.normalize_version_number(VERSIONS[service][0])):
-        found = f"its newest microversion is {newest and discover.version_to_string(newest)}"
-        return Check(name, Level.FAIL, found, f"upgrade it: {VERSIONS[service][0]} is needed")
+        problem = f"its newest microversion is {newest and discover.version_to_string(newest)}"
+        return Check(name, Level.FAIL, problem, f"upgrade it: {VERSIONS[service][0]} is needed")
     upto = f", up to {discover.version_to_string(newest)}" if newest else ""
     return Check(name, Level.OK, f"it answers at {endpoint}{upto}")
 
@@ -107,20 +110,20 @@ def _lacking(name: str, kinds: Sequence[str]) -> Check:
 
 
 def _extensions(client: Callable[[], Any]) -> Iterator[Check]:
-    """Look at the extensions that networking has kinds of things in; nothing where it does not say which it has."""
+    """Check for the Neutron extensions behind kinds; yield nothing if Neutron does not list its extensions."""
     name = "openstack network extensions"
     needed: dict[str, list[str]] = defaultdict(list)
-    for each in COLLECTIONS:
-        if issubclass(each, NetworkCollection) and each.extension:
-            needed[each.extension].append(each.kind)
+    for collection in COLLECTIONS:
+        if issubclass(collection, NetworkCollection) and collection.extension:
+            needed[collection.extension].append(collection.kind)
     try:
         answer = client().get("/extensions", raise_exc=False)
-        there = {str(each["alias"]) for each in answer.json()["extensions"]}
+        extensions = {str(extension["alias"]) for extension in answer.json()["extensions"]}
     except (ClientException, HomeostatError, KeyError, TypeError, ValueError):
-        return  # the check of the service says that it is away
-    lacking = sorted(needed.keys() - there)
+        return  # the check of the service reports that it is down
+    lacking = sorted(needed.keys() - extensions)
     if lacking:
-        things = _things([kind for each in lacking for kind in needed[each]])
+        things = _things([kind for extension in lacking for kind in needed[extension]])
         remedy = f"have its operator load the plug-ins, or leave such resources out of templates: {things}"
         yield Check(name, Level.WARN, f"it lacks {', '.join(lacking)}", remedy)
     else:
@@ -128,7 +131,7 @@ def _extensions(client: Callable[[], Any]) -> Iterator[Check]:
 
 
 def _things(kinds: Sequence[str]) -> str:
-    return ", ".join(each.replace("_", " ") for each in kinds)
+    return ", ".join(kind.replace("_", " ") for kind in kinds)
 
 
 def _add_difference(date: str, sent: float, differences: list[float]) -> None:
@@ -154,19 +157,19 @@ def _notifications(config: NotificationConfig) -> Iterator[Check]:
         yield Check(name, Level.OK, "none are used (--os-notifications): changes are found at the next look")
     for url in config.urls:
         try:
-            found = listened(url, config, LISTENS_S, TIMEOUT_S)
+            queue = listened(url, config, LISTENS_S, TIMEOUT_S)
         except Exception as error:  # noqa: BLE001 - whatever it is, it may quote the URL with its password
             words = f"{shown(url)} does not answer: {type(error).__name__}: {str(error).replace(url, shown(url))}"
             yield Check(name, Level.FAIL, words, "start the message bus, or correct --os-notifications")
             continue
-        if found.listeners == 0:
+        if queue.listeners == 0:
             remedy = "start the workers with the same --os-notifications and --os-notification-pool"
             yield Check(name, Level.WARN, f"no process listens to the queue {config.pool} of {shown(url)}", remedy)
-        elif found.waiting > BACKLOG_MAX:
+        elif queue.waiting > BACKLOG_MAX:
             remedy = "start more workers (--workers), or name fewer topics (--os-notification-topic)"
-            yield Check(name, Level.WARN, f"{found.waiting} wait in the queue {config.pool} of {shown(url)}", remedy)
+            yield Check(name, Level.WARN, f"{queue.waiting} wait in the queue {config.pool} of {shown(url)}", remedy)
         else:
-            heard = f"{found.listeners} processes listen; {found.heard} came in {LISTENS_S:.0f} s"
+            heard = f"{queue.listeners} processes listen; {queue.heard} came in {LISTENS_S:.0f} s"
             yield Check(name, Level.OK, f"{shown(url)}: {heard}")
 
 
@@ -174,10 +177,10 @@ def _limits(db: Database, limits: Mapping[str, Rate]) -> Check:
     name = "openstack requests"
     if not limits:
         return Check(name, Level.OK, "they are not limited (--os-requests-per-second)")
-    late = {each: free_s for each, free_s in sorted(request_turns.free_in(db).items()) if free_s > QUEUE_S}
+    late = {service: free_s for service, free_s in sorted(request_turns.free_in(db).items()) if free_s > QUEUE_S}
     if late:
-        found = ", ".join(f"{each} for {free_s:.1f} s" for each, free_s in late.items())
+        waits = ", ".join(f"{service} for {free_s:.1f} s" for service, free_s in late.items())
         remedy = "raise --os-requests-per-second, or wait if this does not last"
-        return Check(name, Level.WARN, f"they wait for their turn: {found}", remedy)
-    shown_limits = ", ".join(f"{each or 'each service'} {rate.per_s:g}/s" for each, rate in limits.items())
+        return Check(name, Level.WARN, f"they wait for their turn: {waits}", remedy)
+    shown_limits = ", ".join(f"{service or 'each service'} {rate.per_s:g}/s" for service, rate in limits.items())
     return Check(name, Level.OK, f"within their limits: {shown_limits}")

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in a project of an OpenStack: what its login may do there, and how much room is left."""
+"""Checks of `doctor` in a project of an OpenStack: roles of the login, and free quota."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -18,9 +18,9 @@ LISTS: Mapping[str, str] = {
     "key-manager": "/secrets",
     "dns": "/zones",
 }
-"""Service -> a list that every user of it may read; who may not, may make nothing there."""
+"""Service -> a list that every user of the service may read; without this permission a login can create nothing."""
 FULL = 0.9
-"""Share of a quota from which on it is reported."""
+"""Used share of a quota from which it is reported."""
 ABSOLUTE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "compute": {
         "servers": ("totalInstancesUsed", "maxTotalInstances"),
@@ -34,21 +34,20 @@ ABSOLUTE: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "snapshots": ("totalSnapshotsUsed", "maxTotalSnapshots"),
     },
 }
-"""Service -> what is limited -> names of the numbers used and allowed, in the answer to `/limits`."""
+"""Service -> quota -> names of the numbers used and allowed, in the answer to `/limits`."""
 NETWORK = ("network", "subnet", "port", "router", "floatingip", "security_group", "security_group_rule")
 
 
 Numbers = dict[str, tuple[int, int]]
-"""What is limited -> (used, allowed)."""
+"""Quota -> (used, allowed)."""
 
 
 def examine_project(connections: Connections, project: str, project_id: str, roles: list[str]) -> Iterator[Check]:
-    """Run the checks of one project.
+    """Run the checks of a project.
 
     Args:
-        connections: Connections to the services.
-        project: As `Connections.of` takes it.
-        project_id: Its id.
+        project: As for `Connections.of`.
+        project_id: Id of the project.
         roles: Names of the roles of the login.
     """
     yield _roles(connections, project, roles)
@@ -56,21 +55,21 @@ def examine_project(connections: Connections, project: str, project_id: str, rol
 
 
 def _roles(connections: Connections, project: str, roles: list[str]) -> Check:
-    name, shown = "openstack roles", ", ".join(sorted(roles)) or "none"
+    name, listed = "openstack roles", ", ".join(sorted(roles)) or "none"
     refusing = []
     for service, path in LISTS.items():
         try:
             answer = connections.proxy(project, service)().get(path, params={"limit": 1}, raise_exc=False)
         except (ClientException, HomeostatError):
-            continue  # it is away or not there, which the check of the service reports
+            continue  # the check of the service reports that it is missing or down
         if answer.status_code == 403:
             refusing.append(service)
     if refusing:
         remedy = "give the owners of stacks the roles that its policy asks for, such as load-balancer_member or creator"
-        return Check(name, Level.WARN, f"{', '.join(refusing)} refuses who has the roles {shown}", remedy)
+        return Check(name, Level.WARN, f"{', '.join(refusing)} refuses who has the roles {listed}", remedy)
     if set(roles) == {"reader"}:
         return Check(name, Level.WARN, "reader alone: it may make nothing", "give it the role member, say")
-    return Check(name, Level.OK, shown)
+    return Check(name, Level.OK, listed)
 
 
 def _quotas(connections: Connections, project: str, project_id: str) -> Check:
@@ -81,7 +80,7 @@ def _quotas(connections: Connections, project: str, project_id: str) -> Check:
     numbers |= _read(partial(_of_network, connections, project, project_id))
     if not numbers:
         return Check(name, Level.OK, "the services do not say how much is used")
-    full = [f"{what}: {used} of {limit}" for what, (used, limit) in numbers.items() if used >= limit * FULL]
+    full = [f"{quota}: {used} of {limit}" for quota, (used, limit) in numbers.items() if used >= limit * FULL]
     if full:
         remedy = "raise the quota of the project, or delete what no one needs: stacks fail where it is used up"
         return Check(name, Level.WARN, f"nearly used up: {', '.join(full)}", remedy)
@@ -89,19 +88,19 @@ def _quotas(connections: Connections, project: str, project_id: str) -> Check:
 
 
 def _read(read: Callable[[], Numbers]) -> Numbers:
-    """Return what is limited, nothing where a service does not say it."""
+    """Return the limited quotas of a service; empty if the service does not report any."""
     try:
-        return {what: each for what, each in read().items() if each[1] >= 0}
+        return {quota: numbers for quota, numbers in read().items() if numbers[1] >= 0}
     except (ClientException, HomeostatError, KeyError, TypeError, ValueError):
         return {}
 
 
 def _absolute(connections: Connections, project: str, service: str) -> Numbers:
-    found = connections.proxy(project, service)().get("/limits").json()["limits"]["absolute"]
-    return {what: (int(found[used]), int(found[limit])) for what, (used, limit) in ABSOLUTE[service].items()}
+    limits = connections.proxy(project, service)().get("/limits").json()["limits"]["absolute"]
+    return {quota: (int(limits[used]), int(limits[limit])) for quota, (used, limit) in ABSOLUTE[service].items()}
 
 
 def _of_network(connections: Connections, project: str, project_id: str) -> Numbers:
-    found = connections.proxy(project, "network")().get(f"/quotas/{project_id}/details.json").json()["quota"]
-    each = {name: found[name] for name in NETWORK if name in found}
-    return {name.replace("_", " "): (int(one["used"]), int(one["limit"])) for name, one in each.items()}
+    quota = connections.proxy(project, "network")().get(f"/quotas/{project_id}/details.json").json()["quota"]
+    quotas = {name: quota[name] for name in NETWORK if name in quota}
+    return {name.replace("_", " "): (int(numbers["used"]), int(numbers["limit"])) for name, numbers in quotas.items()}

@@ -1,6 +1,6 @@
-"""The commands of operators, with their flags. They work on the database, whether the service runs or not.
+"""The commands of operators, with their flags. They work on the database, with or without a running service.
 
-Imports are inside the functions on purpose: the commands of a client start without loading the database's code.
+Imports are inside the functions, since client commands must start without loading the database's code.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def types(arguments: Namespace) -> int:
-    """List the resource types, or show one."""
+    """List the resource types, or show a type."""
     from homeostat.cli import reports
     from homeostat.model.errors import Rejected
 
@@ -51,7 +51,7 @@ def purge(arguments: Namespace) -> int:
 
 
 def migrate(arguments: Namespace) -> int:
-    """Bring the schema of the database to this version, or through one phase of that."""
+    """Migrate the schema of the database to this version, or through a single phase."""
     from homeostat.cli import maintenance
     from homeostat.store.sql.migration import Phase
 
@@ -61,7 +61,7 @@ def migrate(arguments: Namespace) -> int:
 
 
 def register(arguments: Namespace) -> int:
-    """Register the service in Keystone, and write the file by which it reaches Keystone."""
+    """Register the service in Keystone, and write its configuration file for Keystone."""
     if find_spec("keystonemiddleware") is None:
         raise Usage("this needs packages that are not installed: pip install 'homeostat[keystone]'")
     from homeostat.cli import registration
@@ -86,10 +86,10 @@ def keys(arguments: Namespace) -> int:
 
 
 def load_plugins(arguments: Namespace) -> None:
-    """Register the resource types of plug-ins; to be called before the first use of a type."""
+    """Register the resource types of plug-ins, before the first use of a type."""
     from homeostat.plugins import loading
 
-    directories = [each.expanduser().absolute() for each in arguments.plugins]
+    directories = [folder.expanduser().absolute() for folder in arguments.plugins]
     loading.install(directories, heat_imports=arguments.heat_imports)
 
 
@@ -105,7 +105,7 @@ def read_keys(db: "Database", arguments: Namespace) -> None:
 
 
 def state_of(arguments: Namespace) -> State:
-    """Return the state directory that is named."""
+    """Return the state directory chosen by `--state-dir`."""
     return State(arguments.state_dir.expanduser().absolute())
 
 

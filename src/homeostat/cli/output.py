@@ -1,4 +1,4 @@
-"""What commands write: text for people, JSON for programs, and errors."""
+"""Output of commands: text for people, JSON for programs, and errors."""
 
 import json
 import sys
@@ -18,13 +18,13 @@ WIDE = 240
 
 
 class SafeConsole(Console):
-    """A console that prints no control character of users or clouds, and takes no text of theirs for markup."""
+    """A console for untrusted text: without control characters, and without markup."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
         super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Render as Rich does. Segments with `control` are its own: colours and the cursor."""
+        """Render as Rich does. Segments with `control` are Rich's colours and cursor movements."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)
 
@@ -36,13 +36,13 @@ def console() -> Console:
 
 
 def write_json(value: Any) -> None:
-    """Write one document on one line and flush: readers follow along."""
+    """Write a document on a line and flush, for readers that follow along."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 def report(problem: Problem, *, as_json: bool) -> None:
-    """Print the error that ended the command: on standard error, or as JSON in place of the result."""
+    """Print the error that ended the command, on standard error, or as JSON instead of the result."""
     if as_json:
         write_json({"error": {"type": problem.kind, "message": str(problem)}})
     else:

@@ -1,4 +1,4 @@
-"""Parameters that an update without `--existing` sets back to the defaults of its template."""
+"""Parameters that an update without `--existing` resets to the defaults of its template."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,15 +10,15 @@ Wire = Mapping[str, Any]
 HIDDEN = "******"
 """The value of a hidden parameter, as the API shows it."""
 VALUE_MAX = 40
-"""Characters of a value that are shown."""
+"""Maximum characters of a value in output."""
 
 
 def reset_parameters(client: Client, stack: Wire, body: Wire) -> Iterator[str]:
-    """Yield the parameters that were given a value before and that `body` does not name, in words.
+    """Describe each parameter that has a value now, is missing in `body`, and so returns to its default.
 
     Args:
-        stack: As it is now, with the values of its parameters; those of hidden ones are not shown.
-        body: Template and parameters of the update, and its environment.
+        stack: The stack in the format of the API, in which values of hidden parameters are masked.
+        body: Template, environment and parameters of the update.
     """
     from homeostat.templates import parse_template
 
@@ -31,12 +31,12 @@ def reset_parameters(client: Client, stack: Wire, body: Wire) -> Iterator[str]:
         default = _default(declared.get(name))
         if name in named or default is None or str(stack["parameters"].get(name)) == str(default):
             continue
-        shown = HIDDEN if stack["parameters"].get(name) == HIDDEN else _shown(default)
-        yield f"{name}: {_shown(stack['parameters'].get(name))} → {shown}, the default"
+        new = HIDDEN if stack["parameters"].get(name) == HIDDEN else _shown(default)
+        yield f"{name}: {_shown(stack['parameters'].get(name))} → {new}, the default"
 
 
 def _default(parameter: Any) -> Any:
-    """Return the default of a declared parameter; None where there is none, and a value has to be given anyway."""
+    """Return the default of a declared parameter; None without a default, when the update needs a value anyway."""
     if not isinstance(parameter, Mapping):
         return None
     return parameter.get("default", parameter.get("Default"))

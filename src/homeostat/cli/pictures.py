@@ -21,7 +21,7 @@ Rows = Sequence[Sequence[RenderableType]]
 
 
 class Durations:
-    """Time of each resource in its state, by this machine's clock: the API's times have whole seconds only."""
+    """Time of each resource in its state, by this machine's clock, since the API's times have whole seconds only."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[str, float, bool]] = {}
@@ -38,8 +38,8 @@ class Durations:
             self._known[resource.key] = (resource.state, begun, before is not None)
 
     def gone(self, resources: Sequence[ResourceView]) -> int:
-        """Return how many of the resources seen before no longer exist."""
-        return len(self._known.keys() - {each.key for each in resources})
+        """Count the resources seen before that no longer exist."""
+        return len(self._known.keys() - {resource.key for resource in resources})
 
     def of(self, resource: ResourceView, now: float) -> str:
         """Return the time in progress so far; for a resource that came to rest while watched, the time it took."""
@@ -50,13 +50,13 @@ class Durations:
 
 
 class StackPicture:
-    """One snapshot, rendered repeatedly: expensive preparation is done once."""
+    """A snapshot that is rendered repeatedly: expensive preparation is done once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._lines = arrange(snapshot.resources)
         self._explained = read(snapshot.explanation) if snapshot.explanation is not None else Explained()
-        self._reasons = {each.key: each for each in self._explained.reasons if not each.leftover}
+        self._reasons = {reason.key: reason for reason in self._explained.reasons if not reason.leftover}
 
     def draw(self, durations: Durations, now: float, height: int) -> RenderableType:
         """Render a head line with progress, and the tree of resources, in at most `height` lines."""
@@ -85,41 +85,41 @@ class StackPicture:
         bar = ProgressBar(total=max(total, 1), completed=done, width=24, complete_style=_colour(snapshot.status))
         elapsed = "" if begun is None or snapshot.at_rest else lasting(now - begun)
         status = Text(str(snapshot.stack["stack_status"]), style=_colour(snapshot.status))
-        times = ", ".join(each for each in (elapsed, left(outlook)) if each)
+        times = ", ".join(part for part in (elapsed, left(outlook)) if part)
         head.add_row(Text(snapshot.name, style="bold"), status, bar, f"{done}/{total}", Text(times, style="dim"))
         return head
 
     def _progress(self, durations: Durations) -> tuple[int, int]:
-        """Return the numbers of finished and planned resources. Deleted ones are unlisted, and count as finished."""
+        """Return the numbers of finished and planned resources. Deleted resources, which are unlisted, are finished."""
         resources, outlook = self._snapshot.resources, self._explained.outlook
         if self._snapshot.action == "DELETE":
-            gone = durations.gone(resources)
-            return gone, len(resources) + gone
+            deleted = durations.gone(resources)
+            return deleted, len(resources) + deleted
         if outlook.planned:
             return outlook.done, outlook.planned
-        return sum(each.at_rest for each in resources), len(resources)
+        return sum(resource.at_rest for resource in resources), len(resources)
 
     def _trouble(self) -> list[Text]:
         """Return the problems of the stack as a whole."""
         return [Text(line, "yellow") for line in (self._explained.unseen, self._explained.waiting) if line]
 
     def _tally(self) -> list[Text]:
-        """Return how many resources failed, are in progress, or wait."""
+        """Count resources that failed, are in progress, or wait."""
         resources = self._snapshot.resources
         counts = {
-            "failed": sum(each.status == FAILED for each in resources),
-            "under way": sum(each.status == IN_PROGRESS for each in resources),
-            "waiting": sum(each.begins for each in resources),
-            "on their way out": sum(len(each.leftovers) for each in resources),
+            "failed": sum(resource.status == FAILED for resource in resources),
+            "under way": sum(resource.status == IN_PROGRESS for resource in resources),
+            "waiting": sum(resource.begins for resource in resources),
+            "on their way out": sum(len(resource.leftovers) for resource in resources),
         }
         shown_counts = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
         return [Text(shown_counts, style="dim")] if shown_counts else []
 
 
 def _most_interesting(lines: Sequence[Line], room: int) -> tuple[list[Line], int]:
-    """Choose failed, moving and waiting resources before those at rest.
+    """Choose failed, moving and waiting resources before resources at rest.
 
-    They are drawn without branches, since there are gaps between them.
+    The lines have no branches, since there are gaps between them.
     """
     ranked = sorted(lines, key=lambda line: _interest(line.resource))
     return [Line("", line.resource) for line in ranked[:room]], len(lines) - room
@@ -180,12 +180,12 @@ def event_line(event: Mapping[str, Any]) -> Text:
 
 def table(columns: Sequence[str], rows: Rows) -> RenderableType:
     """Render a table after an empty line; long text continues on the next line of its column."""
-    found = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+    grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for column in columns:
-        found.add_column(column, overflow="fold")
+        grid.add_column(column, overflow="fold")
     for row in rows:
-        found.add_row(*row)
-    return Group("", found)
+        grid.add_row(*row)
+    return Group("", grid)
 
 
 def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -204,9 +204,9 @@ def stacks_table(stacks: Sequence[Mapping[str, Any]]) -> RenderableType:
 def resources_table(resources: Sequence[ResourceView]) -> RenderableType:
     """Render resources, each with its leftovers below it."""
     rows: Rows = [
-        [name, each.type, status_text(f"{each.action}_{each.status}"), each.handle, _reason(each)]
+        [name, item.type, status_text(f"{item.action}_{item.status}"), item.handle, _reason(item)]
         for resource in resources
-        for name, each in ((resource.name, resource), *(("└ leftover", old) for old in resource.leftovers))
+        for name, item in ((resource.name, resource), *(("└ leftover", old) for old in resource.leftovers))
     ]
     return table(("resource", "type", "status", "id", "reason"), rows)
 
@@ -234,7 +234,7 @@ def status_text(status: str) -> Text:
 
 
 def explained_head(stack: Mapping[str, Any], explained: Explained) -> RenderableType:
-    """Render the state of a stack, how much is not at rest, and the estimate with its method."""
+    """Render the state of a stack, the number of resources not at rest, and the estimate with its method."""
     outlook = explained.outlook
     moving = outlook.planned - outlook.done
     head = Text.assemble((str(stack["stack_name"]), "bold"), " is ", status_text(stack["stack_status"]))
@@ -247,27 +247,27 @@ def explained_head(stack: Mapping[str, Any], explained: Explained) -> Renderable
 
 
 def reasons_tree(reasons: Sequence[Reason], now: float) -> RenderableType:
-    """Render causes in full, and what merely follows from them in one line each."""
+    """Render causes in full, and their consequences in a line each."""
     parts: list[RenderableType] = []
-    for prefix, each in arranged(reasons):
-        style = "red" if each.why == "failed" else "dim" if each.follows else "yellow"
-        name = each.name + (" (leftover)" if each.leftover else "")
-        kind = f"  {each.type.removeprefix('OS::')}  "
-        head = Text.assemble((prefix, "dim"), (name, "bold"), (kind, "dim"), (each.state + since(each, now), style))
-        if prefix and each.follows:
-            parts.append(head.append(f"  {each.words}", "dim"))
+    for prefix, reason in arranged(reasons):
+        style = "red" if reason.why == "failed" else "dim" if reason.follows else "yellow"
+        name = reason.name + (" (leftover)" if reason.leftover else "")
+        kind = f"  {reason.type.removeprefix('OS::')}  "
+        head = Text.assemble((prefix, "dim"), (name, "bold"), (kind, "dim"), (reason.state + since(reason, now), style))
+        if prefix and reason.follows:
+            parts.append(head.append(f"  {reason.words}", "dim"))
             continue
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
-        for label, text in details(each, now):
+        for label, text in details(reason, now):
             grid.add_row(" " * (len(prefix) + 2) + label, text)
         parts += [head, grid]
     return Group(*parts)
 
 
 def at_rest(resource: ResourceView, now: float) -> RenderableType:
-    """Render a resource that waits for nothing."""
+    """Render a resource at rest."""
     state = Text.assemble((resource.name, "bold"), (f"  {resource.type}  ", "dim"), (resource.state, "green"))
     seen = f"{resource.presence}{f', {resource.seen}' if resource.seen else ''}"
     if resource.presence and resource.seen_at is not None:

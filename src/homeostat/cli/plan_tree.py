@@ -21,7 +21,7 @@ SYMBOLS: Mapping[str, tuple[str, str]] = {
     "not_adopted": ("!", "red"),
     "unseen": ("?", "yellow"),
 }
-"""Change of a resource -> symbol and colour. The last two are those of adoptions (`cli.adoption_plan`)."""
+"""Change of a resource -> symbol and colour. The last two occur in adoptions only (`cli.adoption_plan`)."""
 WORDS = {
     "added": "to create",
     "updated": "to update",
@@ -31,21 +31,21 @@ WORDS = {
     "unseen": "not known",
 }
 WAITS = "it would wait: "
-"""Begins the reason of a resource that is not at rest, and of which nothing would be done for now."""
+"""Prefix of the reason of a resource that is not at rest, and waits."""
 WAITING = ("…", "yellow")
-"""Symbol and colour of such a resource."""
+"""Symbol and colour of a waiting resource."""
 ALIKE_MAX = 8
-"""Members of one group with the same change that are drawn one by one."""
+"""Members of a group with the same change that are drawn individually."""
 VALUE_MAX = 72
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One line of the tree.
+    """A line of the tree.
 
     Attributes:
-        change: "" for a resource that only contains changing ones.
-        folded: Number of further similar members that it represents.
+        change: "" for a resource that only contains changing resources.
+        folded: Number of further similar members behind this line.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Node:
 
 
 def counted(preview: Wire) -> dict[str, int]:
-    """Count resources by change, including members that are not listed one by one."""
+    """Count resources by change, including members not listed individually."""
     counts = {change: len(entries) for change, entries in preview["resource_changes"].items()}
-    for each in preview["more_members"]:
-        counts[each["change"]] += each["count"]
+    for more in preview["more_members"]:
+        counts[more["change"]] += more["count"]
     return counts
 
 
@@ -81,31 +81,31 @@ def drawn(name: str, preview: Wire, *, exists: bool) -> Iterator[Text]:
 
 
 def _waiting(preview: Wire) -> list[Wire]:
-    """Return the resources that are not at rest, and of which nothing would be done for now."""
-    return [each for each in preview["resource_changes"]["unchanged"] if each["change_reason"].startswith(WAITS)]
+    """Return the resources that are not at rest, but would wait."""
+    return [entry for entry in preview["resource_changes"]["unchanged"] if entry["change_reason"].startswith(WAITS)]
 
 
 def tree(preview: Wire) -> Iterator[Text]:
-    """Yield the resources that change as lines, with those that contain them."""
+    """Yield the changing resources, with their ancestors, as lines."""
     nodes, below = _tree(preview)
     for prefix, place in branches(below):
         yield from _lines(prefix, nodes[place])
 
 
 def total(counts: Mapping[str, int], unchanged: str) -> Text:
-    """Return the last line of a plan; `unchanged` is the word for what does not change."""
+    """Return the last line of a plan; `unchanged` is the word for unchanged resources."""
     parts = [f"{counts[change]} {words}" for change, words in WORDS.items() if counts.get(change)]
     return Text(f"plan: {', '.join(parts)}; {counts['unchanged']} {unchanged}", style="bold")
 
 
 def _tree(preview: Wire) -> tuple[dict[Place, Node], dict[Place | None, list[Place]]]:
-    """Return the nodes of the changing resources and those that contain them, and the nodes below each."""
+    """Return the nodes of the changing resources and their ancestors, and the children of each node."""
     nodes = {
         (*entry["path"], entry["resource_name"]): _node(change, entry)
         for change in SYMBOLS
         for entry in preview["resource_changes"].get(change, ())
     }
-    nodes |= {(*each["path"], each["resource_name"]): _node("", each) for each in _waiting(preview)}
+    nodes |= {(*entry["path"], entry["resource_name"]): _node("", entry) for entry in _waiting(preview)}
     kinds = {(*e["path"], e["resource_name"]): e["resource_type"] for e in preview["resource_changes"]["unchanged"]}
     for place in list(nodes):
         for length in range(1, len(place)):
@@ -113,8 +113,8 @@ def _tree(preview: Wire) -> tuple[dict[Place, Node], dict[Place | None, list[Pla
     below: dict[Place | None, list[Place]] = defaultdict(list)
     for place in sorted(nodes, key=_order):
         below[place[:-1] or None].append(place)
-    more = {(tuple(each["path"]), each["change"]): each["count"] for each in preview["more_members"]}
-    for parent in [each for each in below if each is not None]:
+    more = {(tuple(entry["path"]), entry["change"]): entry["count"] for entry in preview["more_members"]}
+    for parent in [place for place in below if place is not None]:
         _fold(parent, nodes, below, more)
     return nodes, below
 
@@ -125,7 +125,7 @@ def _fold(
     below: dict[Place | None, list[Place]],
     more: Mapping[tuple[Place, str], int],
 ) -> None:
-    """Replace all but the first few similar members by one node.
+    """Replace all but the first few similar members by a single node.
 
     Args:
         more: (parent, change) -> number of members that are not listed.
@@ -133,33 +133,35 @@ def _fold(
     members = below[parent]
     alike = Counter(nodes[place].change for place in members)
     left: Counter[str] = Counter()
-    shown = []
+    visible = []
     for place in members:
         change = nodes[place].change
         left[change] += 1
         if not change or alike[change] <= ALIKE_MAX or left[change] < ALIKE_MAX or below.get(place):
-            shown.append(place)
+            visible.append(place)
     for change in SYMBOLS:
         hidden = sum(nodes[place].change == change for place in members) - sum(
-            nodes[place].change == change for place in shown
+            nodes[place].change == change for place in visible
         )
         hidden += more.get((parent, change), 0)
         if hidden:
             folded = (*parent, f"({change})")
             nodes[folded] = Node(f"… and {hidden} more", change=change, folded=hidden)
-            shown.append(folded)
-    below[parent] = shown
+            visible.append(folded)
+    below[parent] = visible
 
 
 def _node(change: str, entry: Wire) -> Node:
     differences = tuple(
-        each for found in entry["property_changes"] for each in _apart(found["name"], found["before"], found["after"])
+        difference
+        for item in entry["property_changes"]
+        for difference in _apart(item["name"], item["before"], item["after"])
     )
     return Node(entry["resource_name"], entry["resource_type"], change, entry["change_reason"], differences)
 
 
 def _apart(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield where two values differ: maps key by key, lists of equal length item by item."""
+    """Yield the differences of two values: maps key by key, lists of equal length item by item."""
     if isinstance(before, dict) and isinstance(after, dict) and before and after:
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
@@ -173,7 +175,7 @@ def _apart(name: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]
 
 
 def _order(place: Place) -> list[list[tuple[int, int, str]]]:
-    """Return a sort key in which numbers in names count as numbers."""
+    """Return a natural sort key: numbers in names are compared as numbers."""
     return [
         [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
         for name in place

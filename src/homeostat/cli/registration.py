@@ -14,10 +14,10 @@ SECRET_BYTES = 24
 
 
 def register(arguments: Namespace) -> int:
-    """Register the service. What exists already and fits is left as it is.
+    """Register the service, keeping matching objects that already exist.
 
     Raises:
-        Problem: Keystone does not permit it, or something exists already and does not fit.
+        Problem: Keystone does not permit the registration, or an existing object does not match.
     """
     from keystoneauth1.exceptions import ClientException
 
@@ -43,27 +43,27 @@ def register(arguments: Namespace) -> int:
             domain_admin=arguments.domain_admin,
             is_new=not password,
         )
-        made = list(registration.register(admin, wanted))
+        created = list(registration.register(admin, wanted))
         if not password:
             _write(path, registration.file_of(wanted))
-            made.append(f"file {path}")
+            created.append(f"file {path}")
     except (ClientException, registration.Impossible, OSError, configparser.Error) as error:
         raise Problem(f"Keystone does not know the service yet: {error}") from error
-    sys.stdout.write("".join(f"made {each}\n" for each in made) or "all was there\n")
+    sys.stdout.write("".join(f"made {item}\n" for item in created) or "all was there\n")
     return OK
 
 
 def _passwords(path: Path) -> tuple[str, str]:
-    """Return the passwords of the service and of the domain's admin from an existing file; "" where there is none."""
+    """Return the passwords of the service and of the domain's admin from an existing file; "" if absent."""
     if not path.exists():
         return "", ""
-    there = configparser.ConfigParser(interpolation=None)
-    there.read_string(path.read_text())
-    password = there.get("keystone_authtoken", "password", fallback="")
-    return password, there.get("DEFAULT", "stack_domain_admin_password", fallback="")
+    config = configparser.ConfigParser(interpolation=None)
+    config.read_string(path.read_text())
+    password = config.get("keystone_authtoken", "password", fallback="")
+    return password, config.get("DEFAULT", "stack_domain_admin_password", fallback="")
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read."""
+    """Write a new file, readable by its owner only."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)

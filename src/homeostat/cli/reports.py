@@ -24,10 +24,8 @@ def doctor(
     """Print all checks.
 
     Args:
-        db: The database.
         cloud: Directory of the local cloud; None for other clouds.
         more: Further checks.
-        as_json: Print JSON.
         acknowledge: Forget dead workers.
 
     Returns:
@@ -61,12 +59,12 @@ def types(name_regex: str, *, as_json: bool) -> int:
 
 
 def policy_rules(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print rules: name, whom it allows, description."""
+    """Print rules as rows of name, check and description."""
     return _table(("rule", "allows", "to"), rows, as_json)
 
 
 def policy_changes(rows: Sequence[tuple[str, str, str]], *, as_json: bool) -> int:
-    """Print what a policy file changes: rule, its default, the file's check."""
+    """Print the changes of a policy file as rows of rule, default and the file's check."""
     return _table(("rule", "default", "here"), rows, as_json)
 
 

@@ -1,4 +1,4 @@
-"""Rendering of rollouts: a bar with its step and what follows, a table of several, one line of a change."""
+"""Rendering of rollouts: a progress bar with details, a table of several rollouts, a line for a change."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from homeostat.cli.views import lasting, seconds
 
 Wire = Mapping[str, Any]
 COLOURS = {"held": "red", "rolled_back": "red", "aborted": "red", "running": "yellow", "paused": "yellow"}
-"""State -> its colour; any other is green."""
+"""State -> colour; all further states are green."""
 WAITS = {
     "worker": "a worker, which takes it up by itself",
     "stack": "the stack, which is locked or suspended",
@@ -28,20 +28,20 @@ WAITS = {
 }
 """Words for `waits_for` of the API."""
 WORDS = {"definition": "definition", "both": "definition, and metadata"}
-"""Words for `gives` of the API; that members get new metadata goes without saying."""
+"""Words for `gives` of the API; rollouts of metadata alone, the usual case, have none."""
 
 
 def place(rollout: Wire) -> str:
-    """Return how a command names the group: its path from the stack."""
+    """Return the name of the group in commands: its path from the stack."""
     return "/".join(rollout["path"])
 
 
 def drawn(rollout: Wire, stack: str, now: float) -> RenderableType:
-    """Render one rollout.
+    """Render a rollout.
 
     Args:
         rollout: In the format of the API.
-        stack: Name of the stack that the user asked for.
+        stack: The stack's name from the command line.
         now: Seconds since the epoch.
     """
     members, state = rollout["members"], str(rollout["state"])
@@ -61,18 +61,18 @@ def drawn(rollout: Wire, stack: str, now: float) -> RenderableType:
 
 
 def table(rollouts: Sequence[Wire], now: float) -> RenderableType:
-    """Render several rollouts, one in a row."""
+    """Render several rollouts as a table."""
     rows: pictures.Rows = [
         [
-            place(each),
-            Text(str(each["state"]).replace("_", " "), _colour(each["state"])),
-            str(each["step"]),
-            f"{each['members']['updated']}/{each['members']['total']}",
-            str(each["failures"]["count"]),
-            str(WAITS.get(each["waits_for"], each["waits_for"])),
-            _left(each, now),
+            place(rollout),
+            Text(str(rollout["state"]).replace("_", " "), _colour(rollout["state"])),
+            str(rollout["step"]),
+            f"{rollout['members']['updated']}/{rollout['members']['total']}",
+            str(rollout["failures"]["count"]),
+            str(WAITS.get(rollout["waits_for"], rollout["waits_for"])),
+            _left(rollout, now),
         ]
-        for each in rollouts
+        for rollout in rollouts
     ]
     return pictures.table(("resource", "state", "step", "members", "failed", "waits for", ""), rows)
 
@@ -92,8 +92,8 @@ def _details(rollout: Wire, stack: str, now: float) -> list[tuple[str, str]]:
     lines = [
         ("step", f"{rollout['step']}: {reported}" if rollout["step"] else ""),
         ("failures", _budget(failures) if failures["count"] or failures["max"] else ""),
-        *[("", f"{each['resource_name'] or each['physical_resource_id']}: {each['reason']}")
-          for each in failures["members"]],
+        *[("", f"{member['resource_name'] or member['physical_resource_id']}: {member['reason']}")
+          for member in failures["members"]],
         ("why", rollout["reason"]),
         ("waits for", waits),
         ("gives", f"a new {WORDS[rollout['gives']]}" if rollout.get("gives") in WORDS else ""),
@@ -109,7 +109,7 @@ def _budget(failures: Wire) -> str:
 
 
 def _commands(rollout: Wire, stack: str) -> str:
-    verbs = "|".join(each.replace("_", "-") for each in rollout["actions"])
+    verbs = "|".join(action.replace("_", "-") for action in rollout["actions"])
     return f"homeostat rollout {verbs} {stack} {place(rollout)}" if verbs else ""
 
 

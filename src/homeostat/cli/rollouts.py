@@ -1,4 +1,4 @@
-"""`homeostat rollout`: see and steer how the members of a group get new metadata, or a new definition (RU8)."""
+"""`homeostat rollout`: show and steer rollouts of metadata, or definitions, to the members of a group (RU8)."""
 
 import time
 from argparse import Namespace
@@ -18,15 +18,15 @@ from homeostat.cli.output import console, write_json
 from homeostat.model.rollout import Steering
 
 STATUS = "status"
-ACTS = (STATUS, *(each.command for each in Steering))
+ACTS = (STATUS, *(verb.command for verb in Steering))
 POLL_S = 0.5
 NOT_FOUND = 404
 GOING = ("running", "paused", "held")
 """States of a rollout in progress."""
 ENDING = (Steering.ABORT.command, Steering.ROLL_BACK.command)
-"""Acts after which the group fails, as the user wants it."""
+"""Acts after which the failure of the group is expected."""
 LEFT_OUT = ("seconds_left",)
-"""What changes all the time."""
+"""Fields that change with every request."""
 Show = Callable[[Wire], None]
 
 
@@ -37,25 +37,25 @@ def rollout(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.act == STATUS:
             return _status(client, stack, arguments)
-        found = _chosen(client, stack, arguments.resource)
-        steered = _steered(client, found, arguments)
-        # The answer has the path from the stack of the group; the user has named another stack, maybe.
-        shown = {**steered, "path": found["path"]}
+        selected = _chosen(client, stack, arguments.resource)
+        steered = _steered(client, selected, arguments)
+        # The answer has the path from the group's own stack; the user may have named an ancestor.
+        result = {**steered, "path": selected["path"]}
         if arguments.watch:
-            return _watched(client, stack, shown, arguments)
+            return _watched(client, stack, result, arguments)
     if arguments.json:
-        write_json({"rollout": shown})
+        write_json({"rollout": result})
     else:
-        console().print(rollout_pictures.drawn(shown, stack["stack_name"], time.time()))
+        console().print(rollout_pictures.drawn(result, stack["stack_name"], time.time()))
     return OK
 
 
-def _steered(client: Client, found: Wire, arguments: Namespace) -> Wire:
+def _steered(client: Client, selected: Wire, arguments: Namespace) -> Wire:
     if arguments.act == Steering.APPROVE.command:
-        # The step that was seen here: another one that begins meanwhile is not approved by mistake.
-        step = arguments.step if arguments.step is not None else found["step"] or None
-        return client.approve_rollout(_stack_of(found), found["resource_name"], step)
-    return client.steer_rollout(_stack_of(found), found["resource_name"], arguments.act.replace("-", "_"))
+        # The step displayed here: a step that begins meanwhile must not be approved by mistake.
+        step = arguments.step if arguments.step is not None else selected["step"] or None
+        return client.approve_rollout(_stack_of(selected), selected["resource_name"], step)
+    return client.steer_rollout(_stack_of(selected), selected["resource_name"], arguments.act.replace("-", "_"))
 
 
 def _status(client: Client, stack: Wire, arguments: Namespace) -> int:
@@ -64,52 +64,52 @@ def _status(client: Client, stack: Wire, arguments: Namespace) -> int:
         return (
             _ended(client.stack(stack["id"]), arguments) if begun is None else _watched(client, stack, begun, arguments)
         )
-    found = client.rollouts(stack) if arguments.resource is None else [_chosen(client, stack, arguments.resource)]
+    rollouts = client.rollouts(stack) if arguments.resource is None else [_chosen(client, stack, arguments.resource)]
     if arguments.json:
-        write_json({"rollouts": found} if arguments.resource is None else {"rollout": found[0]})
-    elif not found:
+        write_json({"rollouts": rollouts} if arguments.resource is None else {"rollout": rollouts[0]})
+    elif not rollouts:
         console().print(Text(f"no rollout is in progress in {stack['stack_name']}"))
-    elif len(found) == 1:
-        console().print(rollout_pictures.drawn(found[0], stack["stack_name"], time.time()))
+    elif len(rollouts) == 1:
+        console().print(rollout_pictures.drawn(rollouts[0], stack["stack_name"], time.time()))
     else:
-        console().print(rollout_pictures.table(found, time.time()))
+        console().print(rollout_pictures.table(rollouts, time.time()))
     return OK
 
 
-# -- which one ---------------------------------------------------------------------------------------------------------
+# -- selection ---------------------------------------------------------------------------------------------------------
 
 
 def _chosen(client: Client, stack: Wire, resource: str | None) -> Wire:
-    """Return the rollout that the user means.
+    """Return the rollout selected by the user.
 
     Raises:
-        Problem: There is none.
-        Usage: There are several.
-        Fault: There is no such resource.
+        Problem: No rollout is in progress.
+        Usage: Several rollouts are in progress.
+        Fault: The resource does not exist.
     """
     known = client.rollouts(stack)
-    found = [each for each in known if resource in (None, rollout_pictures.place(each))]
-    found = found or [each for each in known if resource == each["resource_name"]]
-    if len(found) > 1:
-        names = ", ".join(sorted(map(rollout_pictures.place, found)))
-        raise Usage(f"{stack['stack_name']} has {len(found)} rollouts: add RESOURCE, one of {names}")
-    if found:
-        return found[0]
+    matches = [candidate for candidate in known if resource in (None, rollout_pictures.place(candidate))]
+    matches = matches or [candidate for candidate in known if resource == candidate["resource_name"]]
+    if len(matches) > 1:
+        names = ", ".join(sorted(map(rollout_pictures.place, matches)))
+        raise Usage(f"{stack['stack_name']} has {len(matches)} rollouts: add RESOURCE, one of {names}")
+    if matches:
+        return matches[0]
     if resource is not None and "/" not in resource:
         return client.rollout(stack, resource)
     where = f" of {resource}" if resource is not None else ""
     raise Problem(f"no rollout{where} is in progress in {stack['stack_name']}; see homeostat explain")
 
 
-def _stack_of(found: Wire) -> Wire:
-    return {"stack_name": found["stack_name"], "id": found["stack_id"]}
+def _stack_of(rollout: Wire) -> Wire:
+    return {"stack_name": rollout["stack_name"], "id": rollout["stack_id"]}
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
 
 
 def _begun(client: Client, stack: Wire, arguments: Namespace) -> Wire | None:
-    """Wait for the rollout while the stack is in progress; return None where there comes none."""
+    """Wait for the rollout while the stack is in progress; return None if no rollout begins."""
     while True:
         busy = client.stack(stack["id"])["stack_status"].endswith("IN_PROGRESS")
         try:
@@ -125,9 +125,9 @@ def _begun(client: Client, stack: Wire, arguments: Namespace) -> Wire | None:
 
 
 def _watched(client: Client, stack: Wire, first: Wire, arguments: Namespace) -> int:
-    """Show a rollout until its group is at rest; a newer one of the same group goes on where it was."""
+    """Show a rollout, and any newer rollout of the same group, until the group is at rest."""
     if arguments.json:
-        last = _follow(client, first, _changes(lambda each: write_json({"rollout": each})))
+        last = _follow(client, first, _changes(lambda state: write_json({"rollout": state})))
         write_json({"resource": last})
         return _code(last, arguments)
     out = console()
@@ -140,26 +140,26 @@ def _watched(client: Client, stack: Wire, first: Wire, arguments: Namespace) -> 
             transient=True,
         ):
 
-            def show(each: Wire) -> None:
+            def show(state: Wire) -> None:
                 nonlocal newest
-                newest = each
+                newest = state
 
             last = _follow(client, first, show)
     else:
-        last = _follow(client, first, _changes(lambda each: out.print(rollout_pictures.line(each), soft_wrap=True)))
+        last = _follow(client, first, _changes(lambda state: out.print(rollout_pictures.line(state), soft_wrap=True)))
     return _resource_ended(last, arguments)
 
 
 def _changes(write: Show) -> Show:
-    """Write only what differs from what was written last."""
+    """Wrap `write` to skip states equal to the state written last."""
     written: Any = None
 
-    def show(each: Wire) -> None:
+    def show(state: Wire) -> None:
         nonlocal written
-        seen = {key: value for key, value in each.items() if key not in LEFT_OUT}
+        seen = {key: value for key, value in state.items() if key not in LEFT_OUT}
         if seen != written:
             written = seen
-            write(each)
+            write(state)
 
     return show
 
@@ -169,7 +169,7 @@ def _follow(client: Client, first: Wire, show: Show) -> Wire:
 
     Raises:
         Unreachable: The service does not answer for too long.
-        Fault: The group or its stack is gone.
+        Fault: The group or its stack was deleted.
     """
     stack, name, path = _stack_of(first), first["resource_name"], first["path"]
     show(first)
@@ -177,15 +177,15 @@ def _follow(client: Client, first: Wire, show: Show) -> Wire:
     while True:
         time.sleep(POLL_S)
         try:
-            found = _rollout(client, stack, name)
-            group = client.resource(stack, name) if found is None or found["state"] not in GOING else None
+            state = _rollout(client, stack, name)
+            group = client.resource(stack, name) if state is None or state["state"] not in GOING else None
             answered_at = time.monotonic()
         except Unreachable:
             if time.monotonic() - answered_at > PATIENCE_S:
                 raise
             continue
-        if found is not None:
-            show({**found, "path": path})
+        if state is not None:
+            show({**state, "path": path})
         if group is not None and not group["resource_status"].endswith("IN_PROGRESS"):
             return group
 
@@ -215,7 +215,7 @@ def _code(group: Wire, arguments: Namespace) -> int:
 
 
 def _ended(stack: Wire, arguments: Namespace) -> int:
-    """Report a stack that is at rest and has no rollout."""
+    """Report a stack at rest without a rollout."""
     if arguments.json:
         write_json({"rollouts": []})
     else:

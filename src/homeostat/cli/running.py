@@ -1,4 +1,4 @@
-"""Runs the command that was typed, and turns exceptions into messages and exit codes."""
+"""Runs a command, and turns exceptions into messages and exit codes."""
 
 import signal
 from argparse import ArgumentParser

@@ -1,4 +1,4 @@
-"""Runs the all-in-one service in this process or in the background, and finds a running one."""
+"""Runs the all-in-one service in this process or in the background."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
 from homeostat.clouds.tls import verifying
-from homeostat.model.health import DRAINED
+from homeostat.model.status import DRAINED
 
 LOG = logging.getLogger(__name__)
 START_S = 60.0
@@ -25,13 +25,13 @@ _POLL_S = 0.1
 
 
 def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> None:
-    """Run API and workers until a signal stops it. The caller has claimed the state directory.
+    """Run API and workers until a signal. The caller has claimed the state directory.
 
-    The supervisor owns the listening socket: while an API process is replaced, connections wait, and none is refused.
+    The supervisor owns the listening socket: while an API process is replaced, connections wait instead of failing.
 
     Args:
         run: Runs a command in a child process.
-        load: Loads modules that children need, before there are any children.
+        load: Loads modules for the children before the first fork.
     """
     state = State(settings.state)
     with listening(settings.host, settings.port) as server:
@@ -54,7 +54,7 @@ def supervise(settings: ServiceSettings, run: Run, load: Callable[[], None]) -> 
 
 
 def _names(name: str, count: int) -> list[str]:
-    """Return the names of `count` processes of one kind."""
+    """Return the names of `count` processes."""
     return [name] if count == 1 else [f"{name}-{number + 1}" for number in range(count)]
 
 
@@ -80,11 +80,11 @@ def url_of(host: str, port: int) -> str:
 
 
 def start_detached(settings: ServiceSettings) -> Service:
-    """Start the service in the background; wait until it (or one that was started at the same time) answers.
+    """Start the service in the background, and wait until it, or a service started concurrently, answers.
 
     Raises:
-        Problem: It ended before that; shows the end of its log.
-        Unreachable: It takes too long.
+        Problem: The service ended early; has the end of its log.
+        Unreachable: The service takes too long.
     """
     state = State(settings.state)
     state.make()
@@ -100,9 +100,9 @@ def start_detached(settings: ServiceSettings) -> Service:
         )
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        there = state.running()
-        if there is not None and answers(there.url):
-            return there
+        service = state.running()
+        if service is not None and answers(service.url):
+            return service
         if child.poll() is not None and state.running() is None:
             raise Problem(f"the service did not start:\n{_log_since(state, begin)}")
         time.sleep(_POLL_S)
@@ -110,7 +110,7 @@ def start_detached(settings: ServiceSettings) -> Service:
 
 
 def start_for_client(settings: ServiceSettings) -> Service:
-    """Start the service in the background, on a free port when the usual one is taken."""
+    """Start the service in the background, on a free port if the default port is taken."""
     try:
         listening(settings.host, settings.port).close()
     except Problem:
@@ -127,7 +127,7 @@ def answers(url: str) -> bool:
 
 
 def _log_since(state: State, begin: int) -> str:
-    """Return what the service has logged since its start, at most the last 2000 characters."""
+    """Return the service's log since its start, at most the last 2000 characters."""
     with open(state.log, "rb") as log:
         log.seek(begin)
         return log.read().decode(errors="replace").strip()[-2000:]

@@ -1,4 +1,4 @@
-"""The flags of `serve`, `api` and `worker`, by subject; each is a setting of `ServiceSettings`."""
+"""The flags of `serve`, `api` and `worker`, by subject; each flag is a setting of `ServiceSettings`."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -15,11 +15,11 @@ from homeostat.cli.flags import (
     add_state_directory,
     add_switch,
     age_s,
-    share,
     vantage_name,
 )
 from homeostat.cli.settings import ACCESS_MODES, CLOUDS, INTERFACES, LOG_LEVELS, PORT, SQL_BOARD, ServiceSettings
 from homeostat.model.health_policy import DEFAULT_VANTAGE
+from homeostat.switch_flags import share
 
 
 def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
@@ -44,7 +44,7 @@ def add_service_flags(command: ArgumentParser) -> None:
 
 
 def default_settings(state: Path) -> ServiceSettings:
-    """Return the settings of a service in this state directory; `HOMEOSTAT_*` variables may change the others."""
+    """Return the settings of a service in this state directory, with further settings from `HOMEOSTAT_*` variables."""
     parser = ArgumentParser()
     add_service_flags(parser)
     return ServiceSettings.of(parser.parse_args(["--state-dir", str(state)]))
@@ -66,7 +66,7 @@ def _add_storage(command: ArgumentParser) -> None:
 
 
 def add_openstack(command: ArgumentParser) -> None:
-    """Add the flags about OpenStack."""
+    """Add flags for OpenStack."""
     add_option(
         command,
         "os-cloud",
@@ -297,7 +297,7 @@ def _add_convergence(command: ArgumentParser) -> None:
 
 
 def _add_outside(command: ArgumentParser) -> None:
-    """Add flags about other services, files of the operator, and plug-ins."""
+    """Add flags for further services, files of the operator, and plug-ins."""
     add_list(
         command,
         "region",

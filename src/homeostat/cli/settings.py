@@ -21,7 +21,7 @@ SQL_BOARD = "sql"
 NO_KEYS = "none"
 """Value of --encryption-keys that leaves secrets unencrypted."""
 OS_TIMEOUT_MAX_S = 100.0
-"""Longer than that no pass may be silent: another worker would take its shard over (`Limits.hang_s`)."""
+"""Maximum silence of a pass, until another worker takes its shard over (`Limits.hang_s`)."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
@@ -35,42 +35,42 @@ class ServiceSettings:
     """Settings of a service."""
 
     state: Path
-    """Directory of all its data."""
+    """Directory of all data."""
     database: str = ""
     """SQLAlchemy URL; empty for SQLite in `state`."""
     encryption_keys: str = ""
-    """Key file that encrypts secrets; `none` for no encryption; empty: the one in `state`, with SQLite alone."""
+    """Key file that encrypts secrets; `none` for no encryption; empty for the file in `state`, with SQLite only."""
     board: str = SQL_BOARD
     """`sql`, or URL of the Redis database where workers find their jobs."""
     cloud: str = "local"
     os_cloud: str = ""
     """Entry of `clouds.yaml` whose login is used for all projects; empty with access mode `keystone`."""
     os_region: str = ""
-    """Region of OpenStack's catalogue; empty for the only one."""
+    """Region of OpenStack's catalogue; empty if the catalogue has a single region."""
     os_interface: str = "public"
     """Interface of the endpoints in OpenStack's catalogue."""
     os_timeout: float = 60.0
     """Seconds that a request to OpenStack may take."""
     os_connections: int = 16
-    """Requests that one process sends to OpenStack at once."""
+    """Concurrent requests to OpenStack per process."""
     os_notifications: tuple[str, ...] = ()
     """Transport URLs of the message buses of OpenStack's services, with passwords."""
     os_notification_topics: tuple[str, ...] = ()
-    """`EXCHANGE/TOPIC` of their notifications; empty for the usual ones."""
+    """`EXCHANGE/TOPIC` of OpenStack's notifications; empty for the default topics."""
     os_notification_pool: str = "homeostat"
     """Queue that the processes of this service share."""
     stack_notifications: str = ""
-    """Transport URL of the message bus that hears of stacks, with its password; empty for none."""
+    """Transport URL of the message bus for notifications about stacks, with its password; empty for none."""
     stack_notification_topic: str = "heat/notifications"
-    """`EXCHANGE/TOPIC` of these notifications."""
+    """`EXCHANGE/TOPIC` of notifications about stacks."""
     os_requests_per_second: str = ""
     """`RATE[:BURST]` for each of OpenStack's services, `SERVICE=RATE[:BURST],…`, or both; empty for no limit."""
     host: str = "127.0.0.1"
     port: int = PORT
-    """0 for any free one."""
+    """0 for any free port."""
     access: str = "none"
     all_local_users: bool = False
-    """Access mode `none` admits all users of this machine, not only the one who runs the service."""
+    """Access mode `none` admits all users of this machine, not only the user who runs the service."""
     users_run_code_as_me: bool = False
     """Other users may use the local cloud, where servers are processes of the user who runs the service."""
     htpasswd: Path | None = None
@@ -88,41 +88,41 @@ class ServiceSettings:
     metrics: bool = False
     """The API serves metrics."""
     drain_file: Path | None = None
-    """While this file is there, `/healthcheck` answers 503."""
+    """While this file exists, `/healthcheck` answers 503."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
-    """Port of the first worker's metrics, each further worker has the next; 0 for any free one, None for no metrics."""
+    """Port of the first worker's metrics; each further worker has the next. 0 for any free port, None for none."""
     traces: bool = False
     max_body: int = 1_048_576
     """Size limit of a request's body, in bytes."""
     rate_limit: str = ""
-    """`REQUESTS_PER_SECOND[:BURST]` of one caller in one project; empty for no limit."""
+    """`REQUESTS_PER_SECOND[:BURST]` per caller and project; empty for no limit."""
     no_adopt: bool = False
     """Stacks cannot be adopted."""
     no_abandon: bool = False
     """Stacks cannot be exported or abandoned."""
     stacks_max: int = 512
-    """Stacks of one project, nested ones not counted."""
+    """Stacks per project, without nested stacks."""
     resources_max: int = 1_000_000
-    """Resources of one stack and all its nested stacks."""
+    """Resources per stack, including its nested stacks."""
     expanded_max: int = 50_000
-    """Resources of the distinct nested templates of one stack."""
+    """Resources in the distinct nested templates of a stack."""
     hidden_tags: tuple[str, ...] = ()
     """Stacks with one of these tags are listed only on request."""
     depth_max: int = 5
     """Levels of nested stacks."""
     vantage: str = DEFAULT_VANTAGE
-    """Name of the place from which workers ask the URLs of nodes."""
+    """Vantage point of the workers, which probe URLs of nodes."""
     heal_share: float = 0.4
-    """Share of a stack's things that is healed at a time."""
+    """Share of a stack's things healed at a time."""
     forget_workers_s: float = 600.0
-    """Time for which a dead worker is still listed."""
+    """Time until a dead worker is no longer listed."""
     previewed_max: int = 10_000
-    """Resources that a preview reports."""
+    """Maximum resources in a preview."""
     heavy_requests: int = 4
     """Requests that check templates at the same time, per API process."""
     snapshots_max: int = 32
-    """Snapshots of one stack."""
+    """Snapshots per stack."""
     health_interval_min: int = 60
     """Shortest interval of health checks, in seconds."""
     regions: tuple[str, ...] = ()
@@ -137,9 +137,9 @@ class ServiceSettings:
     heat_imports: bool = False
     """These modules may import the names of Heat."""
     public_url: str = ""
-    """Address at which servers reach the API; empty for the one it listens on."""
+    """Address at which servers reach the API; empty for the listening address."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks of proxies whose word about the client's address is taken."""
+    """Addresses and networks of proxies trusted for the client's address."""
     log_level: str = "info"
     log_json: bool = False
 
@@ -197,8 +197,8 @@ class ServiceSettings:
             regions=tuple(arguments.region),
             region_logins=arguments.region_logins,
             fetch_from=tuple(arguments.fetch_from),
-            environment_files=tuple(Path(each).expanduser().absolute() for each in arguments.environment_file),
-            plugins=tuple(each.expanduser().absolute() for each in arguments.plugins),
+            environment_files=tuple(Path(path).expanduser().absolute() for path in arguments.environment_file),
+            plugins=tuple(path.expanduser().absolute() for path in arguments.plugins),
             heat_imports=arguments.heat_imports,
             public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
             trusted_proxies=tuple(arguments.trusted_proxy),
@@ -241,7 +241,7 @@ class ServiceSettings:
     def _check_paths(self) -> None:
         if self.region_logins is not None and not self.region_logins.is_file():
             raise Usage(f"--region-logins {self.region_logins}: there is no such file")
-        strange = [each for each in self.plugins if not each.is_dir()]
+        strange = [folder for folder in self.plugins if not folder.is_dir()]
         if strange:
             raise Usage(f"--plugins {strange[0]}: there is no such directory")
 
@@ -420,13 +420,13 @@ class ClientSettings:
 
 
 def _absolute(keys: str) -> str:
-    """Return the path as an absolute one, for processes that may run in another directory."""
+    """Return the absolute path, for processes that may run in another directory."""
     return keys if keys in ("", NO_KEYS) else str(Path(keys).expanduser().absolute())
 
 
 def with_own_region(regions: Sequence[str], url: str) -> tuple[str, ...]:
     """Add this service's own API to the regions, as `default`, unless that is configured."""
-    named = any(each.startswith("default=") for each in regions)
+    named = any(region.startswith("default=") for region in regions)
     return tuple(regions) if named else (*regions, f"default={url}")
 
 

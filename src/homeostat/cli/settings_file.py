@@ -1,6 +1,6 @@
-"""The settings file: what may be set by environment variables can be set there, and the environment wins.
+"""The settings file: values for all settings with an environment variable, which takes precedence.
 
-It is TOML, with the names of the flags of `homeostat serve`: `workers = 4`, `fetch-from = ["10.0.0.0/8"]`.
+The file is TOML, with the names of the flags of `homeostat serve`: `workers = 4`, `fetch-from = ["10.0.0.0/8"]`.
 """
 
 import difflib
@@ -16,25 +16,25 @@ from homeostat.cli.errors import Usage
 
 FLAG, VARIABLE = "--config", "HOMEOSTAT_CONFIG"
 USUAL = Path("/etc/homeostat/homeostat.toml")
-"""The file that is read where none is named, if it is there and may be read."""
+"""The default file, used if it exists and is readable."""
 BY_PATH = "plugins"
-"""The list that is apart by the separator of paths, and not by spaces."""
+"""The list whose variable separates items by `os.pathsep` instead of spaces."""
 
 
 def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMapping[str, str]) -> bool:
-    """Put what the settings file says into the environment, which wins; return whether it says anything.
+    """Add the settings of the file to the environment, if not set there; return whether the file has any.
 
     Args:
-        parser: Knows all names of settings.
-        argv: What was typed, which may name the file.
+        parser: Defines the names of settings.
+        argv: The command line, which may name the file.
         environment: The variables.
 
     Raises:
-        Usage: The file cannot be read, others may write it, or it has a name or a value that does not fit.
+        Usage: The file cannot be read, is writable by other users, or has an invalid name or value.
     """
     named = _named(argv) or environment.get(VARIABLE)
     file = Path(named) if named else USUAL
-    # Users of the machine who may not read it are clients: it is for the service.
+    # The file is for the service. Users of this machine who may not read it only run client commands.
     if not named and not os.access(file, os.R_OK):
         return False
     settings = _read(file)
@@ -50,15 +50,15 @@ def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMappi
 
 
 def variables(parser: ArgumentParser) -> dict[str, str]:
-    """Return the environment variable of each flag that has one, by its name."""
-    found: dict[str, str] = {}
+    """Return name of a flag -> environment variable, as documented in its help."""
+    names: dict[str, str] = {}
     for command in commands_of(parser):
         for action in command._actions:
             variable = (action.help or "").rpartition("[")[2].rstrip("]") if action.help != SUPPRESS else ""
             if variable.startswith("HOMEOSTAT_") and action.option_strings:
-                found[action.option_strings[-1].removeprefix("--")] = variable
-    found.pop(FLAG.removeprefix("--"), None)
-    return found
+                names[action.option_strings[-1].removeprefix("--")] = variable
+    names.pop(FLAG.removeprefix("--"), None)
+    return names
 
 
 def commands_of(parser: ArgumentParser) -> Iterator[ArgumentParser]:
@@ -91,11 +91,11 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 
 def _text(file: Path, name: str, value: Any) -> str:
-    """Return a value as an environment variable has it."""
+    """Return a value in the format of an environment variable."""
     if isinstance(value, bool):
         return "1" if value else ""
     if isinstance(value, str | int | float):
         return str(value)
-    if isinstance(value, list) and all(isinstance(each, str | int) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
         return (os.pathsep if name == BY_PATH else " ").join(map(str, value))
     raise Usage(f"{file}: {name} is a text, a number, true or false, or a list of texts, not {value!r:.100}")

@@ -1,4 +1,4 @@
-"""The operator's environments, and the templates they name, read from files."""
+"""Reads the operator's environments, and the templates they name, from files."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,27 +12,25 @@ from homeostat.templates.shared_environments import SharedEnvironment, shared_of
 
 
 def read_shared(paths: Iterable[Path]) -> SharedEnvironment:
-    """Read the environments.
-
-    They name templates by `file://` URLs, or by paths relative to the environment's file.
+    """Read the environments, which name templates by `file://` URLs, or by paths relative to the environment's file.
 
     Raises:
         ValueError: Names the invalid file.
     """
-    found = SharedEnvironment()
+    merged = SharedEnvironment()
     files: dict[str, str] = {}
     for path in paths:
         try:
-            one = shared_of_texts({str(path): path.read_text(encoding="utf-8")})
+            environment = shared_of_texts({str(path): path.read_text(encoding="utf-8")})
         except (OSError, UnicodeDecodeError, Rejected) as error:
             raise ValueError(f"{path}: {error}") from error
-        registry = _with_urls(one.resource_registry, path, files)
-        found = replace(
-            found,
-            resource_registry={**found.resource_registry, **registry},
-            parameter_defaults={**found.parameter_defaults, **one.parameter_defaults},
+        registry = _with_urls(environment.resource_registry, path, files)
+        merged = replace(
+            merged,
+            resource_registry={**merged.resource_registry, **registry},
+            parameter_defaults={**merged.parameter_defaults, **environment.parameter_defaults},
         )
-    return replace(found, files=files)
+    return replace(merged, files=files)
 
 
 def _with_urls(entries: Any, path: Path, files: dict[str, str]) -> Any:

@@ -1,10 +1,7 @@
-"""Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, ….
-
-Each returns the exit code.
-"""
+"""Commands for actions on an existing stack: observe, converge, check, suspend, lock, convergence, …."""
 
 import time
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -22,16 +19,14 @@ from homeostat.cli.flags import (
     add_no_wait,
     add_stack_name,
     age_s,
-    interval,
-    share_or_default,
 )
 from homeostat.cli.follow import POLL_S, ended, followed
 from homeostat.cli.output import console, write_json
 from homeostat.model.stack_actions import STACK_ACTIONS
-from homeostat.model.world import HealingPolicy
+from homeostat.switch_flags import add_switches, requested_change
 
 LOOK_PATIENCE_S = 120.0
-"""Longest wait for an observation: the observers may be busy, or the cloud may not answer."""
+"""Longest wait for an observation, since the observers may be busy, or the cloud may not answer."""
 Found = TypeVar("Found")
 
 
@@ -42,11 +37,13 @@ def observe(arguments: Namespace) -> int:
         if arguments.no_wait:
             return _print({"asked_at": requested_at}, "it is looked at soon", arguments)
         state = _looked(client, stack, arguments.resource, requested_at)
-        resources = [each for each in client.resources(stack) if arguments.resource in (None, each["resource_name"])]
+        resources = [
+            resource for resource in client.resources(stack) if arguments.resource in (None, resource["resource_name"])
+        ]
     if arguments.json:
         write_json({"convergence": state, "resources": resources})
         return OK
-    differing = [each for each in resources if _differs(each)]
+    differing = [resource for resource in resources if _differs(resource)]
     console().print(_counted(len(resources), len(differing)))
     if differing:
         console().print(pictures.table(("resource", "property", "should be", "is", "since"), _drift(differing)))
@@ -92,20 +89,19 @@ def _done(arguments: Namespace, action: str, value: Wire | None = None) -> int:
 def convergence(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        change = _requested_change(arguments)
-        if change is None:
-            state = client.convergence(stack)
-        else:
-            whole = arguments.resource is None
-            state = client.switch(stack, change if whole else {"resources": {arguments.resource: change or None}})
+        try:
+            change = requested_change(arguments)
+        except ValueError as error:
+            raise Usage(str(error)) from error
+        state = client.convergence(stack) if change is None else client.switch(stack, change)
     if arguments.json:
         write_json({"convergence": state})
         return OK
     out = console()
     rows = [["(the stack)", _enabled(state), _interval(state), state.get("healing") or "replace"]]
     rows += [
-        [name, _enabled(each), _interval(each), each.get("healing") or "as the stack"]
-        for name, each in state["resources"].items()
+        [name, _enabled(switches), _interval(switches), switches.get("healing") or "as the stack"]
+        for name, switches in state["resources"].items()
     ]
     out.print(pictures.table(("resource", "brought back by itself", "looked at", "healing"), rows))
     if state.get("healing_share") is not None:
@@ -114,24 +110,6 @@ def convergence(arguments: Namespace) -> int:
     if state["blind"]:
         out.print(f"some of it cannot be looked at: {state['blind']}", style="yellow")
     return OK
-
-
-def _requested_change(arguments: Namespace) -> Wire | None:
-    """Return the requested changes: None for none, {} to remove the resource's own switches."""
-    if arguments.same:
-        return {}
-    change: Wire = {}
-    if arguments.enabled is not None:
-        change["enabled"] = arguments.enabled
-    if arguments.look_every is not None:
-        change["observe_interval"] = arguments.look_every.seconds
-    if arguments.healing is not None:
-        change["healing"] = None if arguments.healing == "default" else arguments.healing
-    if "healing_share" in arguments:
-        if arguments.resource is not None:
-            raise Usage("--healing-share is for a whole stack: leave out the resource")
-        change["healing_share"] = arguments.healing_share
-    return change or None
 
 
 def _enabled(state: Wire) -> str:
@@ -146,7 +124,7 @@ def _interval(state: Wire) -> str:
 
 
 def _looked(client: Client, stack: Wire, resource: str | None, requested_at: str) -> Wire:
-    """Wait until the stack, or the resource, has been observed since `asked_at`; return the switches' state."""
+    """Wait until the stack, or the resource, has been observed since `requested_at`; return the switches' state."""
 
     def since() -> Wire | None:
         state = client.convergence(stack, resource)
@@ -166,9 +144,9 @@ def _at_rest(client: Client, stack: Wire, name: str) -> Wire | None:
 def _until(poll: Callable[[], Found | None], what: str) -> Found:
     deadline = time.monotonic() + LOOK_PATIENCE_S
     while time.monotonic() < deadline:
-        found = poll()
-        if found is not None:
-            return found
+        result = poll()
+        if result is not None:
+            return result
         time.sleep(POLL_S)
     raise Problem(f"waited {LOOK_PATIENCE_S:.0f} s in vain for {what}")
 
@@ -185,15 +163,21 @@ def _differs(resource: Wire) -> bool:
 
 def _drift(resources: list[Wire]) -> list[list[str]]:
     rows: list[list[Any]] = []
-    for each in resources:
-        observed = each["observed"]
+    for resource in resources:
+        observed = resource["observed"]
         rows += [
-            [each["resource_name"], one["property"], str(one["desired"]), str(one["observed"]), one["since"]]
-            for one in observed["drift"]
+            [
+                resource["resource_name"],
+                drift["property"],
+                str(drift["desired"]),
+                str(drift["observed"]),
+                drift["since"],
+            ]
+            for drift in observed["drift"]
         ]
         if not observed["drift"]:
             wrong = observed.get("left_alone") or observed["reason"] or observed["presence"]
-            rows.append([each["resource_name"], "", "there and well", wrong, observed["seen_at"]])
+            rows.append([resource["resource_name"], "", "there and well", wrong, observed["seen_at"]])
     return rows
 
 
@@ -289,27 +273,4 @@ def _add_convergence(commands: Commands) -> None:
     )
     add_stack_name(command)
     _add_resource(command)
-    switch = command.add_mutually_exclusive_group()
-    switch.add_argument(
-        "--on", dest="enabled", action="store_true", default=None, help="correct drift, and heal what dies"
-    )
-    switch.add_argument("--off", dest="enabled", action="store_false", default=None, help="leave it as it is")
-    switch.add_argument("--same", action="store_true", help="use the stack's switches for the resource again")
-    command.add_argument(
-        "--look-every",
-        metavar="TIME",
-        type=interval,
-        help="interval of observations at rest: 10s, 5m, 12h, never, default",
-    )
-    command.add_argument(
-        "--healing",
-        choices=(*(each.value for each in HealingPolicy), "default"),
-        help="replace what is gone or broken for good, or wait for your consent",
-    )
-    command.add_argument(
-        "--healing-share",
-        metavar="SHARE",
-        type=share_or_default,
-        default=SUPPRESS,
-        help="share of the stack's resources that are healed at a time, like 0.2, or default",
-    )
+    add_switches(command, age_s)

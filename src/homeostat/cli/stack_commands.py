@@ -1,4 +1,4 @@
-"""Commands about whole stacks: up, watch, list, show, events, explain, down. Each returns the exit code."""
+"""Commands for whole stacks: up, watch, list, show, events, explain, down."""
 
 import time
 from argparse import BooleanOptionalAction, Namespace
@@ -40,7 +40,7 @@ from homeostat.cli.stack_files import default_name, source_of, stack_body
 from homeostat.cli.views import Snapshot
 
 REASONS_MAX = 1000
-"""Reasons that `explain` shows."""
+"""Maximum number of reasons in the output of `explain`."""
 NOT_FOUND = 404
 
 
@@ -70,7 +70,7 @@ def up(arguments: Namespace) -> int:
 
 
 def _confirm_source(stack: Wire, source: str, arguments: Namespace) -> None:
-    """Ask before a template updates the stack of another one whose file has the same name."""
+    """Ask before updating a stack that was created from a different template file of the same name."""
     name, before = stack["stack_name"], stack.get("template_source")
     if not before or before == source or arguments.yes:
         return
@@ -83,7 +83,7 @@ def _confirm_source(stack: Wire, source: str, arguments: Namespace) -> None:
 
 
 def _update(client: Client, stack: Wire, body: Wire, arguments: Namespace) -> None:
-    """Update a stack; what would be deleted or replaced needs a person's consent, or -y."""
+    """Update a stack; ask before resources are deleted or replaced, unless -y is given."""
     resets = [] if arguments.existing else list(reset_parameters(client, stack, body))
     for reset in resets:
         SafeConsole(stderr=True).print(f"parameter {reset}", soft_wrap=True)
@@ -97,10 +97,10 @@ def _update(client: Client, stack: Wire, body: Wire, arguments: Namespace) -> No
 def watch(arguments: Namespace) -> int:
     with connect(arguments) as client:
         stack = client.stack(arguments.name)
-        shown: AbstractContextManager[View] = nullcontext(SnapshotLines())
+        view_context: AbstractContextManager[View] = nullcontext(SnapshotLines())
         if not arguments.json:
-            shown = view_for(client, console(), client.newest_event(stack))
-        with shown as view:
+            view_context = view_for(client, console(), client.newest_event(stack))
+        with view_context as view:
             last = follow(client, stack["id"], view, until_rest=arguments.until_complete)
         return OK if last.gone or last.succeeded() else FAILED
 
@@ -138,17 +138,17 @@ def show(arguments: Namespace) -> int:
 
 
 def _show_output(stack: Wire, arguments: Namespace) -> int:
-    outputs = {each["output_key"]: each for each in stack.get("outputs") or ()}
+    outputs = {output["output_key"]: output for output in stack.get("outputs") or ()}
     if arguments.output not in outputs:
         known = ", ".join(outputs) or "none"
         raise Problem(f"{stack['stack_name']} has no output {arguments.output}; it has: {known}")
-    found = outputs[arguments.output]
-    if found.get("output_error"):
-        raise Problem(f"output {arguments.output}: {found['output_error']}")
+    output = outputs[arguments.output]
+    if output.get("output_error"):
+        raise Problem(f"output {arguments.output}: {output['output_error']}")
     if arguments.json:
-        write_json(found["output_value"])
+        write_json(output["output_value"])
     else:
-        console().print(pictures.shown(found), soft_wrap=True)
+        console().print(pictures.shown(output), soft_wrap=True)
     return OK
 
 
@@ -159,11 +159,11 @@ def events(arguments: Namespace) -> int:
             write = write_json if arguments.json else partial(print_event, console())
             follow(client, stack["id"], EventLines(client, write, None), until_rest=False)
             return OK
-        found = list(client.events(stack))
+        listed = list(client.events(stack))
     if arguments.json:
-        write_json(found)
+        write_json(listed)
     else:
-        for event in found:
+        for event in listed:
             print_event(console(), event)
     return OK
 
@@ -173,11 +173,11 @@ def explain(arguments: Namespace) -> int:
         stack = client.stack(arguments.name)
         if arguments.resource:
             return _explain_resource(client, stack, arguments)
-        found = client.explain_more(client.explain(stack, REASONS), REASONS_MAX)
+        explanation = client.explain_more(client.explain(stack, REASONS), REASONS_MAX)
     if arguments.json:
-        write_json({"stack": stack, "explanation": found})
+        write_json({"stack": stack, "explanation": explanation})
         return OK
-    read = explanations.read(found)
+    read = explanations.read(explanation)
     console().print(pictures.explained_head(stack, read))
     console().print(pictures.reasons_tree(read.reasons, time.time()))
     if read.more:
@@ -186,30 +186,30 @@ def explain(arguments: Namespace) -> int:
 
 
 def _explain_resource(client: Client, stack: Wire, arguments: Namespace) -> int:
-    found = _resource_explained(client, stack, arguments.resource)
+    explanation = _resource_explained(client, stack, arguments.resource)
     if arguments.json:
-        write_json({"stack": stack, "explanation": found})
+        write_json({"stack": stack, "explanation": explanation})
         return OK
-    if found["at_rest"]:
-        console().print(pictures.at_rest(views.read_resource(found["resource"]), time.time()))
+    if explanation["at_rest"]:
+        console().print(pictures.at_rest(views.read_resource(explanation["resource"]), time.time()))
     else:
-        reasons = [explanations.read_reason(each) for each in found["reasons"]]
+        reasons = [explanations.read_reason(reason) for reason in explanation["reasons"]]
         console().print(pictures.reasons_tree(reasons, time.time()))
     return OK
 
 
 def _resource_explained(client: Client, stack: Wire, name: str) -> Wire:
-    """Explain the resource of this name in the stack, or else in a nested one."""
+    """Explain the resource of this name in the stack, or else in a nested stack."""
     try:
         return client.explain_resource(stack, name)
     except Fault as fault:
         if fault.status != NOT_FOUND:
             raise
     known = client.resources(stack)
-    for each in known:
-        if each["resource_name"] == name:
-            return client.explain_resource(views.stack_of(each), name)
-    names = ", ".join(sorted(each["resource_name"] for each in known)) or "none"
+    for resource in known:
+        if resource["resource_name"] == name:
+            return client.explain_resource(views.stack_of(resource), name)
+    names = ", ".join(sorted(resource["resource_name"] for resource in known)) or "none"
     raise Problem(f"{stack['stack_name']} has no resource {name}; it has: {names}")
 
 

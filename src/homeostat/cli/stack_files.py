@@ -1,6 +1,6 @@
 """The input of `up`: the template, the files it names, environments and parameters, read from this machine.
 
-Parsers are imported inside the functions on purpose: commands that read no files start without loading them.
+Parsers are imported inside functions, to keep the start of commands without files fast.
 """
 
 import os
@@ -19,7 +19,7 @@ from homeostat.model.errors import Rejected
 
 STANDARD_INPUT = "-"
 BODY_MAX, BODY_MAX_SET = 1_048_576, "HOMEOSTAT_MAX_BODY"
-"""Largest body of a request, unless the operator of the service says otherwise; and the variable that says it here."""
+"""Largest body of a request by default; and the variable with the service's limit, if the operator has set another."""
 _TEMPLATE_SUFFIXES = (".yaml", ".yml", ".template")
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 _REMOTE = ("http://", "https://")
@@ -37,7 +37,7 @@ class Source:
 
 
 def stack_body(template: str, environments: Sequence[Path], parameters: Sequence[str]) -> dict[str, Any]:
-    """Return template, environment, files and parameters as the API takes them.
+    """Return template, environment, files and parameters in the format of the API.
 
     Raises:
         Usage: A file cannot be read, or a parameter lacks `=`.
@@ -50,9 +50,9 @@ def stack_body(template: str, environments: Sequence[Path], parameters: Sequence
 
 
 def adoption_body(document: str, environments: Sequence[Path], parameters: Sequence[str]) -> dict[str, Any]:
-    """Return the document of a stack, with environment, files and parameters, as the API takes them.
+    """Return the document of a stack, with environment, files and parameters, in the format of the API.
 
-    Its `stack_name` is the name that the document has, or that of its file.
+    The `stack_name` is the name in the document, else the name of the file.
 
     Raises:
         Usage: A file cannot be read, or a parameter lacks `=`.
@@ -61,14 +61,14 @@ def adoption_body(document: str, environments: Sequence[Path], parameters: Seque
     from homeostat.templates import parse_document
 
     source = _read_template(document)
-    found = _checked(source, lambda text: parse_document(text, "Adopt data"))
-    name = found.get("name")
+    parsed = _checked(source, lambda text: parse_document(text, "Adopt data"))
+    name = parsed.get("name")
     named = name if isinstance(name, str) and name else default_name(document)
-    return {"stack_name": named, "adopt_stack_data": found, **_inputs(environments, parameters, {})}
+    return {"stack_name": named, "adopt_stack_data": parsed, **_inputs(environments, parameters, {})}
 
 
 def _inputs(environments: Sequence[Path], parameters: Sequence[str], files: dict[str, str]) -> dict[str, Any]:
-    """Return environment, files and parameters; `files` are those that a template names."""
+    """Return environment, files and parameters; `files` has the files of the template."""
     environment: dict[str, Any] = {}
     for path in environments:
         environment_source = _read(str(path), Path())
@@ -85,13 +85,12 @@ def _inputs(environments: Sequence[Path], parameters: Sequence[str], files: dict
 
 
 def default_name(template: str) -> str:
-    """Return the name of a template's file as that of its stack.
-
-    It is the whole name or none: one that was made fit could be that of another file, whose stack would be updated.
+    """Return the name of a template's file as the name of the stack.
 
     Raises:
-        Usage: The file has no name, or one that no stack can have.
+        Usage: The file has no name, or its name is not valid for a stack.
     """
+    # Never altered to be valid: the result could be the name of another file's stack, which would be updated.
     name = Path(template).stem
     if template == STANDARD_INPUT or not name:
         raise Usage("the stack needs a name: homeostat up TEMPLATE NAME")
@@ -104,7 +103,7 @@ def default_name(template: str) -> str:
 
 
 def source_of(template: str) -> str:
-    """Return where a template comes from: the whole path of its file, or its URL; "" for standard input."""
+    """Return the origin of a template: the absolute path of its file, or its URL; "" for standard input."""
     if template == STANDARD_INPUT or template.startswith(_REMOTE):
         return template.removeprefix(STANDARD_INPUT)
     return str(Path(template.removeprefix("file://")).expanduser().resolve())
@@ -124,10 +123,10 @@ def _read_template(template: str) -> Source:
 
 
 def _read(name: str, directory: Path, *, by_template: bool = False) -> Source:
-    """Return a text that the user names, or a template does (`by_template`).
+    """Read a text named by the user, or by a template (`by_template`).
 
     Raises:
-        Usage: It cannot be read.
+        Usage: The text cannot be read.
     """
     if name.startswith(_REMOTE):
         return Source(name, _fetched(name), directory)
@@ -141,15 +140,14 @@ def _read(name: str, directory: Path, *, by_template: bool = False) -> Source:
 
 
 def _check_file(path: Path, *, by_template: bool) -> None:
-    """Check a file before it is read: a device or pipe may never end, and too large a file fits into no request.
-
-    What users name themselves may be a pipe, such as that of a shell's `<(command)`.
+    """Check type and size of a file before reading.
 
     Raises:
-        Usage: It is no file that can be sent.
-        OSError: It cannot be looked at.
+        Usage: The file cannot be sent.
+        OSError: The file is missing or not accessible.
     """
     seen = path.stat()
+    # A device or pipe may never end. Users themselves may name a pipe, such as a shell's `<(command)`.
     if by_template and not stat.S_ISREG(seen.st_mode):
         raise Usage(f"cannot read {path}: it is no plain file, and a template names it")
     setting = os.environ.get(BODY_MAX_SET, "")
@@ -188,32 +186,32 @@ def _checked(source: Source, parse: Callable[[str], Mapping[str, Any]]) -> dict[
 
 
 def _collect(named: Iterable[Named], source: Source, files: dict[str, str]) -> None:
-    """Read every file named by `source`, and recursively those named by templates among them."""
+    """Read every file named by `source`, and recursively the files named by templates among them."""
     for name, is_template in named:
-        found = _read(name, source.directory, by_template=True)
+        file = _read(name, source.directory, by_template=True)
         known = name in files
-        if files.setdefault(name, found.text) != found.text:
+        if files.setdefault(name, file.text) != file.text:
             raise Problem(f"{source.name}: another template names another file {name}: rename one of the two")
         if is_template and not known:
-            _collect(_named(_template(found)), found, files)
+            _collect(_named(_template(file)), file, files)
 
 
 def _named(part: Any) -> Iterator[Named]:
-    """Yield files of a template: of `get_file`, and resource types that are templates."""
+    """Yield the files named by a template: in `get_file`, and as resource types."""
     pending = [part]
     while pending:
-        each = pending.pop()
-        if isinstance(each, Mapping):
-            if isinstance(each.get("get_file"), str):
-                yield each["get_file"], False
-            yield from _templates([each.get("type"), each.get("Type")])
-            pending += each.values()
-        elif isinstance(each, list):
-            pending += each
+        node = pending.pop()
+        if isinstance(node, Mapping):
+            if isinstance(node.get("get_file"), str):
+                yield node["get_file"], False
+            yield from _templates([node.get("type"), node.get("Type")])
+            pending += node.values()
+        elif isinstance(node, list):
+            pending += node
 
 
 def _registered(registry: Any) -> Iterator[Named]:
-    """Yield templates that an environment maps types to."""
+    """Yield the templates in a resource registry."""
     values = registry.values() if isinstance(registry, Mapping) else ()
     for value in values:
         yield from _registered(value)

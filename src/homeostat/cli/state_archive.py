@@ -1,10 +1,10 @@
-"""Archives of a state directory: one compressed tar file with a consistent copy of what a service keeps there.
+"""Archives of a state directory: a compressed tar file with a consistent copy of a service's files.
 
-    manifest.json   what the archive is             homeostat.db    the database
+    manifest.json   version and content             homeostat.db    the database
     keys            the keys of its secrets         cloud/…         the local cloud: records and data
 
-The database is copied before the cloud: what is made in between is in the cloud alone, and can be adopted or deleted.
-The other way round its data would be missing in the copy.
+The database is copied before the cloud: a thing created in between is only in the cloud, and can be adopted or deleted.
+In the opposite order, the copy would have rows whose things lack their data.
 """
 
 import io
@@ -26,22 +26,22 @@ FORMAT = 1
 MANIFEST, DATABASE, KEYS, CLOUD = "manifest.json", "homeostat.db", "keys", "cloud"
 MANIFEST_MAX = 64 * 1024
 HELD_MAX = 1 << 20
-"""Bytes of a file that are held in memory while it is copied: it may change meanwhile."""
+"""Bytes of a file kept in memory during its copy; larger copies are spooled to disk."""
 PASSING = (".lock", ".trash", ".new")
-"""Entries of the local cloud that mean nothing later."""
+"""Transient entries of the local cloud, which are left out."""
 DAMAGED = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive is.
+    """Version and content of an archive.
 
     Attributes:
-        version: Version of the program that wrote it.
-        created_at: When it was begun, ISO 8601 in UTC.
+        version: Version of the program that wrote the archive.
+        created_at: Begin of the backup, ISO 8601 in UTC.
         schema: Newest revisions of the schema of the database.
         cloud: Identity of the local cloud; "" for none.
-        keys: Whether the keys are in it.
+        keys: Whether the keys are included.
         format: Version of this format.
     """
 
@@ -57,10 +57,10 @@ class Manifest:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy an SQLite database as of one moment, while others write to it.
+    """Copy a consistent snapshot of an SQLite database, during concurrent writes.
 
     Raises:
-        Problem: It cannot be read.
+        Problem: The database cannot be read.
     """
     try:
         connection = sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -76,8 +76,6 @@ def write(archive: IO[bytes], manifest: Manifest, database: Path, keys: Path | N
     """Write an archive.
 
     Args:
-        archive: Where to.
-        manifest: What it is.
         database: A copy of the database.
         keys: The file of keys; None to leave them out.
         cloud: Directory of the local cloud; None for none.
@@ -95,14 +93,14 @@ def write(archive: IO[bytes], manifest: Manifest, database: Path, keys: Path | N
 
 
 def _below(root: Path) -> Iterator[Path]:
-    """Yield what is in a directory; directories come before what is in them."""
+    """Yield the entries of a directory tree, directories before their entries."""
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in PASSING)
         yield from (Path(directory, name) for name in (*names, *sorted(files)) if name not in PASSING)
 
 
 def _add_path(tar: tarfile.TarFile, name: str, path: Path) -> None:
-    """Add a file, a directory or a link; what has gone meanwhile, and sockets and the like, are left out."""
+    """Add a file, directory or link; skip other types, such as sockets, and files deleted meanwhile."""
     try:
         if path.is_symlink():
             _add_entry(tar, name, tarfile.SYMTYPE, os.readlink(path))
@@ -122,6 +120,7 @@ def _add_entry(tar: tarfile.TarFile, name: str, kind: bytes, link: str = "") -> 
 
 
 def _add(tar: tarfile.TarFile, name: str, file: IO[bytes], *, executable: bool = False) -> None:
+    # tar needs the size in advance, and the file may grow meanwhile: copy it first.
     with tempfile.SpooledTemporaryFile(HELD_MAX) as held:
         copyfileobj(file, held)
         entry = tarfile.TarInfo(name)
@@ -134,12 +133,10 @@ def _add(tar: tarfile.TarFile, name: str, file: IO[bytes], *, executable: bool =
 
 
 def unpack(archive: IO[bytes], target: Path) -> Manifest:
-    """Unpack an archive into a new directory, and return its manifest.
-
-    Nothing is written outside of the directory, whatever the archive says: links come last, and are not followed.
+    """Unpack an untrusted archive into a new directory, writing nothing outside of it, and return the manifest.
 
     Raises:
-        Problem: It is no archive of a state directory, is damaged, or of a newer format.
+        Problem: The file is no archive of a state directory, is damaged, or of a newer format.
     """
     links: list[tuple[Path, str]] = []
     try:
@@ -157,7 +154,7 @@ def unpack(archive: IO[bytes], target: Path) -> Manifest:
                     _unpack_file(tar, entry, place)
                 else:
                     raise Problem(f"the archive has {entry.name}, which is neither a file nor a directory nor a link")
-            for place, link in links:
+            for place, link in links:  # last, so that no file is written through a link
                 os.symlink(link, place)
     except DAMAGED as error:
         raise Problem(f"the archive cannot be read: {error}") from error
@@ -171,19 +168,21 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
     file = tar.extractfile(first) if first is not None and first.isreg() and first.name == MANIFEST else None
     if first is None or file is None or first.size > MANIFEST_MAX:
         raise Problem("the file is no archive of `homeostat backup`")
-    found = json.loads(file.read())
-    if not isinstance(found, dict):
+    stored = json.loads(file.read())
+    if not isinstance(stored, dict):
         raise Problem("the file is no archive of `homeostat backup`")
-    if found.get("format") != FORMAT:
-        raise Problem(f"the archive has the format {found.get('format')}: use version {found.get('version')} or newer")
-    return Manifest(**{**found, "schema": tuple(found["schema"])})
+    if stored.get("format") != FORMAT:
+        raise Problem(
+            f"the archive has the format {stored.get('format')}: use version {stored.get('version')} or newer"
+        )
+    return Manifest(**{**stored, "schema": tuple(stored["schema"])})
 
 
 def _place(target: Path, name: str) -> Path:
-    """Return where an entry of an archive goes.
+    """Return the target path of an archive entry.
 
     Raises:
-        Problem: Somewhere else than an archive has anything.
+        Problem: The name is not that of a part of a state directory.
     """
     path = PurePosixPath(name)
     known = path.parts in ((DATABASE,), (KEYS,)) or path.parts[:1] == (CLOUD,)

@@ -1,6 +1,6 @@
-"""The state directory: the files of a service, and the lock that tells which service has it.
+"""The state directory: the files of a service, and the lock of the service that uses it.
 
-service.json   process ids and address of the running service     service.lock   held for as long as it lives
+service.json   process ids and address of the running service     service.lock   held while the service lives
 service.log    log of a detached service                          homeostat.db   SQLite, unless there is a URL
 cloud/         the local cloud                                    keys           encrypt the secrets in homeostat.db
 .restoring/    a backup that is being restored
@@ -24,7 +24,7 @@ _PATIENCE_S = 0.3
 _OTHERS = 0o077
 """Permissions of group and others."""
 _CHANGING = 0o022
-"""Permissions with which others could replace files of a directory."""
+"""Permissions by which other users could replace files of a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Service:
 
 
 class State:
-    """One state directory. It is created, private to its owner, when it is claimed."""
+    """A state directory, created by the first claim, with access for its owner only."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -55,13 +55,13 @@ class State:
         self._lock = root / "service.lock"
 
     def running(self) -> Service | None:
-        """Return the service that has this directory; None when there is none, even if a dead one left its files."""
+        """Return the running service of this directory, if any; files of a dead service do not count."""
         if not self._is_claimed():
             return None
         try:
             return Service(**json.loads(self._service.read_text(encoding="utf-8")))
         except FileNotFoundError:
-            # It is starting, or stopping, and has no address now.
+            # The service is starting or stopping.
             return None
 
     @contextlib.contextmanager
@@ -69,10 +69,10 @@ class State:
         """Hold the directory exclusively.
 
         Args:
-            interrupted: Whether a restore may have been interrupted in it.
+            interrupted: Accept a directory in which a restore was interrupted.
 
         Raises:
-            Problem: Another service has it; or the restore of a backup was interrupted.
+            Problem: Another service has the directory; or the restore of a backup was interrupted.
         """
         self.make()
         descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -91,7 +91,7 @@ class State:
         """Create the directory; make existing and future files of this process private to their owner.
 
         Raises:
-            Problem: Others could put files into the directory.
+            Problem: Other users could put files into the directory.
         """
         os.umask(_OTHERS)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -110,7 +110,7 @@ class State:
         _take_from_others(self.root, _CHANGING)
 
     def _files(self) -> Iterator[Path]:
-        """Yield the service's files: an older version, or a copy, may have created them with other permissions."""
+        """Yield the service's files, which an older version, or a copy, may have created with wider permissions."""
         for name in ("service.*", f"{self.database.name}*", self.keys.name, f".{self.keys.name}.*", self.cloud.name):
             yield from self.root.glob(name)
 
@@ -137,8 +137,8 @@ class State:
         return False
 
     def _occupied(self) -> str:
-        there = self.running()
-        who = f"a service (process {there.pid}, {there.url})" if there else "another service that is starting"
+        service = self.running()
+        who = f"a service (process {service.pid}, {service.url})" if service else "another service that is starting"
         return f"{who} has the state directory {self.root} already: stop it first, or choose another with --state-dir"
 
 
@@ -152,7 +152,7 @@ def _take_from_others(path: Path, rights: int) -> None:
 
 
 def _locked(descriptor: int) -> bool:
-    """Try to lock for a moment: a process that checks whether a service runs holds the lock for an instant."""
+    """Try to lock, with a short wait: a process that checks for a running service holds the lock for an instant."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:

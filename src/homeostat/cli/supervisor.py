@@ -1,8 +1,8 @@
-"""Runs the processes of a service: starts them, restarts those that die, and lets none outlive it.
+"""Runs the processes of a service: starts them, restarts dead ones, and lets none outlive the supervisor.
 
-A child is a fork of this process and has all modules in memory already: a fresh interpreter takes seconds of CPU time
-to load them, in which no work would be done after all workers died. It has a process name of its own
-(`homeostat-worker`), and inherits no open files but the sockets of `sockets`.
+A child is a fork of this process with all modules already in memory: a fresh interpreter takes seconds of CPU time to
+load them, during which no work would be done if all workers have died. Each child has its own process name
+(`homeostat-worker`), and inherits only the open files in `sockets`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from homeostat.model.retry import RetryPolicy
 LOG = logging.getLogger(__name__)
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 RESTART = RetryPolicy(first_s=0.4, longest_s=10.0, calm_s=10.0)
-"""A child that has lived for `calm_s` is restarted at once when it dies; one that has not, with growing delays."""
+"""A child that has lived for `calm_s` is restarted at once when it dies; otherwise, with growing delays."""
 GRACE_S = 15.0
 """Time that children get to stop before they are killed."""
 _LOOK_S = 0.02
@@ -40,7 +40,7 @@ class Process:
     """A forked child.
 
     Attributes:
-        returncode: None while it runs; negative: the number of the signal that ended it.
+        returncode: None while the process runs; the negative number of the signal that killed it.
     """
 
     def __init__(self, pid: int) -> None:
@@ -63,17 +63,15 @@ class Process:
         return True
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, if the process still runs.
-
-        Until the parent has collected an ended process, its id cannot be reused, so the signal cannot hit another one.
-        """
+        """Send a signal, if the process still runs."""
+        # The id cannot have been reused: `poll`, in this thread, is the only place that collects the process.
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
 @dataclass(slots=True)
 class Child:
-    """One process of the service.
+    """A process of the service.
 
     Attributes:
         deaths: Consecutive deaths, each soon after a start.
@@ -114,10 +112,10 @@ class Supervisor:
         self._sockets = tuple(sockets)
 
     def run(self) -> None:
-        """Run until a signal stops it.
+        """Run until a signal.
 
         Raises:
-            Problem: A child rejects the settings, which a restart would not help.
+            Problem: A child rejects the settings, so a restart would not help.
         """
         watched = STOPPING | {signal.SIGCHLD}
         before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -156,7 +154,7 @@ class Supervisor:
             code = self._run(child.arguments)
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else 1
-        except BaseException:  # noqa: BLE001 - it must not go on as a second supervisor
+        except BaseException:  # noqa: BLE001 - the child must not continue as a second supervisor
             traceback.print_exc()
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -165,7 +163,7 @@ class Supervisor:
             os._exit(code)
 
     def _become(self, child: Child, parent: int) -> None:
-        """Detach the child from everything that belongs to the supervisor."""
+        """Detach the child from the supervisor's resources."""
         # The kernel kills this child when the supervisor dies, even by SIGKILL.
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -179,7 +177,7 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def _wait_s(self) -> float:
-        """Return the time until the next start is due, at most one second: SIGCHLD signals may be merged."""
+        """Return the time until the next start is due, at most a second, since SIGCHLD signals may be merged."""
         due = [child.due_at for child in self._children if child.running is None]
         return max(0.0, min([1.0, *(at - time.monotonic() for at in due)]))
 
@@ -199,16 +197,16 @@ class Supervisor:
             LOG.warning("%s (process %s) %s; it starts again in %.1f s", child.name, pid, _ended(code), delay_s)
 
     def _stop(self) -> None:
-        """Send SIGTERM to all children, wait, and kill those that do not."""
+        """Send SIGTERM to all children, wait, and kill the rest."""
         running = [child.running for child in self._children if child.running is not None]
-        for each in running:
-            each.signal(signal.SIGTERM)
+        for process in running:
+            process.signal(signal.SIGTERM)
         deadline = time.monotonic() + GRACE_S
-        for each in running:
-            if not each.ends_before(deadline):
-                LOG.warning("process %s does not stop; it is killed", each.pid)
-                each.signal(signal.SIGKILL)
-                each.ends_before(math.inf)
+        for process in running:
+            if not process.ends_before(deadline):
+                LOG.warning("process %s does not stop; it is killed", process.pid)
+                process.signal(signal.SIGKILL)
+                process.ends_before(math.inf)
 
 
 def _close_all_but(open_: set[int]) -> None:

@@ -9,16 +9,12 @@ from typing import Any
 from homeostat.cli.views import Key, ResourceView
 
 INDENT_MAX = 12
-"""Deeper branches are drawn at this depth: a chain of a thousand resources has to fit on a screen."""
+"""Deeper branches are drawn at this depth, since a chain of a thousand resources has to fit on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the tree.
-
-    Attributes:
-        prefix: Its branches.
-    """
+    """A line of the tree; `prefix` draws its branches."""
 
     prefix: str
     resource: ResourceView
@@ -26,11 +22,11 @@ class Line:
 
 def requirements(resources: Sequence[ResourceView]) -> Mapping[Key, tuple[Key, ...]]:
     """Return each resource's dependencies, the inverse of the API's `required_by`."""
-    found: dict[Key, list[Key]] = defaultdict(list)
+    needs: dict[Key, list[Key]] = defaultdict(list)
     for resource in resources:
         for name in resource.required_by:
-            found[resource.stack, name].append(resource.key)
-    return {key: tuple(needs) for key, needs in found.items()}
+            needs[resource.stack, name].append(resource.key)
+    return {key: tuple(required) for key, required in needs.items()}
 
 
 def arrange(resources: Sequence[ResourceView]) -> list[Line]:
@@ -51,7 +47,7 @@ def arrange(resources: Sequence[ResourceView]) -> list[Line]:
 def _depths(resources: Mapping[Key, ResourceView], needs: Mapping[Key, tuple[Key, ...]]) -> dict[Key, int]:
     """Return the length of each resource's longest chain of dependencies, without recursion."""
     depths = dict.fromkeys(resources, 0)
-    left = {key: sum(each in resources for each in needs.get(key, ())) for key in resources}
+    left = {key: sum(need in resources for need in needs.get(key, ())) for key in resources}
     ready = [key for key, count in left.items() if not count]
     while ready:
         key = ready.pop()

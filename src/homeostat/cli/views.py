@@ -10,7 +10,7 @@ IN_PROGRESS = "IN_PROGRESS"
 COMPLETE = "COMPLETE"
 FAILED = "FAILED"
 NO_REASON = "state changed"
-"""What the API shows where there is no reason."""
+"""The reason in the API if there is none."""
 
 Key = tuple[str, str]
 """Stack id and resource name."""
@@ -18,17 +18,17 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ResourceView:
-    """One resource.
+    """A resource.
 
     Attributes:
         since: Last change, in seconds since the epoch.
         parent: Name of the owning resource in the parent stack.
-        nested: Id of its nested stack.
-        waiting: What it waits for, in the service's words.
-        presence: By the last observation that found a change.
-        seen: Reason of that observation.
-        seen_at: Time of that observation, in seconds since the epoch.
-        leftovers: Things of the same name that are being removed.
+        nested: Id of the nested stack.
+        waiting: Reason to wait, in the service's words.
+        presence: From the last observation with a change.
+        seen: Reason of this observation.
+        seen_at: Time of this observation, in seconds since the epoch.
+        leftovers: Rows of the same name whose things are being removed.
     """
 
     stack: str
@@ -58,7 +58,7 @@ class ResourceView:
 
     @property
     def begins(self) -> bool:
-        """Whether the resource is wanted, and nothing was done for it yet."""
+        """Whether the creation of the resource has not begun."""
         return self.action == "INIT" and self.status == COMPLETE
 
     @property
@@ -74,7 +74,7 @@ class Snapshot:
         stack: In the format of the API.
         resources: Parsed.
         wires: The same resources in the format of the API.
-        explanation: In the format of the API, where it was requested.
+        explanation: In the format of the API, if requested.
     """
 
     stack: Mapping[str, Any]
@@ -113,14 +113,14 @@ class Snapshot:
         return (self.action, self.status) == ("DELETE", COMPLETE)
 
     def succeeded(self) -> bool:
-        """Return whether the stack is at rest in the state that the user wanted: a rollback is not."""
+        """Return whether the stack is at rest in the state that the user wanted; after a rollback, it is not."""
         return self.status == COMPLETE and self.action != "ROLLBACK"
 
 
 def read_resource(wire: Mapping[str, Any]) -> ResourceView:
     action, _, status = wire["resource_status"].partition("_")
     links = {link["rel"]: link["href"] for link in wire.get("links", ())}
-    leftovers = ({"resource_name": wire["resource_name"], **each} for each in wire.get("leftovers") or ())
+    leftovers = ({"resource_name": wire["resource_name"], **leftover} for leftover in wire.get("leftovers") or ())
     observed = wire.get("observed") or {}
     waiting = wire.get("waiting") or ""
     return ResourceView(
@@ -139,7 +139,7 @@ def read_resource(wire: Mapping[str, Any]) -> ResourceView:
         presence=observed.get("presence") or "",
         seen=observed.get("reason") or "",
         seen_at=seconds(observed.get("seen_at")),
-        leftovers=tuple(read_resource(each) for each in leftovers),
+        leftovers=tuple(read_resource(leftover) for leftover in leftovers),
     )
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.health_policy import HealthPolicy
-from homeostat.model.member_names import stands_beside
+from homeostat.model.member_names import is_companion
 from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.status import Action, Status
 from homeostat.model.world import World
@@ -35,7 +35,7 @@ def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> S
         return None
     unhealthy, recovered = health.counts(tx, stack.id, now)
     nodes = health.of_shard(tx, stack.id, world.shard)
-    size = sum(not stands_beside(name) for name in world.definitions)
+    size = sum(not is_companion(name) for name in world.definitions)
     if stack.shards > 1:
         group = revisions.group_of(tx, stack.id, stack.revision)
         size = groups.size_of(group) if group is not None else size
@@ -54,7 +54,7 @@ def _are_leaving(world: World) -> bool:
     if world.stack.status != Status.IN_PROGRESS or world.stack.action == Action.DELETE:
         return False
     return any(
-        row.replaced_by is None and not row.failed and row.name not in world.definitions and not stands_beside(row.name)
+        row.replaced_by is None and not row.failed and row.name not in world.definitions and not is_companion(row.name)
         for row in world.rows.values()
     )
 

@@ -1,4 +1,4 @@
-"""The dashboard: modules that a browser loads as they are, and the server of these files.
+"""The dashboard: JavaScript modules for the browser, and their server.
 
-`static/app.js` begins; `static/pages` has a module for each page, `static/vendor` the libraries.
+`static/app.js` is the entry point; `static/pages` has a module for each page, `static/vendor` the libraries.
 """

@@ -1,13 +1,13 @@
-"""What a check of the service gives."""
+"""Results of checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 CLOCKS_S = 1.0
-"""Difference of clocks that is tolerated."""
+"""Tolerated difference of clocks."""
 SHOWN_MAX = 5
-"""Things of one kind that a check names."""
+"""Number of items that a check lists."""
 
 
 class Level(StrEnum):
@@ -18,12 +18,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check.
-
-    Attributes:
-        found: What was found.
-        remedy: What to do; empty where all is well.
-    """
+    """The result of a check; `remedy` is empty if all is well."""
 
     name: str
     level: Level
@@ -31,7 +26,7 @@ class Check:
     remedy: str = ""
 
 
-def named(found: Sequence[str], separator: str = "; ") -> str:
-    """Return the first of many things in one text."""
-    more = f" and {len(found) - SHOWN_MAX} more" if len(found) > SHOWN_MAX else ""
-    return separator.join(found[:SHOWN_MAX]) + more
+def named(items: Sequence[str], separator: str = "; ") -> str:
+    """Join the first items, with the number of the rest."""
+    more = f" and {len(items) - SHOWN_MAX} more" if len(items) > SHOWN_MAX else ""
+    return separator.join(items[:SHOWN_MAX]) + more

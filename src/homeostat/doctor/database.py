@@ -1,4 +1,4 @@
-"""Checks of the service that need its database alone, for `homeostat doctor` and for the API. They change nothing."""
+"""Read-only checks of the service that need only its database, for `homeostat doctor` and for the API."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -30,11 +30,10 @@ EVENTS_MAX = 5_000_000
 
 
 def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check]:
-    """Run the checks, one after the other; without a usable database there is nothing further to check.
+    """Run the checks lazily. Without a usable database, the following checks are left out.
 
     Args:
-        db: The database.
-        more: Further checks, which read it, too.
+        more: Further checks of the database.
     """
     yield _plugins()
     try:
@@ -53,7 +52,7 @@ def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check
 
 
 def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
-    """Run one check; report a failure when a missing key prevents it."""
+    """Run a check; report a failure if a missing key prevents it."""
     try:
         return look(db, tx)
     except Unreadable as error:
@@ -61,15 +60,15 @@ def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: C
         return Check(name, Level.FAIL, f"unknown: {error}", "put the key back into the key file")
 
 
-# -- what others add ---------------------------------------------------------------------------------------------------
+# -- plug-ins ---------------------------------------------------------------------------------------------------
 
 
 def _plugins() -> Check:
     problems = [*register().problems, *installed_clouds().problems, *installed_sinks().problems]
     if problems:
-        found = named([f"{each.origin}: {each.reason}" for each in problems])
+        names = named([f"{problem.origin}: {problem.reason}" for problem in problems])
         remedy = "repair or remove these packages and files; until then the service runs without what is named"
-        return Check("plug-ins", Level.WARN, f"left out: {found}", remedy)
+        return Check("plug-ins", Level.WARN, f"left out: {names}", remedy)
     others = sum(origin != BUILT_IN for origin in register().origins.values())
     return Check("plug-ins", Level.OK, f"{others} resource types are not built in")
 
@@ -82,24 +81,24 @@ def _schema(db: Database) -> Iterator[Check]:
         remedy = "start the service once, or name the database with --database"
         yield Check("database", Level.FAIL, f"there is no file {db.missing_file}", remedy)
         return
-    found = db.schema_status()
+    status = db.schema_status()
     yield Check("database", Level.OK, "it answers")
-    there = ", ".join(found.heads) or "nothing"
-    if found.outdating:
+    heads = ", ".join(status.heads) or "nothing"
+    if status.outdating:
         remedy = "install the newer version here: it has changed the schema for good"
-        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
-    elif found.unreleased:
+        yield Check("schema", Level.FAIL, f"it is at {heads}, which this version cannot use", remedy)
+    elif status.unreleased:
         remedy = "carry out the statements in the upgrade notes: it is from before version 0.1.0"
-        yield Check("schema", Level.FAIL, f"it is at {there}, which this version cannot use", remedy)
-    elif found.missing:
+        yield Check("schema", Level.FAIL, f"it is at {heads}, which this version cannot use", remedy)
+    elif status.missing:
         remedy = "run `homeostat migrate --phase expand`, or start the service of this version"
-        yield Check("schema", Level.FAIL, f"it is at {there}, and {found.missing[-1]} is needed", remedy)
-    elif found.pending:
+        yield Check("schema", Level.FAIL, f"it is at {heads}, and {status.missing[-1]} is needed", remedy)
+    elif status.pending:
         remedy = "run `homeostat migrate` when no older version runs any more"
-        yield Check("schema", Level.WARN, f"it is at {there}, and still has what older versions need", remedy)
+        yield Check("schema", Level.WARN, f"it is at {heads}, and still has what older versions need", remedy)
     else:
-        newer = ", made ready for a newer version" if found.newer else ""
-        yield Check("schema", Level.OK, f"it is at {there}{newer}")
+        newer = ", made ready for a newer version" if status.newer else ""
+        yield Check("schema", Level.OK, f"it is at {heads}{newer}")
 
 
 def _writing(db: Database, _tx: Connection) -> Check:
@@ -115,22 +114,22 @@ def _clocks(db: Database, tx: Connection) -> Check:
     ahead_s = db.now_of(tx) - db.clock_of(tx)
     if abs(ahead_s) > CLOCKS_S and db.kept_time is not None:
         step_s = db.kept_time.known.step_s
-        found = (
+        text = (
             f"the clock was set {'ahead' if step_s > 0 else 'back'} by {abs(step_s):.0f} s, and nothing times out "
             f"by that: the service's time is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} it, "
             f"and comes closer by {RATE * 60:.0f} minutes an hour"
         )
-        return Check("clocks", Level.WARN, found, "times that are shown are wrong by that: let NTP keep it right")
+        return Check("clocks", Level.WARN, text, "times that are shown are wrong by that: let NTP keep it right")
     if db.is_sqlite:
         return Check("clocks", Level.OK, "the database has no clock of its own")
     before = time.time()
     theirs = db.clock_of(tx)
     after = time.time()
     apart_s = theirs - (before + after) / 2
-    found = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
+    text = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
     if abs(apart_s) <= CLOCKS_S + (after - before) / 2:
         return Check("clocks", Level.OK, "the database and this machine agree")
-    return Check("clocks", Level.WARN, found, "let NTP set the clocks: deadlines and pauses depend on both")
+    return Check("clocks", Level.WARN, text, "let NTP set the clocks: deadlines and pauses depend on both")
 
 
 # -- work --------------------------------------------------------------------------------------------------------------
@@ -142,36 +141,36 @@ def _board(db: Database, tx: Connection) -> Check:
     lag_s = backlog.lag_s(now)
     if lag_s <= LAG_S:
         return Check("board", Level.OK, f"{backlog.shards} shards wait for a worker")
-    found = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
-    return Check("board", Level.WARN, found, "check that workers run (`homeostat worker`); if they do, start more")
+    text = f"{backlog.shards} shards wait for a worker, one of them for {lag_s:.0f} s"
+    return Check("board", Level.WARN, text, "check that workers run (`homeostat worker`); if they do, start more")
 
 
 def _workers(db: Database, tx: Connection) -> Check:
     now = db.now_of(tx)
     listed = workers.listed(tx)
     owned = health.owned(tx, now)
-    found = named(
+    running = named(
         [
-            f"{each.name} ({each.version}, board {each.board}) owns {owned.get(each.name, 0)} shards"
-            for each in listed
-            if each.is_alive(now)
+            f"{worker.name} ({worker.version}, board {worker.board}) owns {owned.get(worker.name, 0)} shards"
+            for worker in listed
+            if worker.is_alive(now)
         ]
     )
-    dead = [f"{each.name}, {now - each.seen_at:.0f} s ago" for each in listed if not each.is_alive(now)]
+    dead = [f"{worker.name}, {now - worker.seen_at:.0f} s ago" for worker in listed if not worker.is_alive(now)]
     if not dead:
-        return Check("workers", Level.OK, found or "none runs")
+        return Check("workers", Level.OK, running or "none runs")
     remedy = "other workers take over their shards; check that some run; once you know why these died, run "
     remedy += "homeostat doctor --acknowledge"
-    return Check("workers", Level.WARN, f"died: {named(dead)}; running: {found or 'none'}", remedy)
+    return Check("workers", Level.WARN, f"died: {named(dead)}; running: {running or 'none'}", remedy)
 
 
 def _set_aside(db: Database, tx: Connection) -> Check:
     rows = health.set_aside(tx)
     if not rows:
         return Check("bugs", Level.OK, "no shard is set aside")
-    found = named([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
+    shards = named([f"{row.stack} ({row.stack_id}) shard {row.number}: {row.reason}" for row in rows])
     remedy = "a bug of the service: report it with the traceback in the workers' log; the shard is tried again"
-    return Check("bugs", Level.FAIL, f"set aside: {found}", remedy)
+    return Check("bugs", Level.FAIL, f"set aside: {shards}", remedy)
 
 
 def _overdue(db: Database, tx: Connection) -> Check:
@@ -179,11 +178,11 @@ def _overdue(db: Database, tx: Connection) -> Check:
     rows = health.overdue(tx, now - LAG_S)
     if not rows:
         return Check("deadlines", Level.OK, "no stack is past its deadline")
-    found = named(
+    late = named(
         [f"{row.name} ({row.id}), {now - row.deadline:.0f} s past it" for row in rows if row.deadline is not None]
     )
     return Check(
-        "deadlines", Level.WARN, f"in progress: {found}", "check that workers run: one of them will time it out"
+        "deadlines", Level.WARN, f"in progress: {late}", "check that workers run: one of them will time it out"
     )
 
 
@@ -205,13 +204,13 @@ def _looks(_: Database, tx: Connection) -> Check:
     rows = doubts(tx)
     if not rows:
         return Check("looks", Level.OK, "no observation finds everything of a project gone")
-    gone = [(f"{row.absent} of kind {row.kind} in project {row.project}", named(row.stacks, ", ")) for row in rows]
-    found = named([f"{what} (stacks {stacks})" for what, stacks in gone])
+    absent = [(f"{row.absent} of kind {row.kind} in project {row.project}", named(row.stacks, ", ")) for row in rows]
+    text = named([f"{things} (stacks {stacks})" for things, stacks in absent])
     remedy = (
         "check whether the cloud is right; if they are gone, run homeostat converge STACK, which creates them again "
     )
     remedy += "(healing resumes by itself ten minutes later, if something else of that service is observed)"
-    return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {found}", remedy)
+    return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {text}", remedy)
 
 
 def _sinks(db: Database, tx: Connection) -> Check:
@@ -219,14 +218,14 @@ def _sinks(db: Database, tx: Connection) -> Check:
     rows = event_sinks.failing(tx)
     if not rows:
         return Check("event sinks", Level.OK, "none fails")
-    found = named(
+    text = named(
         [
             f"{row.settings['type']} of {row.stack} ({row.stack_id}) for {now - row.failing_since:.0f} s: {row.reason}"
             for row in rows
         ]
     )
     remedy = "repair what the reasons name, or update these stacks without these sinks; events are dropped after a day"
-    return Check("event sinks", Level.WARN, f"not delivered: {found}", remedy)
+    return Check("event sinks", Level.WARN, f"not delivered: {text}", remedy)
 
 
 def _message_bus(db: Database, tx: Connection) -> Check:
@@ -243,9 +242,9 @@ def _trusts(db: Database, tx: Connection) -> Check:
     rows = stored_trusts.gone(tx, SHOWN_MAX + 1)
     if not rows:
         return Check("trusts", Level.OK, "all that stacks use are valid")
-    found = named([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
+    text = named([f"{row.stack} ({row.stack_id}), of {row.object['user']}: {row.object['reason']}" for row in rows])
     remedy = "let a user with a role in the project update the stack: the service acts for that user from then on"
-    return Check("trusts", Level.WARN, f"no longer valid: {found}", remedy)
+    return Check("trusts", Level.WARN, f"no longer valid: {text}", remedy)
 
 
 def _secrets(db: Database, tx: Connection) -> Check:
@@ -253,28 +252,28 @@ def _secrets(db: Database, tx: Connection) -> Check:
     newest, ids = db.keys.newest, db.keys.ids
     lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
     if lost:
-        found = named([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
-        return Check("secrets", Level.FAIL, f"cannot be read: {found}", "put these keys back into the key file")
+        text = named([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
+        return Check("secrets", Level.FAIL, f"cannot be read: {text}", "put these keys back into the key file")
     plain, old = cells.get(key_rotation.PLAIN, 0), sum(cells.get(key, 0) for key in ids if key != newest)
     if not newest and not plain:
         return Check("secrets", Level.OK, "none is stored")
     if not newest:
         remedy = "give all processes --encryption-keys FILE, then: homeostat keys rotate --same-key"
         return Check("secrets", Level.WARN, f"{plain} cells are plain, and new ones are, too", remedy)
-    found = f"{cells.get(newest, 0)} cells are encrypted with key {newest}"
+    text = f"{cells.get(newest, 0)} cells are encrypted with key {newest}"
     if not plain and not old:
-        return Check("secrets", Level.OK, found)
+        return Check("secrets", Level.OK, text)
     remedy = "encrypt them, too: homeostat keys rotate --same-key"
-    return Check("secrets", Level.WARN, f"{found}, {old} with older keys, {plain} are plain", remedy)
+    return Check("secrets", Level.WARN, f"{text}, {old} with older keys, {plain} are plain", remedy)
 
 
 def _rows(db: Database, tx: Connection) -> Check:
     live = sum(health.live_stacks(tx).values())
     deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
-    found = f"{live} stacks, {deleted} deleted ones, {events} events"
+    text = f"{live} stacks, {deleted} deleted ones, {events} events"
     if deleted <= DELETED_MAX and events <= EVENTS_MAX:
-        return Check("rows", Level.OK, found)
-    return Check("rows", Level.WARN, found, "remove what is no longer needed: homeostat purge")
+        return Check("rows", Level.OK, text)
+    return Check("rows", Level.WARN, text, "remove what is no longer needed: homeostat purge")
 
 
 LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (

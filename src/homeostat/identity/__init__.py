@@ -1,6 +1,6 @@
-"""Use of Keystone while the service works: acting for users, and users for servers.
+"""Use of Keystone: acting for users, and users for servers.
 
-- `trusts`: acts for users after their token has expired
-- `descent`: which resource a stack was made for
-- `stack_users`: users of the identity service for resources whose servers log in
+- `trusts`: acting for users after their tokens have expired
+- `descent`: the resource that a stack was created for
+- `stack_users`: Keystone users for resources whose servers log in
 """

@@ -1,7 +1,7 @@
-"""Users of the identity service for resources whose servers log in.
+"""Keystone users for resources whose servers log in.
 
-They are created before the thing that needs them, and deleted after it. Both are recorded in the database first, so
-that a crash in between leaks no user.
+A user is created before the thing that needs it, and deleted afterwards. Each step is recorded in the database first,
+so a crash leaks no user.
 """
 
 import base64
@@ -26,17 +26,17 @@ if TYPE_CHECKING:  # its packages are installed for access by Keystone only
 
 LOG = logging.getLogger(__name__)
 TRANSPORTS = (Transport.HEAT, Transport.ZAQAR, "POLL_SERVER_HEAT")
-"""Transports of signals and of configs by which a server logs in."""
+"""Transports of signals and configs for which a server has to log in."""
 NEEDED = "this transport needs Keystone, to make users for servers (--access keystone, and a domain for them)"
 PASSWORD_BYTES = 24
 AGAIN_S = 30.0
-"""Time until a deletion that failed is tried again."""
+"""Time until a failed deletion is retried."""
 MANY = 100
-"""Users, and projects, deleted in one round."""
+"""Users, and projects, deleted per round."""
 
 
 class StackUsers:
-    """Users of the identity service for resources. Safe to share between threads."""
+    """Keystone users for resources. Safe to share between threads."""
 
     def __init__(
         self, db: Database, users: "DomainUsers", entropy: Entropy, monotonic: Callable[[], float] = time.monotonic
@@ -50,23 +50,23 @@ class StackUsers:
     # -- making ------------------------------------------------------------------------------------------------------
 
     def ensure(self, tokens: Sequence[str]) -> None:
-        """Make sure that the resources of these tokens have users; idempotent.
+        """Create the missing users of resources, given by their tokens.
 
         Raises:
-            Transient, Uncertain, Terminal: A user cannot be made, or not now.
+            Transient, Uncertain, Terminal: A user cannot be created, or not now.
         """
         if not tokens:
             return
         with self._db.read() as tx:
-            there = records.of_tokens(tx, STACK_USER, tokens)
+            stored = records.of_tokens(tx, STACK_USER, tokens)
             owners = records.owners(tx, [records.key_of(token) for token in tokens])
         for token in tokens:
             owner = owners.get(records.key_of(token))
-            if owner is not None and not (token in there and there[token].link):
+            if owner is not None and not (token in stored and stored[token].link):
                 self._make(token, owner)
 
     def _make(self, token: str, owner: Owner) -> None:
-        """Create the user of one resource: store name and password, create it in Keystone, store its id."""
+        """Create the user of a resource: store name and password, create the user in Keystone, store its id."""
         project = self._project(owner)
         with self._db.write() as tx:
             password = base64.urlsafe_b64encode(self._entropy.read(PASSWORD_BYTES)).decode()
@@ -81,7 +81,7 @@ class StackUsers:
             )
             stack_users.set_project(tx, owner.stack_id, project)
             records.add(self._db, tx, [wanted])
-            # Read back: where another worker, or an earlier try, has stored it before, its name and password count.
+            # Read back: another worker, or an earlier try, may have stored another name and password before.
             record = records.of_tokens(tx, STACK_USER, [token])[token]
         secret = record.secret or {}
         record.link = self._users.user(record.object["name"], secret["password"], project)
@@ -90,35 +90,35 @@ class StackUsers:
             records.save(tx, record, self._db.now_of(tx))
 
     def _project(self, owner: Owner) -> str:
-        """Return the id of the project for the users of a root stack's tree; it is created on the first call."""
+        """Return the id of the project for the users of a root stack's tree; create the project on the first call."""
         with self._db.read() as tx:
             stack = stack_users.stack_of(tx, owner.stack_id)
-            there = records.of_tokens(tx, USER_PROJECT, [stack.root_id]).get(stack.root_id)
-        if there is not None and "id" in there.object:
-            return str(there.object["id"])
+            record = records.of_tokens(tx, USER_PROJECT, [stack.root_id]).get(stack.root_id)
+        if record is not None and "id" in record.object:
+            return str(record.object["id"])
         with self._db.write() as tx:
             wanted = Record(
                 self._entropy.stack_id(), USER_PROJECT, "", stack.root_id, {}, created_at=self._db.now_of(tx)
             )
             records.add(self._db, tx, [wanted])
-            there = records.of_tokens(tx, USER_PROJECT, [stack.root_id])[stack.root_id]
-        there.object["id"] = self._users.project(stack.root_id, f"Users of the servers of stack {stack.root_id}")
+            record = records.of_tokens(tx, USER_PROJECT, [stack.root_id])[stack.root_id]
+        record.object["id"] = self._users.project(stack.root_id, f"Users of the servers of stack {stack.root_id}")
         with self._db.write() as tx:
-            stack_users.save_project(tx, there, stack.root_id, self._db.now_of(tx))
-        return str(there.object["id"])
+            stack_users.save_project(tx, record, stack.root_id, self._db.now_of(tx))
+        return str(record.object["id"])
 
     def give_keys(self, tokens: Sequence[str]) -> None:
-        """Give the users of these access keys the same keys in the identity service, where it knows the users."""
+        """Create these access keys in Keystone, for users that exist there."""
         for record, key in self._keys(tokens):
             self._users.key(record.link, record.project, key.object["access_key"], key.object["secret_key"])
 
     def take_keys(self, tokens: Sequence[str]) -> None:
-        """Delete these access keys in the identity service."""
+        """Delete these access keys in Keystone."""
         for _, key in self._keys(tokens):
             self._users.forget_key(key.object["access_key"])
 
     def _keys(self, tokens: Sequence[str]) -> list[tuple[Record, Record]]:
-        """Return pairs of records: of the user in the identity service, and of the access key."""
+        """Return pairs of records, of the Keystone user and of the access key."""
         with self._db.read() as tx:
             keys = list(records.of_tokens(tx, KEY, tokens).values())
             users = records.of_ids(tx, USER, {key.link for key in keys})
@@ -127,7 +127,7 @@ class StackUsers:
         return [(of[key.link], key) for key in keys if key.link in of]
 
     def login(self, tx: Connection, token: str, kind: str = STACK_USER) -> dict[str, str]:
-        """Return what a server needs to log in as the user of its resource.
+        """Return the credentials of a server, as the user of its resource.
 
         Raises:
             Terminal: The resource has no user (any more).
@@ -148,35 +148,35 @@ class StackUsers:
     # -- tidying up --------------------------------------------------------------------------------------------------
 
     def tidy(self) -> int:
-        """Delete the users and projects whose stacks are gone; return how many."""
+        """Delete the users and projects of deleted stacks; return their number."""
         if self._monotonic() < self._not_before:
             return 0
         return self._delete("user", DEPARTED_USER) + self._delete("project", DEPARTED_PROJECT)
 
-    def _delete(self, one: str, kind: str) -> int:
-        """Delete departed users or projects: `one` is "user" or "project", `kind` that of their records."""
+    def _delete(self, noun: str, kind: str) -> int:
+        """Delete departed users or projects: `noun` is "user" or "project", `kind` the kind of the records."""
         with self._db.read() as tx:
-            found = stack_users.departed(tx, kind, MANY)
-        for count, each in enumerate(found):
+            departed = stack_users.departed(tx, kind, MANY)
+        for count, record in enumerate(departed):
             try:
-                # The id is unknown where a worker died before it stored the answer: then the name finds it.
-                known = each.link if one == "user" else each.object.get("id")
-                id = known or self._users.find(one, _name(each))
+                # If a worker died before it stored the answer, the id is unknown: find the user by name.
+                known = record.link if noun == "user" else record.object.get("id")
+                id = known or self._users.find(noun, _name(record))
                 if id:
-                    self._users.delete(one, id)
+                    self._users.delete(noun, id)
             except HomeostatError as error:
-                LOG.warning("a %s of servers is not deleted yet: %s", one, error)
+                LOG.warning("a %s of servers is not deleted yet: %s", noun, error)
                 self._not_before = self._monotonic() + AGAIN_S
                 return count
             with self._db.write() as tx:
-                records.remove(tx, [each.id])
-        return len(found)
+                records.remove(tx, [record.id])
+        return len(departed)
 
 
-def _name(each: Record) -> str:
-    return str(each.object.get("name") or each.token)
+def _name(record: Record) -> str:
+    return str(record.object.get("name") or record.token)
 
 
 def needed(spec: Any) -> bool:
-    """Whether a thing with this spec needs a user."""
+    """Return whether a thing with this spec needs a user."""
     return any(spec.get(name) in TRANSPORTS for name in ("transport", "software_config_transport"))

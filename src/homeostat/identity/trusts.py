@@ -1,8 +1,7 @@
 """Acting for users after their tokens have expired, by Keystone trusts (ADR 0034).
 
-A trust is requested with the stack that needs it, used while the stack exists, and deleted after it. The request is an
-intent like any other: it is stored before Keystone hears of it, and a trust whose creation was never confirmed is found
-and deleted.
+A trust is created with its stack, used while the stack exists, and deleted afterwards. The creation is stored as an
+intent before the request to Keystone, so a trust whose creation was never confirmed is found and deleted.
 """
 
 import contextlib
@@ -29,17 +28,17 @@ LOG = logging.getLogger(__name__)
 AGAIN_S = 60.0
 """Time between two tries to delete a trust."""
 HOPELESS_S = 3600.0
-"""The same where Keystone forbids the deletion, since its user has lost every role."""
+"""The same if Keystone forbids the deletion, since the user has lost every role."""
 TRUSTS_MAX = 100
-"""Trusts deleted in one round."""
+"""Trusts deleted per round."""
 TRIED_MAX = 5
-"""Trusts of a project that are tried for calls that concern no single stack."""
+"""Trusts of a project tried for calls that concern no single stack."""
 Accept = Callable[[Connection], None]
-"""To be called in the transaction that stores the stack for which the trust was requested."""
+"""Links the trust to its stack, in the transaction that stores the stack."""
 
 
 def accept_nothing(tx: Connection) -> None:
-    """Do nothing: for requests that need no trust, or have one already."""
+    """Do nothing, since the request needs no new trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class Requester:
         user_id: Id in Keystone.
         user: Name.
         project: Project of the token.
-        roles: Names of the roles in that project.
+        roles: Names of the roles in the project.
         token: Token of the request.
-        trust: Id of the trust that the token comes from, if any.
+        trust: Id of the trust behind the token, if any.
     """
 
     user_id: str
@@ -64,7 +63,7 @@ class Requester:
 
 
 class StackTrusts:
-    """The trusts of stacks, and with them the credentials (`clouds.credentials`) of adapters.
+    """The trusts of stacks, as credentials (`clouds.credentials`) for adapters.
 
     Safe to share between threads.
     """
@@ -73,10 +72,8 @@ class StackTrusts:
         """Store the parts.
 
         Args:
-            db: The database.
-            trusts: Trusts in Keystone.
-            entropy: Randomness for ids, and for the ends of trusts.
-            roles: Roles that a trust carries; empty for all roles of the user who requests the stack.
+            entropy: Randomness for ids, and for the expiry times of trusts.
+            roles: Roles of a trust; empty for all roles of the requester.
         """
         self._db = db
         self._trusts = trusts
@@ -88,33 +85,33 @@ class StackTrusts:
 
     @contextlib.contextmanager
     def entrusted(self, stack_id: str, requester: Requester) -> Iterator[Accept]:
-        """Get a trust of the user who requests a root stack, unless the stack has a good one of this user already.
+        """Create a trust of the requester of a root stack, unless the stack has a valid trust of this user.
 
         If the block raises, the trust is deleted later.
 
         Yields:
-            A function to be called in the transaction that stores the stack: it makes the trust the stack's own.
+            A function to link the trust to the stack, in the transaction that stores the stack.
 
         Raises:
-            Rejected: Forbidden, when the user cannot create a trust.
+            Rejected: Forbidden, if the user cannot create a trust.
             Transient: Keystone does not answer.
         """
         with self._db.read() as tx:
-            there = stored_trusts.current(tx, stack_id)
-        if there is not None and (there.state, there.user_id) == (GOOD, requester.user_id):
+            current = stored_trusts.current(tx, stack_id)
+        if current is not None and (current.state, current.user_id) == (GOOD, requester.user_id):
             yield accept_nothing
             return
         requested = self._intend(stack_id, requester)
         try:
             trust_id = self._create(requested, requester)
             yield lambda tx: stored_trusts.accept(tx, requested, trust_id)
-        except BaseException:  # also where the request is cancelled
+        except BaseException:  # also a cancellation of the request
             with self._db.write() as tx:
                 stored_trusts.discard(tx, requested.id)
             raise
 
     def _intend(self, stack_id: str, requester: Requester) -> StoredTrust:
-        """Store that a trust will be requested, with the random end by which it can be found again."""
+        """Store the intent to create a trust, with a random expiry time by which the trust can be found again."""
         end = self._trusts.end_of(int.from_bytes(self._entropy.read(8), "big"))
         requested = StoredTrust(
             self._entropy.stack_id(),
@@ -131,7 +128,7 @@ class StackTrusts:
         return requested
 
     def _create(self, requested: StoredTrust, requester: Requester) -> str:
-        """Return the id of the trust to use; a request that was itself made with a trust in the service keeps that."""
+        """Return the id of a new trust; a request made with one of the service's trusts keeps using the latter."""
         if requester.trust is not None and (self._is_used(requester.trust) or self._trusts.is_ours(requester.trust)):
             return requester.trust
         roles = sorted(self._roles or requester.roles)
@@ -149,7 +146,7 @@ class StackTrusts:
             raise Rejected("Forbidden", message) from error
 
     def _is_used(self, trust_id: str) -> bool:
-        """Whether a stack of this service uses this trust: then there is no need to look it up in Keystone."""
+        """Return whether a stack of this service uses this trust, which saves a request to Keystone."""
         with self._db.read() as tx:
             return stored_trusts.is_good(tx, trust_id)
 
@@ -159,92 +156,92 @@ class StackTrusts:
         """Return a token for calls of a cloud.
 
         Args:
-            project: Project in which the call is made.
-            of: Token of the creation, or handle of the thing, that the call is about: the trust of its stack is used.
-                "" for calls about no single stack, which may use any trust of the project.
+            project: Project of the call.
+            of: Token of the creation, or handle of the thing, whose stack's trust is used. "" for calls that concern no
+                single stack, which may use any trust of the project.
 
         Raises:
-            Denied: No trust is good any more.
+            Denied: No trust is valid.
         """
         with self._db.read() as tx:
             current_trust = self._of(tx, of) if of else None
             tried = [current_trust] if current_trust is not None else stored_trusts.of_project(tx, project, TRIED_MAX)
-        for each in tried:
-            if each.state != GOOD:
+        for trust in tried:
+            if trust.state != GOOD:
                 continue
             try:
-                token = self._trusts.token(each.trust_id)
+                token = self._trusts.token(trust.trust_id)
             except Denied as error:
-                self._lose(each, str(error))
+                self._lose(trust, str(error))
                 continue
-            self._tokens[each.trust_id] = token
+            self._tokens[trust.trust_id] = token
             return token
         raise Denied(_no_trust(project, tried))
 
     def _of(self, tx: Connection, of: str) -> StoredTrust | None:
-        """Return the trust of the stack that a creation (by its token) or a thing (by its handle) belongs to."""
+        """Return the trust of the stack of a thing, by the token of its creation or by its handle."""
         key = records.key_of(of)
         owners = list(records.owners(tx, [key]).values()) if key else records.owners_of(tx, [of])
-        found, last = owners[0] if owners else None, None
+        owner, last = owners[0] if owners else None, None
         for _ in range(LEVELS_MAX):
-            row = stacks.get(tx, found.stack_id) if found is not None else None
+            row = stacks.get(tx, owner.stack_id) if owner is not None else None
             root = stacks.get(tx, row.root_id) if row is not None else None
             if root is None:
                 break
             current_trust = stored_trusts.current(tx, root.id)
             if current_trust is not None and current_trust.state == GOOD:
                 return current_trust
-            # The stack of a cluster goes on by the trust of the stack whose template has the cluster.
-            last, found = last or current_trust, maker_of(tx, root)
+            # The stack of a cluster may use the trust of the stack whose template has the cluster.
+            last, owner = last or current_trust, maker_of(tx, root)
         return last
 
     def _lose(self, lost: StoredTrust, reason: str) -> None:
-        """Store that Keystone does not honour a trust any more."""
+        """Store that a trust is no longer valid in Keystone."""
         LOG.warning("stack %s: the trust of %s is gone: %s", lost.stack_id, lost.object.get("user"), reason)
         with self._db.write() as tx:
             stored_trusts.mark_gone(tx, lost, reason)
 
     def refused(self, token: str) -> None:
-        """Note that a cloud has refused a token, so that the next call gets a new one."""
-        for trust_id in [each for each, used in self._tokens.items() if used == token]:
+        """Drop a token refused by a cloud: the next call gets a new token."""
+        for trust_id in [trust_id for trust_id, used in self._tokens.items() if used == token]:
             self._trusts.refused(trust_id)
 
     # -- tidying up ----------------------------------------------------------------------------------------------------
 
     def tidy(self) -> int:
-        """Delete trusts that are not needed any more; return how many rows are done with."""
+        """Delete unused trusts; return the number of finished rows."""
         with self._db.read() as tx:
             if not stored_trusts.any_due(tx, self._db.now_of(tx)):
                 return 0
         with self._db.write() as tx:
             due = stored_trusts.take_due(tx, self._db.now_of(tx), AGAIN_S, TRUSTS_MAX)
-        return sum(self._end(each) for each in due)
+        return sum(self._end(trust) for trust in due)
 
-    def _end(self, each: StoredTrust) -> bool:
-        """Delete the trust of a row; return whether the row is done with."""
+    def _end(self, trust: StoredTrust) -> bool:
+        """Delete the trust of a row; return whether the row is finished."""
         try:
-            found = [each.trust_id] if each.trust_id else self._trusts.find(each.object["end"])
-            # Several stacks may use one trust: it is deleted with the last of them.
+            ids = [trust.trust_id] if trust.trust_id else self._trusts.find(trust.object["end"])
+            # Several stacks may share a trust: it is deleted with the last stack.
             with self._db.read() as tx:
-                needed = stored_trusts.known(tx, found, but=each.id)
-            for trust_id in set(found) - needed:
+                needed = stored_trusts.known(tx, ids, but=trust.id)
+            for trust_id in set(ids) - needed:
                 self._trusts.delete(trust_id)
         except Denied as error:
-            LOG.warning("a trust of %s cannot be deleted: %s", each.object.get("user"), error)
+            LOG.warning("a trust of %s cannot be deleted: %s", trust.object.get("user"), error)
             with self._db.write() as tx:
-                stored_trusts.postpone(tx, [each.id], self._db.now_of(tx) + HOPELESS_S)
+                stored_trusts.postpone(tx, [trust.id], self._db.now_of(tx) + HOPELESS_S)
             return False
         except HomeostatError as error:
-            LOG.warning("a trust of %s is not deleted yet: %s", each.object.get("user"), error)
+            LOG.warning("a trust of %s is not deleted yet: %s", trust.object.get("user"), error)
             return False
         with self._db.write() as tx:
-            stored_trusts.remove(tx, each.id)
+            stored_trusts.remove(tx, trust.id)
         return True
 
 
 def _no_trust(project: str, tried: list[StoredTrust]) -> str:
     refusals = "; ".join(
-        f"{each.object.get('user')}: {each.object['reason']}" for each in tried if "reason" in each.object
+        f"{trust.object.get('user')}: {trust.object['reason']}" for trust in tried if "reason" in trust.object
     )
     reason = f" ({refusals})" if refusals else ""
     return (

@@ -1,7 +1,4 @@
-"""Ways in which a detector of health can answer: values that all layers share.
-
-What each of them says about a node is in `planner.policies.verdicts`.
-"""
+"""Kinds of answers of a health detector. `planner.policies.verdicts` maps each kind to a finding about the node."""
 
 from enum import auto
 
@@ -9,69 +6,69 @@ from homeostat.model.status import Word
 
 
 class Detector(Word):
-    """Who says something about a node, besides the detections that a policy names (`DetectionType`)."""
+    """Sources of findings about a node, besides the detections of a policy (`DetectionType`)."""
 
     PLACE = auto()
-    """All places of workers together, of which each has asked a URL."""
+    """All vantage points together, each of which has probed a URL."""
     REPORTER = auto()
-    """A person, or a program, that has marked the node."""
+    """A person or program that has marked the node."""
     CREATION = auto()
-    """The making of the node, where there is no thing yet."""
+    """The creation of the node, while there is no thing to ask about."""
 
 
 class Kind(Word):
-    """A way to answer, or not to.
+    """A kind of answer, or of missing answer.
 
-    The first ones are said by what is asked: by the node, or by those whose word counts for it. Silence is said by
-    nobody. The others say something about this service, or about the way, and nothing about the node.
+    The first block comes from the node or its manager, and `SILENT` means that neither answered in time. The second
+    block concerns this service or the network path, and says nothing about the node.
     """
 
     HEALTHY = "well"
     UNHEALTHY = "ill"
-    """It says so itself: a status, an error code, a text that is not the healthy one."""
+    """The node or its manager reports a failure: a status, an error code, an unexpected body."""
     GONE = auto()
-    """Who keeps it has answered that it does not exist."""
+    """The node's manager (Nova, say) answers that the node does not exist."""
     REFUSED = auto()
-    """Its machine has answered that nothing listens there."""
+    """The machine refuses the connection: nothing listens on the port."""
     BROKEN_OFF = auto()
-    """It has closed the connection without an answer, or with one that is none."""
+    """The connection was closed without a valid answer."""
     INVALID_CERTIFICATE = auto()
-    """It shows a certificate that is out of date, or another one's."""
+    """The certificate has expired or belongs to another name."""
     SILENT = auto()
-    """Nobody has answered, though there was time."""
+    """Timeout: no answer in sufficient time."""
 
     BUSY = auto()
-    """Something goes on with it."""
+    """An operation on the node is in progress."""
     OUT_OF_SIGHT = auto()
-    """Who keeps it cannot see it now."""
+    """The node's manager cannot see the node now."""
     BLIND = auto()
-    """Who keeps it seems to see nothing at all, so that its word does not count."""
+    """The node's manager seems to see no node at all, so its answers do not count."""
     NOT_COVERED = auto()
-    """This detector has no word for it: a place without a monitor, a member without a load balancer."""
+    """The detector does not cover this node: a place without a monitor, a member without a load balancer."""
     NOT_LOOKED = auto()
-    """It was not looked at yet, or not lately."""
+    """Not checked yet, or not recently."""
     DISAGREED = auto()
-    """Those who were asked do not agree."""
+    """The detectors disagree."""
     FORBIDDEN_BY_RULE = auto()
     """The rules of this service do not allow the request."""
     NOT_PERMITTED = auto()
     """This service has no permission to ask, or asks too often."""
     NO_SUCH_PAGE = auto()
-    """There is no such page, and there never was: the address may be wrong."""
+    """The page does not exist and never did: the address may be wrong."""
     UNRESOLVED = auto()
     """This service cannot resolve the name."""
     NO_ROUTE = auto()
-    """No way leads there from here."""
+    """No route to the host."""
     UNTRUSTED = auto()
-    """This service cannot verify the certificate, or does not speak that version of TLS."""
+    """This service cannot verify the certificate, or does not support the TLS version."""
     OWN_TIME = auto()
-    """This service has used up the time itself: it was busy, or was not running."""
+    """This service used up the time itself: it was busy, or was not running."""
     OUT_OF_MEANS = auto()
-    """This machine lacks what is needed to ask: file descriptors, ports, memory."""
+    """This machine has run out of file descriptors, ports or memory."""
     TOO_LARGE = auto()
-    """There was more than this service reads."""
+    """The answer is larger than this service reads."""
     NO_DETECTOR = auto()
-    """Nothing here can ask."""
+    """This worker has no means to ask."""
     UNCLEAR = auto()
     """Anything else."""
 
@@ -82,4 +79,4 @@ OWN_INABILITIES = frozenset(
         *(Kind.UNTRUSTED, Kind.OWN_TIME, Kind.OUT_OF_MEANS, Kind.TOO_LARGE, Kind.NO_DETECTOR, Kind.UNCLEAR),
     }
 )
-"""Kinds of answers that say something about this service, or the way, and nothing about a node."""
+"""Kinds of answers that concern this service or the network path, and say nothing about a node."""

@@ -7,7 +7,7 @@ from homeostat.model.errors import Rejected
 STACK_USER = "heat_stack_user"
 """Role of the users that the service creates for servers and handles."""
 PEOPLE = frozenset({"admin", "member", "reader"})
-"""Roles that those users never have."""
+"""Roles that stack users never have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,16 @@ class Caller:
     Attributes:
         user: Name; None in access mode `none`.
         project: The only project the caller may act in, unless an admin.
-        user_id: As the identity service reports it; None without one.
+        user_id: As in the identity service; None without an identity service.
         domain: Id of the user's domain; None without an identity service.
         roles: In the project, or in the whole cloud if `of_system`.
         of_system: The token is scoped to the system, not to a project.
-        of_admin_project: False if the identity service says that the project is not the admin project, or there is no
+        of_admin_project: False if the identity service reports another project as the admin project, or there is no
             project.
         is_admin: Admin of the whole cloud, by the policy's rule `context_is_admin`.
         token: Token that the caller sent.
-        trust: Id of the trust that the token comes from, if any.
-        only_here: The caller proved by a handle's token that it may make this one request, and no other.
+        trust: Id of the trust behind the token, if any.
+        only_here: The caller has a handle's token, which permits this single request only.
     """
 
     user: str | None = None
@@ -48,12 +48,12 @@ class Caller:
 
     @property
     def key(self) -> str | None:
-        """What tells this user from others: the id, else the name; None where callers have neither."""
+        """The user's identity: the id, else the name, else None."""
         return self.user_id or self.user
 
     @property
     def is_stack_user(self) -> bool:
-        """Whether this is a user created for a server or handle, who reaches only its own resource."""
+        """Whether the caller is a user created for a server or handle, with access to this resource only."""
         return STACK_USER in self.roles and not self.roles & PEOPLE and not self.only_here
 
     def check_project(self, project: str) -> None:

@@ -1,4 +1,4 @@
-"""Desired state: the compiled graph of one revision."""
+"""Desired state: the compiled graph of a revision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,19 +16,20 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One resource of the desired graph.
+    """A resource of the desired graph.
 
     Attributes:
-        properties: Tree of plain data in which functions that depend on other resources stand as nodes of
-            `templates.functions`; `templates.evaluate` resolves them.
+        properties: Tree of plain data. Functions that depend on resources are nodes of `templates.functions`;
+            `templates.evaluate` resolves them.
         metadata: A tree of the same kind.
-        requires: Names of the resources of the same graph that must be done first (CV4).
-        external_id: Id of an existing thing to stand for, or a function that gives it; None for a resource to be made.
-        static: Whether `properties` holds no such function.
-        template_type: The type as the template calls it; "" where that is `type`.
-        hooks: Hooks that its environment sets: where it stops until the hook is cleared (see `templates.registry`).
-        restricted: Actions that its environment forbids: `update`, `replace`.
-        revision: Revision that it is of, where the newest one has failed and this is healed as before; else None.
+        requires: Names of resources of the same graph that must be complete first (CV4).
+        external_id: Id of an existing, unmanaged thing, or a function that returns the id; None for a managed resource.
+        static: Whether `properties` has no such function.
+        template_type: The type's name in the template; "" if equal to `type`.
+        hooks: Hooks from the environment, at which the resource pauses until they are cleared (`templates.registry`).
+        restricted: Actions that the environment forbids: `update`, `replace`.
+        revision: The earlier revision of this definition, if the newest revision has failed and the resource is healed
+            to its earlier state; else None.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One declared output; `active` is False when its condition is."""
+    """A declared output; `active` is False if its condition is false."""
 
     name: str
     value: Any

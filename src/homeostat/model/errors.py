@@ -1,7 +1,7 @@
 """Errors, sorted by who must act, and the register of the API's fault types.
 
-`Rejected` is for the caller, `Transient` for time, `Terminal` for the user; after `Uncertain` the code looks before it
-acts again; `Superseded` needs no action; `Bug` is an internal error.
+`Rejected` is for the caller, `Transient` for time, `Terminal` for the user. After `Uncertain`, observe before acting
+again. `Superseded` needs no action. `Bug` is an internal error.
 """
 
 import math
@@ -68,7 +68,7 @@ FAULT_CODES: dict[str, int] = {
 }
 """Fault type (`error.type` of a response) -> HTTP code, as in Heat and Senlin. A name never changes its meaning.
 
-Heat answers 500 to InvalidTemplateAttribute, and Senlin to ESchema and OverQuota; here these are errors of the caller.
+Heat answers InvalidTemplateAttribute with 500, as Senlin does ESchema and OverQuota; here they are client errors.
 """
 
 
@@ -92,10 +92,10 @@ class Rejected(HomeostatError):
 
     Args:
         fault: Key of FAULT_CODES.
-        message: What is wrong and what to do about it.
+        message: The problem and its remedy.
         error: Class of mistake, shown first (`Property error`).
         path: Place of the mistake, as names and indices.
-        remedy: What to do about it, where the message is a text that clients know and compare.
+        remedy: The remedy, if clients compare the message with a known text.
 
     Attributes:
         plain: The text without the remedy.
@@ -120,13 +120,10 @@ class Rejected(HomeostatError):
 
     @property
     def on_wire(self) -> str:
-        """The text of the fault as Heat's clients know it.
-
-        For what does not validate, Heat's engine and API put two colons between the class of mistake, the place and the
-        message.
-        """
+        """The text of the fault as Heat's clients know it."""
         if self.fault != "StackValidationFailed":
             return str(self)
+        # For validation errors, Heat's engine and API both insert a colon between class, place and message.
         return ": : ".join(part for part in (self.error, dotted(self.path), self.detail) if part)
 
     def at(self, *prefix: str | int) -> "Rejected":
@@ -147,7 +144,7 @@ class TooManyRequests(Rejected):
 
 
 class Absent(Rejected):
-    """What is read of a resource is not there: what reads it cannot be made without it."""
+    """A resource lacks a value that a dependant reads: the dependant cannot be created yet."""
 
     def __init__(self, message: str, *path: str | int) -> None:
         super().__init__("StackValidationFailed", message, path=path)
@@ -158,20 +155,18 @@ class Absent(Rejected):
 
 
 class LeadsNowhere(Absent):
-    """The value of an attribute is there; the path into it leads nowhere."""
+    """An attribute has a value, but the path into the value does not exist."""
 
 
 class MemberAway(Absent):
-    """A member is to be there, and is not for now: it is being made anew, or could not be."""
+    """A desired member does not exist at present: it is being replaced, or its creation failed."""
 
 
 class InvalidTemplateAttribute(Rejected):
-    """A resource does not have the attribute that is read of it.
+    """A template reads an attribute that the resource does not have.
 
     Args:
-        resource: Its name.
-        attribute: Name of the attribute.
-        why: What else there is to say.
+        why: Further details.
     """
 
     def __init__(self, resource: str, attribute: str, why: str = "") -> None:
@@ -188,16 +183,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_name(name: object, path: Iterable[str | int]) -> None:
-    """Check that a text has no control characters, which programs, databases and terminals interpret.
+    """Check that a name has no control characters, which programs, databases and terminals interpret.
 
     Raises:
-        Rejected: The name has one. Values that are no text are not checked.
+        Rejected: A text has a control character. Values of other types are not checked.
     """
-    found = _CONTROL.search(name) if isinstance(name, str) else None
-    if found is not None:
-        sign = f"U+{ord(found[0]):04X}"
+    match = _CONTROL.search(name) if isinstance(name, str) else None
+    if match is not None:
+        sign = f"U+{ord(match[0]):04X}"
         raise invalid(
-            f"A name cannot have the control character {sign} (number {found.start() + 1}): take it out", *path
+            f"A name cannot have the control character {sign} (number {match.start() + 1}): take it out", *path
         )
 
 
@@ -211,7 +206,7 @@ def stack_not_found(name: str) -> Rejected:
 
 
 class Transient(HomeostatError):
-    """Time will fix it: retry after `retry_after_s` seconds, or after the caller's own backoff where that is None."""
+    """A passing failure: retry after `retry_after_s` seconds, or after the caller's own backoff if None."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
@@ -222,8 +217,8 @@ class Outage(Transient):
     """A server that the service needs, such as its database, does not answer.
 
     Args:
-        message: What does not answer; for everybody.
-        details: Its address and its error; for operators and the log alone.
+        message: Name of the server; for all users.
+        details: Address and error of the server; for operators and the log only.
     """
 
     def __init__(self, message: str, details: str, retry_after_s: float | None = None) -> None:
@@ -232,12 +227,12 @@ class Outage(Transient):
 
 
 def in_detail(error: BaseException) -> str:
-    """Return the text of an error for operators: that of an outage with its details."""
+    """Return the text of an error for operators, including the details of an outage."""
     return f"{error}: {error.details}" if isinstance(error, Outage) else str(error)
 
 
 class Terminal(HomeostatError):
-    """Only a change of the desired state can fix it; the resource is FAILED with this reason."""
+    """A failure that only a change of the desired state can fix; the resource is FAILED with this reason."""
 
 
 class ResourceActionRestricted(Terminal):
@@ -248,18 +243,18 @@ class ResourceActionRestricted(Terminal):
 
 
 class NotSupported(Terminal):
-    """A change of a resource that there is no way to carry out."""
+    """A change that the type of the resource does not support."""
 
 
 class NotFound(Terminal):
-    """The thing that a resource stands for does not exist."""
+    """The thing behind a resource does not exist."""
 
 
 class Uncertain(HomeostatError):
-    """The request may or may not have been carried out; look before acting again.
+    """A request may or may not have been carried out; observe before acting again.
 
-    For `late_s` seconds after the cloud answers again it may still be carried out: until then, what a look does not
-    find may yet come.
+    For `late_s` seconds after the cloud answers again the request may still be carried out. Until then, an object that
+    an observation does not find may yet appear.
     """
 
     def __init__(self, message: str, late_s: float = 0.0) -> None:
@@ -272,4 +267,4 @@ class Superseded(HomeostatError):
 
 
 class Bug(HomeostatError):
-    """A broken internal invariant: its subject is set aside, and everything else goes on."""
+    """A broken internal invariant: the affected shard or row is set aside, and all else continues."""

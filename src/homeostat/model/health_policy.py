@@ -1,6 +1,6 @@
-"""Health policies as the engine reads them: when a member of a group is unhealthy, and what recovers it.
+"""Health policies as the engine reads them: how unhealthy members of a group are detected and recovered.
 
-`clustering.health_policy` makes them from the specs of users.
+`clustering.decisions.health_policy` builds them from users' specs.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class DetectionType(StrEnum):
-    """Ways to see that a node is unhealthy."""
+    """Ways to detect an unhealthy node."""
 
     EVENTS = "LIFECYCLE_EVENTS"
     STATUS = "NODE_STATUS_POLLING"
@@ -20,7 +20,7 @@ class DetectionType(StrEnum):
 
 
 class Built(StrEnum):
-    """Actions that this service carries out itself."""
+    """Recovery actions that this service carries out itself."""
 
     REBOOT = "REBOOT"
     REBUILD = "REBUILD"
@@ -29,7 +29,7 @@ class Built(StrEnum):
 
 
 AFTER_FENCING = frozenset({Built.RECREATE, Built.EVACUATE})
-"""Actions that make a node run elsewhere: it is cut off before, as its policy says."""
+"""Actions that start a node elsewhere. Before them, the node is fenced as its policy says."""
 
 
 CALL_S = 600
@@ -37,7 +37,7 @@ CALL_S = 600
 
 
 class ActionType(StrEnum):
-    """Who carries out an action of a recovery."""
+    """Executor of a recovery action."""
 
     BUILT_IN = "BUILT_IN"
     WORKFLOW = "MISTRAL_WORKFLOW"
@@ -45,7 +45,7 @@ class ActionType(StrEnum):
 
 
 class Fence(StrEnum):
-    """What is cut off before a node is recovered."""
+    """Fencing of a node before its recovery."""
 
     COMPUTE = "COMPUTE"
     NETWORK = "NETWORK"
@@ -53,7 +53,7 @@ class Fence(StrEnum):
 
 
 class Mode(StrEnum):
-    """What happens to a node that is unhealthy."""
+    """Treatment of an unhealthy node."""
 
     OBSERVE = "observe"
     PROPOSE = "propose"
@@ -61,7 +61,7 @@ class Mode(StrEnum):
 
 
 class Preserved(StrEnum):
-    """What a node that is made again keeps."""
+    """Properties that a recreated node keeps."""
 
     NAME = "name"
     PORTS = "ports"
@@ -70,19 +70,19 @@ class Preserved(StrEnum):
 
 
 LATE_S = 30.0
-"""Seconds by which the second look that was missed may be late."""
+"""Tolerated delay of a check, in seconds."""
 VANTAGE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""What the name of a place looks like."""
+"""Regular expression of a vantage point's name."""
 DEFAULT_VANTAGE = "default"
-"""Name of the place of workers that are not told another one."""
+"""Vantage point of workers started without a name for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class VantagePoint:
-    """A place from which the URLs of nodes are asked: that of the workers that were started with its name.
+    """A place from which URLs of nodes are probed, by the workers started with its name.
 
     Attributes:
-        weight: How much what is found there counts.
+        weight: Weight of findings from this place.
     """
 
     name: str
@@ -91,14 +91,14 @@ class VantagePoint:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """One way to see that a node is unhealthy.
+    """A detection of unhealthy nodes.
 
     Attributes:
-        url: URL with placeholders; "" where the type has none.
-        response: Regular expression that a good answer matches somewhere.
-        attempts: How often the URL is asked before the node counts as unhealthy, at least 1.
+        url: URL with placeholders; "" for types without URL.
+        response: Regular expression that is searched for in the body of a good response.
+        attempts: Probes of the URL before the node counts as unhealthy, at least 1.
         pause_s: Seconds between these attempts.
-        disabled_is_down: Whether a host that is switched off for new servers counts as down.
+        disabled_is_down: Whether a host counts as down if it is disabled for new servers.
     """
 
     type: DetectionType
@@ -113,12 +113,12 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAction:
-    """One action of a recovery.
+    """A recovery action.
 
     Attributes:
-        name: One of `Built`, or the name of the workflow or webhook.
-        params: With defaults, and with placeholders.
-        timeout_s: Seconds that a workflow, or a webhook, may take.
+        name: A `Built`, or the name of the workflow or webhook.
+        params: With defaults filled in, and with placeholders.
+        timeout_s: Seconds that a workflow or webhook may take.
     """
 
     type: ActionType
@@ -133,21 +133,21 @@ class HealthPolicy:
 
     Attributes:
         interval_s: Seconds between checks.
-        grace_s: Seconds after a change of a node in which it is not judged.
-        quorum: So many polling modes must fail.
-        actions: Tried one by one; there is at least one.
-        max_unhealthy: Most unhealthy nodes that are recovered: a count, or a share such as `40%`; "" for any number.
-        failures: Looks in a row that have to fail until a node is unhealthy.
-        successes: Looks in a row that have to be well until it is healthy again.
-        canary_url: URL that the observer asks to see whether it can see anything; "" for none.
-        verify_s: Seconds that a node has to become healthy after an action, before the next one is tried.
-        per_hour: Most recoveries begun in an hour; 0 for any number.
-        by_hint: Whether the operation that the status suggests is tried first: a stopped server is started.
-        inside_first: Whether what is unwell in a node that is a stack is converged first.
-        quarantine: Whether a node that is made again is kept, cut off, instead of being deleted.
-        one_first: Whether of members that fail together one is recovered first.
-        vantage_points: Places from which URLs are asked; none for whichever worker looks.
-        vantage_quorum: Weight of the places that must find a URL failed.
+        grace_s: Seconds after a change of a node during which findings do not count.
+        quorum: Number of polling detections that must fail.
+        actions: Tried in order; never empty.
+        max_unhealthy: Limit of unhealthy nodes for recovery: a count, or a share such as `40%`; "" for no limit.
+        failures: Consecutive failed checks until a node is unhealthy.
+        successes: Consecutive successful checks until a node is healthy again.
+        canary_url: URL by which the observer checks its own network; "" for none.
+        verify_s: Seconds for a node to become healthy after an action, before the next action.
+        per_hour: Limit of recoveries started in an hour; 0 for no limit.
+        by_hint: Whether the operation suggested by the status is tried first: a stopped server is started.
+        inside_first: Whether a node that is a stack has its unhealthy resources converged first.
+        quarantine: Whether the old node is fenced and kept after its recreation, instead of deleted.
+        one_first: Whether a single member is recovered first if several fail together.
+        vantage_points: Places that probe URLs; empty for the worker that makes the check.
+        vantage_quorum: Total weight of the places that must find a URL failed.
     """
 
     interval_s: int
@@ -175,30 +175,30 @@ class HealthPolicy:
 
     @property
     def polled(self) -> tuple[Detection, ...]:
-        return tuple(each for each in self.detections if each.type is not DetectionType.EVENTS)
+        return tuple(detection for detection in self.detections if detection.type is not DetectionType.EVENTS)
 
     @property
     def has_calls(self) -> bool:
         """Whether workflows or webhooks are among its actions."""
-        return any(each.type is not ActionType.BUILT_IN for each in self.actions)
+        return any(action.type is not ActionType.BUILT_IN for action in self.actions)
 
     @property
     def takes_events(self) -> bool:
-        return any(each.type is DetectionType.EVENTS for each in self.detections)
+        return any(detection.type is DetectionType.EVENTS for detection in self.detections)
 
     @property
     def stale_s(self) -> float:
-        """Age in seconds from which a look says nothing any more: two were missed."""
+        """Age in seconds at which a look is stale: two intervals were missed."""
         return 2 * self.interval_s + LATE_S
 
     def is_unhealthy(self, failed: int) -> bool:
-        """Return whether a node is unhealthy of which so many polling modes have failed."""
+        """Return whether a node is unhealthy if `failed` polling detections have failed."""
         return bool(self.polled) and failed >= self.quorum
 
     def most_recovered(self, size: int) -> int:
-        """Return how many unhealthy nodes of a cluster of `size` are recovered; with more, none is.
+        """Return the number of unhealthy nodes, in a cluster of `size`, above which none is recovered.
 
-        A share of a small cluster is one node at least.
+        A share is at least one node.
         """
         if not self.max_unhealthy:
             return size

@@ -7,14 +7,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class HookProgress:
-    """What a row remembers of its hooks: for one revision of its stack, and for its deletion, whenever that comes.
+    """State of a row's hooks, for one revision of its stack and for its later deletion.
 
     Attributes:
-        revision: The revision that all but `of_deletion` are for; None for none.
-        at: The hook at which the resource stops; "" for none.
-        since: Since when it stops there, in seconds since the epoch.
-        cleared: The hooks that it has passed.
-        due: The hook at which it stops once it is complete; "" for none.
+        revision: The revision concerned by all fields but `of_deletion`, if any.
+        at: The hook at which the resource has stopped; "" for none.
+        since: Time of that stop, in seconds since the epoch.
+        cleared: The hooks already passed.
+        due: The hook at which the resource stops once complete; "" for none.
         of_deletion: The hooks of its deletion.
     """
 

@@ -1,7 +1,7 @@
-"""What a list of hosts says about one of them: that it is down, or that who keeps the list does not see (ADR 0093).
+"""Interpretation of a list of compute hosts: which are down, and whether the list can be trusted (ADR 0093).
 
-Hosts are heard of by way of a control plane. Where that pauses, hosts that work are called down: all of them, and for a
-while those that come back last. So a host counts as down only beside others that are heard of.
+Heartbeats arrive through a control plane. If the control plane pauses, it reports working hosts as down: first all, and
+on its return, for a while, the last to reconnect. So a host counts as down only while its peers have fresh heartbeats.
 """
 
 from collections.abc import Collection
@@ -10,27 +10,26 @@ from datetime import UTC, datetime
 
 UP, DOWN, ENABLED = "up", "down", "enabled"
 STILL_S = 20.0
-"""Seconds for which a host has to stand still, after all that are heard of, until it counts as down."""
+"""Seconds that a heartbeat must be unchanged, and older than those of all live hosts, until the host counts as down."""
 LOOKS = 3
-"""Looks in a row that have to find it down, with the same beat."""
+"""Consecutive looks that must find a host down with the same heartbeat."""
 AFTER_BLIND_S = 90.0
-"""Seconds instead of `STILL_S` after a moment in which nothing was seen: hosts come back one by one, and one that waits
-for an answer of the control plane does so for a minute."""
+"""Seconds instead of `STILL_S` after a blind phase: hosts reconnect gradually, and a host may wait for an RPC answer of
+the control plane for a minute."""
 DECLARED = "declared down, "
 AT_ONCE_S = 300.0
-"""Hosts that went silent within so many seconds did so at once; one that is silent longer says nothing of others."""
+"""Window in which hosts count as silent at once. A host silent for longer says nothing about the control plane."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of servers, as who keeps the list shows it.
+    """A compute host, as the list of services (Nova's) shows it.
 
     Attributes:
-        name: Its name.
-        state: Whether it is heard of: up or down.
-        status: Whether it takes new servers: enabled or disabled.
-        beat_at: When it was heard of last, in seconds since the epoch by the clock of the list; None if unknown.
-        forced_down: Whether it was declared down, so that its state says nothing.
+        state: `UP` with a recent heartbeat, else `DOWN`.
+        status: `ENABLED` for new servers, or disabled.
+        beat_at: Time of the last heartbeat, in seconds since the epoch by the clock of the list; None if unknown.
+        forced_down: Whether the host was declared down, which makes `state` meaningless.
     """
 
     name: str
@@ -49,18 +48,16 @@ class Host:
 
 
 def newest_beat(hosts: Collection[Host]) -> float | None:
-    """Return when any of these hosts was heard of last; None if that is unknown."""
-    return max((each.beat_at for each in hosts if each.beat_at is not None), default=None)
+    """Return the time of the newest heartbeat of the hosts; None if unknown."""
+    return max((host.beat_at for host in hosts if host.beat_at is not None), default=None)
 
 
 def blindness(hosts: Collection[Host]) -> str:
-    """Return why nothing is seen of any host, as far as this list tells; "" where it sees.
-
-    What was declared down counts for neither side: that may be our own doing.
-    """
-    counted = [each for each in hosts if not each.forced_down]
+    """Return why the list is not trusted: the control plane seems to have missed all heartbeats. "" if trusted."""
+    # A host declared down counts for neither side: our own fencing may have declared it.
+    counted = [host for host in hosts if not host.forced_down]
     silent = _silent_at_once(counted)
-    heard = sum(each.is_heard_of for each in counted)
+    heard = sum(host.is_heard_of for host in counted)
     if len(silent) <= heard:
         return ""
     many = f"{len(silent)} of {len(silent) + heard} hosts went silent at once"
@@ -69,23 +66,24 @@ def blindness(hosts: Collection[Host]) -> str:
 
 def _silent_at_once(hosts: Collection[Host]) -> list[Host]:
     newest = newest_beat(hosts)
-    silent = [each for each in hosts if not each.is_heard_of]
-    return [each for each in silent if newest is None or each.beat_at is None or each.beat_at >= newest - AT_ONCE_S]
+    silent = [host for host in hosts if not host.is_heard_of]
+    return [host for host in silent if newest is None or host.beat_at is None or host.beat_at >= newest - AT_ONCE_S]
 
 
 def doubt(host: Host, hosts: Collection[Host]) -> str:
-    """Return why it is not believed that a host is down which is called so; "" where it may be.
+    """Return why the state `DOWN` of a host is not believed; "" if believed, or if the host is up.
 
     Args:
-        host: The host.
-        hosts: All that the same list shows.
+        hosts: All hosts of the same list.
     """
     if host.is_heard_of:
         return ""
     blind = blindness(hosts)
     if blind:
         return blind
-    heard = [each.beat_at for each in hosts if each.is_heard_of and each.beat_at is not None and each.name != host.name]
+    heard = [peer.beat_at for peer in hosts if peer.is_heard_of and peer.beat_at is not None and peer.name != host.name]
+    # After an outage of the control plane, heartbeats of live hosts are spread widely: a host that works may then be as
+    # late as this spread.
     if not heard or host.beat_at is None or host.beat_at < min(heard) - max(STILL_S, max(heard) - min(heard)):
         return ""
     if host.forced_down:
@@ -94,29 +92,27 @@ def doubt(host: Host, hosts: Collection[Host]) -> str:
 
 
 def others_that_take(host: Host, hosts: Collection[Host]) -> list[Host]:
-    """Return the other hosts that can take servers of one that is down."""
-    return [each for each in hosts if each.name != host.name and each.takes_servers]
+    """Return the peers of a failed host that can take its servers."""
+    return [peer for peer in hosts if peer.name != host.name and peer.takes_servers]
 
 
 def beat_text(beat_at: float | None) -> str:
-    """Return the time of a beat, for people; "" where it is unknown."""
+    """Return the time of a heartbeat, for people; "" if unknown."""
     return "" if beat_at is None else f"{datetime.fromtimestamp(beat_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def beat_of(beat_at: float | None, *, forced_down: bool) -> str:
-    """Return what is to stand still between looks at a host that is called down."""
+    """Return a text that stays the same between looks at a host that is down: its last heartbeat."""
     return f"{DECLARED if forced_down else ''}{beat_text(beat_at) or 'never'}"
 
 
 def has_beaten(before: str, now: str) -> bool:
-    """Return whether a host has beaten between two looks, which have found these beats.
-
-    To declare a host down is a change of its service, too, and looks like a beat.
-    """
+    """Return whether the heartbeat of a host (`beat_of`) has changed between two looks."""
+    # Declaring a host down updates its service record, which looks like a heartbeat.
     declared = now.startswith(DECLARED) and not before.startswith(DECLARED)
     return before != "" and before != now and not declared
 
 
 def to_lift(name: str) -> str:
-    """Return who has to say that a host is no longer down, and how."""
+    """Return how the operator ends the state "declared down" of a host."""
     return f"its operator lifts that: openstack compute service set --up {name} nova-compute"

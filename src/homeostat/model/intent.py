@@ -1,7 +1,7 @@
-"""Intents: what is about to be done for a row, stored before the cloud hears of it (invariant 3, CONTRIBUTING.md).
+"""Intents: the next act on a row's thing, stored before the request to the cloud (invariant 3, CONTRIBUTING.md).
 
-A row has at most one. `load` and `dump` alone know its JSON. The functions below read a part of an intent whatever its
-type is. They look at the truth of the intent first: one whose cell cannot be decrypted raises `Unreadable` then.
+A row has at most one intent; only `load` and `dump` know its JSON. The functions below accept an intent of any type.
+Each tests the truth of the intent first: for a cell that cannot be decrypted, `bool` raises `Unreadable`.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ class ChangeIntent:
 
     Attributes:
         changed: Names of the fields of the cloud's object that differ.
-        stamp: Tells this act from an earlier one on the same nested stack, which would not repeat it; None for none.
-        adopts: What is adopted, until that is done.
+        stamp: Distinguishes acts on a nested stack, which ignores a repeated stamp; None for other things.
+        adopts: Adoption data, until the adoption is complete.
         late_s: Seconds for which a creation without an answer may still be carried out, see `errors.Uncertain`.
     """
 
@@ -37,10 +37,9 @@ class OperationIntent:
     """An operation of the cloud port is carried out on the thing.
 
     Attributes:
-        operation: The operation.
         stamp: See `ChangeIntent`.
-        token: The token of the snapshot that the operation makes.
-        arguments: Arguments of the operation, see `kinds`: it is repeated with the same ones.
+        token: The token of the snapshot that the operation takes.
+        arguments: Arguments of the operation, see `kinds`; a repetition uses the same.
     """
 
     operation: str
@@ -51,29 +50,29 @@ class OperationIntent:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMade:
-    """The snapshot that comes before the deletion is complete, with this id: the thing may be deleted."""
+    """The snapshot before the deletion is complete, with this id: the thing may be deleted."""
 
     snapshot: str
 
 
 PARTS_FIRST = "delete_parts_first"
-"""Operation of the intent of a thing that could not be deleted together with its parts: they are deleted before it."""
+"""Operation of an intent if a thing could not be deleted together with its parts: the parts are deleted first."""
 
 
 FENCE = "fence"
-"""Operation of the intent of a thing that is cut off before another one is made in its place."""
+"""Operation of an intent that fences a thing before its replacement is created."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """The thing is not as it should be for this reason, and is left so."""
+    """The thing differs from the desired state for this reason, and is left alone."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionIntent:
-    """The row is to adopt an existing thing; nothing was begun."""
+    """The row is to adopt an existing thing; the adoption has not begun."""
 
     adopts: AdoptionData
 
@@ -120,17 +119,17 @@ def dump(intent: Intent) -> dict[str, Any]:
 
 
 def operation_of(intent: Intent | None) -> str:
-    """Return the operation that is intended; "" for none."""
+    """Return the intended operation; "" for none."""
     return intent.operation if intent and isinstance(intent, OperationIntent) else ""
 
 
 def arguments_of(intent: Intent | None) -> dict[str, Any]:
-    """Return the arguments of the operation that is intended; empty for none."""
+    """Return the arguments of the intended operation; empty for none."""
     return dict(intent.arguments) if intent and isinstance(intent, OperationIntent) else {}
 
 
 def changed_of(intent: Intent | None) -> tuple[str, ...]:
-    """Return the fields that are to be changed."""
+    """Return the fields to change."""
     return intent.changed if intent and isinstance(intent, ChangeIntent) else ()
 
 
@@ -140,7 +139,7 @@ def late_s_of(intent: Intent | None) -> float:
 
 
 def with_late_s(intent: Intent | None, late_s: float) -> Intent | None:
-    """Return the intent of a creation that may still be carried out for so long."""
+    """Return the intent of a creation with `late_s` set."""
     return replace(intent, late_s=late_s) if intent and isinstance(intent, ChangeIntent) else intent
 
 
@@ -160,22 +159,22 @@ def snapshot_of(intent: Intent | None) -> str:
 
 
 def left_alone_for(intent: Intent | None) -> str:
-    """Return why a thing that is not as it should be is left so; "" for none."""
+    """Return the reason of a `LeftAlone`; "" for any other intent."""
     return intent.reason if intent and isinstance(intent, LeftAlone) else ""
 
 
 def adoption_of(intent: Intent | None) -> AdoptionData | None:
-    """Return what is to be adopted; None for nothing."""
+    """Return the adoption data; None for no adoption."""
     return intent.adopts if intent and isinstance(intent, ChangeIntent | AdoptionIntent) else None
 
 
 def with_adoption(intent: Intent | None, data: AdoptionData) -> Intent:
-    """Return the intent, to adopt this as well."""
+    """Return the intent with adoption data."""
     return replace(intent, adopts=data) if intent and isinstance(intent, ChangeIntent) else AdoptionIntent(data)
 
 
 def without_adoption(intent: Intent | None) -> Intent | None:
-    """Return what is left of an intent once the adoption is done."""
+    """Return the rest of an intent after its adoption is complete."""
     if intent and isinstance(intent, AdoptionIntent):
         return None
     return replace(intent, adopts=None) if intent and isinstance(intent, ChangeIntent) else intent

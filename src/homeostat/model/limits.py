@@ -1,7 +1,8 @@
-"""Limits of what grows by requests: how many parts each list may have, and how many bytes all of them. Pure.
+"""Limits of stored lists and maps that requests add to: number of entries, and total bytes.
 
-A limit of one request does not bound what many requests add up to. So each list or map that a request can add to has a
-limit here, and is checked before the addition is stored. `docs/howto/protect-the-api.md` lists them; a test compares.
+A size limit of a single request does not bound the sum of many requests. So each list or map that a request can add to
+is checked against a limit here before the addition is stored. `docs/howto/protect-the-api.md` lists them; a test
+compares.
 """
 
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ class SumLimit:
     """A limit of a list that grows.
 
     Attributes:
-        what: What is limited, as the documentation and the error call it.
-        count: How many there may be; None where only their bytes count.
-        size: How many bytes all of them may have; None where each is small.
-        remedy: What to do about it.
+        what: Name of the list, in documentation and errors.
+        count: Maximum number of entries; None if only their bytes count.
+        size: Maximum total bytes; None if entries are small.
+        remedy: Advice in the error.
         fault: Type of the error.
     """
 
@@ -36,13 +37,13 @@ class SumLimit:
         """Check that there is room.
 
         Args:
-            count: How many there are.
-            size: How many bytes they are.
-            more: Bytes of what is added.
-            parts: How many are added.
+            count: Present number of entries.
+            size: Present total bytes.
+            more: Bytes to add.
+            parts: Entries to add.
 
         Raises:
-            Rejected: There is none.
+            Rejected: The limit is exceeded.
         """
         if self.count is not None and parts > 0 and count + parts > self.count:
             raise Rejected(self.fault, f"{self._begin()} are at most {self.count:,}: {self.remedy}")
@@ -83,7 +84,7 @@ METADATA_OF_PROJECT = SumLimit(
     "Metadata of the clusters and nodes of a project", None, 64 * MI, "remove keys first, or delete unused nodes", QUOTA
 )
 EVENT_REASON_MAX = 4_000
-"""Characters of the reason of an event that are kept."""
+"""Stored characters of an event's reason; the rest is cut off."""
 ALL = (
     *(SIGNALS, HANDLER_SIGNALS, FILES, ENVIRONMENT, CONFIGS, DEPLOYMENTS, OUTPUTS),
     *(PROFILES, POLICIES, ATTACHED, RECEIVERS, MESSAGE_RECEIVERS, METADATA, METADATA_OF_PROJECT),

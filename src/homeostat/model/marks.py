@@ -1,6 +1,6 @@
-"""Marks on resources: what else holds for them besides their state, as their rows store it.
+"""Marks on resources: stored facts about a row in addition to its state.
 
-`load` and `dump` alone know the JSON. A mark stays until the planner takes it off; a row without marks stores NULL.
+Only `load` and `dump` know the JSON. A mark stays until the planner removes it; a row without marks stores NULL.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,14 @@ HEALTH_POLICY = "homeostat:health-policy"
 
 @dataclass(frozen=True, slots=True)
 class UnhealthyMark:
-    """The resource is unhealthy, whatever is seen of it (MU1 to MU8); times are in seconds since the epoch.
+    """The resource counts as unhealthy, whatever observations say (MU1 to MU8); times are in seconds since the epoch.
 
     Attributes:
-        reason: Why it is unhealthy.
-        since: When it was marked.
         by: User who made the request, None if not known.
         reporter: Name that the caller gives itself, if any.
         expires_at: When the mark ends; None for no end.
-        before: Action that had failed when the mark came, and its reason. The resource fails with that again when the
-            mark expires, or, if nothing was ever made, when it is taken away. None if nothing had failed.
+        before: Action that had failed before the mark, and its reason; None without a failure. The resource returns to
+            this failure when the mark expires, or, if no thing was ever created, when the mark is removed.
     """
 
     reason: str
@@ -46,13 +44,13 @@ class RestoredMark:
     """The thing has its data from a snapshot of its stack (ADR 0033).
 
     Attributes:
-        run: The request to go back that restored it, see `store.schema.stack`.
-        said: Property -> its value in the template then. What was restored stays for as long as the template says the
-            same.
+        run: The request that restored the stack, see `store.schema.stack`.
+        template_values: Property -> its value in the template at that time. Restored data stays until the template's
+            value changes.
     """
 
     run: str | None
-    said: Mapping[str, Any]
+    template_values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +58,14 @@ class RecoveryMark:
     """A health policy is recovering the thing (ADR 0072); times are in seconds since the epoch.
 
     Attributes:
-        begun_at: When its first action began.
-        step: Number of the action that is tried; `BY_HINT` for the operation that the status suggests.
-        acted_at: When that action began; None if it has yet to.
-        fenced: What is confirmed cut off.
-        unsure: What may be cut off: it was asked for, and the thing was not found any more.
-        rounds: How often all actions were tried in vain.
-        tried: The actions so far and what became of them, for users.
-        identity: Properties that keep the identity of the thing, as its policy asks, for the one made in its place.
+        begun_at: When the first action began.
+        step: Number of the current action; `BY_HINT` for the operation that the status suggests.
+        acted_at: When the current action began; None if it has yet to.
+        fenced: Fences that are confirmed.
+        unsure: Fences that were requested before the thing disappeared: it may be fenced.
+        rounds: Rounds through all actions without success.
+        tried: The actions so far with their results, for users.
+        identity: Properties by which the replacement keeps the identity of the thing, as its policy asks.
     """
 
     begun_at: float
@@ -82,48 +80,47 @@ class RecoveryMark:
 
 @dataclass(frozen=True, slots=True)
 class LetGoMark:
-    """The thing lets go of what one thing at a time can hold, for the one in its place (ADR 0094).
+    """The thing releases its exclusive properties, such as a fixed address, to its replacement (ADR 0094).
 
     Attributes:
-        held: What it lets go of, in the words of `kinds.exclusive`.
-        done: Whether that is confirmed.
-        refused: Why the cloud does not let it; "" where it does.
-        said: What the cloud answered last, if not that it is done.
-        tries: How often that was.
-        due_at: When it is asked again, in seconds since the epoch; None for at once.
+        held: The properties to release, in the words of `kinds.exclusive`.
+        done: Whether the release is confirmed.
+        refused: Why the cloud refuses the release; "" if it does not.
+        failure: The newest failure of the request, which is repeated; "" for none.
+        tries: Number of these failures.
+        due_at: When the request is repeated, in seconds since the epoch; None for at once.
     """
 
     held: tuple[str, ...]
     done: bool = False
     refused: str = ""
-    said: str = ""
+    failure: str = ""
     tries: int = 0
     due_at: float | None = None
 
 
 BY_HINT = -1
-"""Step of a recovery before the actions of its policy."""
+"""`RecoveryMark.step` before the actions of the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marks on a row; false if there is none.
+    """The marks on a row; falsy without any mark.
 
     Attributes:
-        unhealthy: By users and their programs.
+        unhealthy: Set by users and their programs.
         maintained: Mark of an action (`StackAction.mark`) -> when the action began on the thing.
-        healing: The thing is being healed, or made in the place of one that is; such rows count against the brake.
-        lost_at: When another thing was made since this one was absent; None if none was.
-        restored: By a snapshot of the stack.
-        recovery: By a health policy.
-        requested: What users have asked of the thing and has not ended, the oldest first.
-        kept: Status in which an operation that a user asked for has left the thing: it is not healed from it. "" for
-            none.
-        repaired: Name of a property that was sent again -> what tells the wanted and the observed value before that,
-            until the wanted one is seen (see `planner.policies.unkept`).
-        accepted: Name of a property -> what tells the value that was sent and the one that the service has made of it,
-            as its answer showed (see `planner.policies.unkept`).
-        let_go: What it lets go of, or has let go of, for another one.
+        healing: The thing is being healed, or replaces a thing being healed; such rows count against the brake.
+        lost_at: When a replacement was created because the thing was absent; None if none was.
+        restored: Restoration from a snapshot of the stack.
+        recovery: Recovery by a health policy.
+        requested: Unfinished requests of users for the thing, the oldest first.
+        kept: Status in which a user's operation has left the thing, and which is not healed; "" for none.
+        repaired: Name of a property sent again -> fingerprint of the desired and the observed value before, until the
+            desired value is observed (see `planner.policies.unkept`).
+        accepted: Name of a property -> fingerprint of the value sent and the value that the service answered with
+            (see `planner.policies.unkept`).
+        let_go: Release of exclusive properties to another thing, in progress or complete.
     """
 
     unhealthy: UnhealthyMark | None = None
@@ -146,7 +143,7 @@ NO_MARKS = Marks()
 _UNHEALTHY, _HEALING, _LOST, _RESTORED, _RECOVERY = "unhealthy", "healing", "lost", "restored", "recovery"
 _REQUESTED, _KEPT, _REPAIRED, _ACCEPTED = "requested", "kept", "repaired", "accepted"
 _LET_GO = "let_go"
-_MAINTAINED = tuple(each.mark for each in STACK_ACTIONS.values() if each.mark)
+_MAINTAINED = tuple(rules.mark for rules in STACK_ACTIONS.values() if rules.mark)
 
 
 def load(stored: Mapping[str, Any]) -> Marks:
@@ -166,7 +163,7 @@ def load(stored: Mapping[str, Any]) -> Marks:
         stored.get(_KEPT, ""),
         stored.get(_REPAIRED, {}),
         stored.get(_ACCEPTED, {}),
-        LetGoMark(**{**stored[_LET_GO], "held": tuple(stored[_LET_GO]["held"])}) if _LET_GO in stored else None,
+        _let_go(stored[_LET_GO]) if _LET_GO in stored else None,
     )
 
 
@@ -182,8 +179,13 @@ def _recovery(stored: Mapping[str, Any]) -> RecoveryMark:
     return RecoveryMark(**{**stored, **{name: tuple(stored.get(name, ())) for name in _TEXTS}})
 
 
+def _let_go(stored: Mapping[str, Any]) -> LetGoMark:
+    done, refused, failure = stored["done"], stored["refused"], stored["said"]
+    return LetGoMark(tuple(stored["held"]), done, refused, failure, stored["tries"], stored["due_at"])
+
+
 _LATER = ("identity", "unsure")
-"""Fields that a program of an earlier version, which may run beside this one, does not know: left out where empty."""
+"""Fields unknown to earlier versions, which may run during an upgrade: left out if empty."""
 
 
 def _dumped(recovery: RecoveryMark) -> dict[str, Any]:
@@ -199,11 +201,11 @@ def dump(marks: Marks) -> dict[str, Any]:
     if marks.lost_at is not None:
         stored[_LOST] = {"at": marks.lost_at}
     if marks.restored is not None:
-        stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.said)}
+        stored[_RESTORED] = {"run": marks.restored.run, "said": dict(marks.restored.template_values)}
     if marks.recovery is not None:
         stored[_RECOVERY] = _dumped(marks.recovery)
     if marks.requested:
-        stored[_REQUESTED] = [requested.dump(each) for each in marks.requested]
+        stored[_REQUESTED] = [requested.dump(request) for request in marks.requested]
     if marks.kept:
         stored[_KEPT] = marks.kept
     if marks.repaired:
@@ -211,5 +213,6 @@ def dump(marks: Marks) -> dict[str, Any]:
     if marks.accepted:
         stored[_ACCEPTED] = dict(marks.accepted)
     if marks.let_go is not None:
-        stored[_LET_GO] = asdict(marks.let_go)
+        mark = asdict(marks.let_go)
+        stored[_LET_GO] = {"said": mark.pop("failure"), **mark}
     return stored

@@ -1,20 +1,20 @@
 """Names in the stack of a group: members are named by numbers, a companion resource of member 3 is named `3-<name>`."""
 
-BESIDE = "-"
-"""Between the name of a member and that of its companion."""
+COMPANION_MARK = "-"
+"""Separates the name of a member from the rest of a companion's name."""
 
 
 def companion_name(member: str, name: str) -> str:
-    """Return the name of the companion called `name` of a member."""
-    return f"{member}{BESIDE}{name}"
+    """Return the full name of a member's companion `name`."""
+    return f"{member}{COMPANION_MARK}{name}"
 
 
 def member_of_name(name: str) -> str:
-    """Return the member of the companion of this name; the name itself if it is not that of a companion."""
-    member, dash, _ = name.partition(BESIDE)
+    """Return the member that a companion belongs to; for any other name, the name itself."""
+    member, dash, _ = name.partition(COMPANION_MARK)
     return member if dash and member.isdecimal() else name
 
 
-def stands_beside(name: str) -> bool:
-    """Return whether this is the name of a companion."""
+def is_companion(name: str) -> bool:
+    """Return whether a resource of this name is a companion of a member."""
     return member_of_name(name) != name

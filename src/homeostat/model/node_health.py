@@ -1,6 +1,6 @@
-"""Health of the members of a group, as detections of a health policy have found it: values that all layers share.
+"""Health of group members as the detections of a health policy find it.
 
-`load` and `dump` alone know the JSON of a member's health.
+Only `load` and `dump` know the JSON of a member's health.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from homeostat.model.health_policy import HealthPolicy
-from homeostat.model.member_names import stands_beside
+from homeostat.model.member_names import is_companion
 from homeostat.model.status import Word
 
 EVIDENCE_MAX = 300
-"""Characters of the evidence of a detection; the rest is cut off."""
+"""Maximum characters of evidence; the rest is cut off."""
 
 
 class Finding(Word):
-    """What a look, a detection or all of them together have found.
+    """Result of a look, of a detection, or of all detections together.
 
-    `UNKNOWN` means that nothing could be seen, which is no reason to recover anything.
+    `UNKNOWN` means that nothing could be observed, and is no reason for a recovery.
     """
 
     HEALTHY = "healthy"
@@ -28,16 +28,16 @@ class Finding(Word):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look by a detection has found of one member.
+    """Result of a single look of a detection at a member.
 
     Attributes:
-        evidence: What was seen, in a few words.
-        hint: The operation that would bring the member back, where its status says so: `start`, `unpause`, …
-        certain: Whether another look would find the same, so that none is needed.
-        beat: When its host was heard of last, where this look finds that host down: it counts once that stands still
-            over several looks, see `model.hosts`. "" where it says nothing of a host.
-        anew: Whether what was counted before does not count any more: who keeps the host did not see.
-        counted_at: When the newest of the looks from several places began that this puts together; None for another.
+        evidence: The observed facts, in a few words.
+        hint: The operation that would restore the member, if its status suggests one: `start`, `unpause`, …
+        certain: Whether the finding needs no confirmation by further looks.
+        beat: Last heartbeat of the host, if the look finds the host down; the finding counts if several looks find the
+            same heartbeat, see `model.hosts`. "" if the look is not about a host.
+        anew: Whether earlier looks no longer count, since the host list was blind.
+        counted_at: For a look combined from several places, the time when the newest of their looks began; else None.
     """
 
     finding: Finding
@@ -51,20 +51,19 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What one detection has found of one member, over several looks.
+    """Finding of a detection about a member, over several looks.
 
     Attributes:
         type: See `DetectionType`.
-        since: When it began to find so, in seconds since the epoch.
-        evidence: What the newest look has seen that differs.
+        since: Time of the change to this finding, in seconds since the epoch.
+        evidence: Evidence of the newest look that differs from health.
         hint: See `Look`.
-        failures: Looks in a row that found it unhealthy.
-        successes: Looks in a row that found it healthy, counted while the finding is another one.
-        attempts: How often a URL was asked in vain in this look; 0 where the look is over.
-        beat: What the newest look has seen of a host that is down, see `Look`.
-        still_from: From when on it counts that this beat stands still; None where none does.
-        counted_at: While looks in a row are counted that put together those of several places: that of the newest one
-            that has counted, see `Look`.
+        failures: Consecutive looks with the finding unhealthy.
+        successes: Consecutive looks with the finding healthy, counted until `finding` is healthy.
+        attempts: Failed probes of a URL in the look in progress; 0 if no look is in progress.
+        beat: Heartbeat of a host that is down, as of the newest look, see `Look`.
+        still_from: Time from which looks with an unchanged heartbeat count; None without a `beat`.
+        counted_at: `Look.counted_at` of the newest look that was counted.
     """
 
     type: str
@@ -82,16 +81,16 @@ class Detected:
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """Health of one member of a group.
+    """Health of a member of a group.
 
     Attributes:
-        finding: What all detections together have found.
-        since: When they began to find so.
-        reason: What is wrong, or why it is not known.
+        finding: Finding of all detections together.
+        since: Time of the change to this finding.
+        reason: The problem, or why the health is unknown.
         hint: See `Look`.
-        detected: By each detection of the policy, in its order.
-        turns: When it became unhealthy, lately; several turns in a short time are a flapping member.
-        again_at: When a URL is asked again for this look; None where none is.
+        detected: Results per detection, in the policy's order.
+        turns: Recent times at which the member became unhealthy; several in a short time mean a flapping member.
+        again_at: Time of the next probe of a URL within the look in progress, if any.
     """
 
     finding: Finding
@@ -104,23 +103,19 @@ class NodeHealth:
 
     @property
     def is_host_down(self) -> bool:
-        """Whether it was found unhealthy since its host is down, and for nothing else."""
-        unhealthy = [each for each in self.detected if each.finding is Finding.UNHEALTHY]
-        return bool(unhealthy) and all(each.beat for each in unhealthy)
+        """Whether a host that is down is the only reason for the member being unhealthy."""
+        unhealthy = [detected for detected in self.detected if detected.finding is Finding.UNHEALTHY]
+        return bool(unhealthy) and all(detected.beat for detected in unhealthy)
 
     @property
     def is_doubted(self) -> bool:
-        """Whether the newest look of a detection was not well, though that has not changed its finding yet."""
-        return any(each.attempts > 0 or each.failures > 0 for each in self.detected)
+        """Whether the newest look of a detection failed, perhaps without a change of its finding yet."""
+        return any(detected.attempts > 0 or detected.failures > 0 for detected in self.detected)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """What the placeholders of policies stand for; "" for what is not known.
-
-    Attributes:
-        address: Address by which the node is reached.
-    """
+    """Values of the placeholders in policies; "" if unknown. `address` is the address for probes of the node."""
 
     name: str = ""
     id: str = ""
@@ -131,13 +126,13 @@ class NodeNames:
 
 
 class RecoveryAction(NamedTuple):
-    """An action of a recovery that begins: the columns of its record.
+    """A recovery action that begins: the columns of its record.
 
     Attributes:
         name: The member.
         what: The action, in a few words.
-        begins: Whether it is the first one of a recovery, or of another round of it.
-        host: The host that the thing is on; "" where that is not known.
+        begins: Whether the action is the first of a recovery, or of another round.
+        host: The host of the thing; "" if unknown.
     """
 
     name: str
@@ -147,12 +142,11 @@ class RecoveryAction(NamedTuple):
 
 
 class DeclaredHost(NamedTuple):
-    """A host that is declared down, as the fence of a member has it.
+    """A host declared down to fence a member.
 
     Attributes:
-        host: Its name.
-        name: The member that was cut off by it.
-        reason: What was found of the member: why it was cut off.
+        name: The fenced member.
+        reason: Why the member was fenced.
     """
 
     host: str
@@ -162,13 +156,7 @@ class DeclaredHost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StartedRecovery:
-    """A recovery that has begun.
-
-    Attributes:
-        name: The member.
-        at: When it has begun, in seconds since the epoch.
-        host: The host that the member was on then; "" where that is not known.
-    """
+    """The start of a member's recovery: the time in seconds since the epoch, and the host, "" if unknown."""
 
     name: str
     at: float
@@ -177,19 +165,19 @@ class StartedRecovery:
 
 @dataclass(frozen=True, slots=True)
 class ShardHealth:
-    """What a health policy says about one shard, and what the brake of its recoveries needs to know.
+    """Health policies and findings of a shard, with the counts that limit its recoveries.
 
     Attributes:
         policies: Name of a resource -> its policy; "" for the policy of all members.
         nodes: Row key -> health.
-        looked_at: When the newest whole look at the members began.
+        looked_at: When the newest complete look at the members began.
         size: Expected members, in all shards of the group.
-        unhealthy: How many of them are unhealthy, in all shards.
-        recovered: How many recoveries have begun in the last hour.
-        blind: Why the observer doubts itself; "" where it does not.
-        paused: Why health checks are off; "" where they are on. What was found before does not count afterwards.
-        names: Row key -> what placeholders stand for, where policies call workflows or webhooks.
-        begun: Recoveries of members that have begun in the last hour, where any is unhealthy.
+        unhealthy: Unhealthy members, in all shards.
+        recovered: Recoveries started in the last hour.
+        blind: Why the observer doubts itself; "" if it does not.
+        paused: Why health checks are off; "" if they are on. Earlier findings do not count after a pause.
+        names: Row key -> values of placeholders, if policies call workflows or webhooks.
+        begun: Recoveries of members started in the last hour, if any member is unhealthy.
     """
 
     policies: Mapping[str, HealthPolicy]
@@ -204,25 +192,19 @@ class ShardHealth:
     begun: Sequence[StartedRecovery] = ()
 
     def policy_of(self, name: str) -> HealthPolicy | None:
-        """Return the policy that holds for a resource; None for none."""
+        """Return the health policy of a resource, if any."""
         return policy_for(self.policies, name)
 
 
 def policy_for(policies: Mapping[str, HealthPolicy], name: str) -> HealthPolicy | None:
-    """Return the policy that holds for a resource; None for none.
-
-    What stands beside a member, such as its place in a load balancer, is no member.
-
-    Args:
-        policies: See `ShardHealth`.
-        name: Name of the resource.
-    """
-    return policies.get(name) or (None if stands_beside(name) else policies.get(""))
+    """Return the health policy of a resource, if any; for `policies` see `ShardHealth`."""
+    # The policy of all members is not for their companions, such as a member's entry in a load balancer.
+    return policies.get(name) or (None if is_companion(name) else policies.get(""))
 
 
 def load(stored: Mapping[str, Any]) -> NodeHealth:
     """Return the health of a member from its JSON."""
-    detected = tuple(Detected(**{**each, "finding": Finding(each["finding"])}) for each in stored["detected"])
+    detected = tuple(Detected(**{**item, "finding": Finding(item["finding"])}) for item in stored["detected"])
     more = {"finding": Finding(stored["finding"]), "detected": detected, "turns": tuple(stored["turns"])}
     return NodeHealth(**{**stored, **more})
 
@@ -230,8 +212,8 @@ def load(stored: Mapping[str, Any]) -> NodeHealth:
 def dump(health: NodeHealth) -> dict[str, Any]:
     """Return the JSON of the health of a member."""
     stored = asdict(health)
-    for each in stored["detected"]:
-        # A program of an earlier version, which may run beside this one, does not know it.
-        if each["counted_at"] is None:
-            del each["counted_at"]
+    for item in stored["detected"]:
+        # Earlier versions, which may run during an upgrade, do not know this field.
+        if item["counted_at"] is None:
+            del item["counted_at"]
     return stored

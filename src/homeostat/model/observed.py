@@ -10,7 +10,7 @@ from homeostat.model.status import Word
 class Presence(Word):
     """Whether a look found the thing.
 
-    `ABSENT` means that the cloud has answered that there is none. Without a clear answer it is `UNKNOWN`, which
+    `ABSENT` means a clear answer of the cloud that the thing does not exist. Any other answer means `UNKNOWN`, which
     is no reason to create or delete anything.
     """
 
@@ -21,15 +21,15 @@ class Presence(Word):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at one thing.
+    """Result of a look at a thing.
 
     Attributes:
-        handle: The cloud's own id.
+        handle: The cloud's id.
         properties: The cloud's object as plain data in the words of `clouds.port`; empty unless present.
         seen_at: Seconds since the epoch.
-        reason: Why it is absent or unknown, for users.
-        not_found: In the answer to a deletion: it is ABSENT, and there was nothing to delete.
-        unfinished: In the answer to a creation: what it needs a further request for has failed.
+        reason: Why the thing is absent or unknown, for users.
+        not_found: As the answer to a deletion: the thing was ABSENT before.
+        unfinished: As the answer to a creation: a necessary further request has failed.
     """
 
     presence: Presence
@@ -59,8 +59,8 @@ class Condition(Word):
 class Remedy(Word):
     """The right action for a condition that does not pass by itself (CV13).
 
-    RECREATE deletes the broken thing and then creates another one; REPLACE creates another one first and deletes the
-    old one afterwards. MANUAL leaves it to the user.
+    RECREATE deletes the broken thing, then creates a new thing; REPLACE creates first and deletes afterwards. MANUAL
+    leaves the remedy to the user.
     """
 
     WAIT = "wait"
@@ -76,10 +76,10 @@ class Verdict:
     """Judgement of a resource type on an observation.
 
     Attributes:
-        reason: Why it is not READY, for users.
+        reason: Why the thing is not READY, for users.
         operation: With `Remedy.OPERATE`, the operation of the cloud port (`start`, `reboot`, …).
         drifted: With `Condition.DRIFTED`, the names of the properties that differ.
-        due_at: With `Condition.PENDING`, when time alone will make it ready (seconds since the epoch), else None.
+        due_at: With `Condition.PENDING`, when time alone makes the thing ready (seconds since the epoch), else None.
     """
 
     condition: Condition

@@ -1,4 +1,4 @@
-"""Decisions: steps to take now, and for everything else the reason to wait (invariant 2, CONTRIBUTING.md)."""
+"""Decisions: steps to take now, and reasons to wait (invariant 2, CONTRIBUTING.md)."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -12,11 +12,11 @@ from homeostat.model.world import Resource
 
 
 class Handover(StrEnum):
-    """What an update in place is for that hands over what one thing at a time can hold (ADR 0094).
+    """Purpose of an update that hands over an exclusive property, such as a fixed address (ADR 0094).
 
     Attributes:
-        LET_GO: The thing lets go of it, for the one in its place.
-        TAKE_BACK: The thing gets it back.
+        LET_GO: The thing releases the property, for its replacement.
+        TAKE_BACK: The thing gets the property back.
     """
 
     LET_GO = "let go"
@@ -38,8 +38,8 @@ class Verb(Word):
 
     Attributes:
         CREATE: Send the request to create, with the row's token.
-        FIND: Look for what carries the row's token, after a creation without an answer.
-        OBSERVE: Look at the thing itself.
+        FIND: Look for the object with the row's token, after a creation without an answer.
+        OBSERVE: Look at the thing.
         UPDATE: Change the thing in place.
         OPERATE: Carry out an operation of the cloud port: start, reboot, snapshot, …
         DELETE: Delete the thing.
@@ -69,7 +69,7 @@ class Event:
 
 
 def event_of(row: Resource, *, action: str = "", status: str = "", reason: str | None = None) -> Event:
-    """Return an event of a row: of the state that it has entered, except for what is given."""
+    """Return an event of a row's new state; arguments override parts of the state."""
     why = row.reason if reason is None else reason
     return Event(row.name, action or row.action, status or row.status, why, row.shown_type, row.key, row.handle)
 
@@ -85,48 +85,48 @@ DELETE_WITH_PARTS = "delete_with_parts"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The snapshot of one resource's thing, as a part of a snapshot of its stack; see `store.schema.snapshot_part`.
+    """The snapshot of a single thing, as a part of the snapshot of its stack; see `store.schema.snapshot_part`.
 
     Attributes:
-        token: Token that the cloud's snapshot carries.
+        token: Token of the cloud's snapshot.
         name: Name of the resource.
-        kind: Kind of its thing.
-        made: The cloud's id of the snapshot once it is complete, before that "".
+        kind: Kind of the thing.
+        handle: The cloud's id of the complete snapshot; "" before.
     """
 
     token: str
     name: str
     kind: str
-    made: str = ""
+    handle: str = ""
 
 
 @dataclass(slots=True)
 class Step:
-    """The smallest act. When it is executed, its intent is already in `row`.
+    """The smallest unit of work. Before its execution, the intent is already stored in `row`.
 
     Attributes:
         reason: Reason for the act, for users.
-        spec: The cloud object wanted, for CREATE and UPDATE.
+        spec: The desired cloud object, for CREATE and UPDATE.
         changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
         operation: Operation for OPERATE.
-        arguments: Arguments of the operation, or the adoption data of its row.
-        inside: Whether the operation takes along what nested stacks are deleting of the thing, too (ADR 0070).
+        arguments: Arguments of the operation, or the adoption data of the row.
+        inside: Whether DELETE_WITH_PARTS includes parts in nested stacks that are being deleted (ADR 0070).
         inserted: Whether the row is new.
         removed: Whether the row is deleted.
         events: Events to store with the intent.
-        also: Other rows that change with this one.
-        orphan_token: Token of a creation that is given up without an answer, or of a thing that is not found and was to
-            be deleted; "" for none. What turns up with this token later is deleted.
-        kept_token: Token of a creation whose thing stays, and does not belong to the stack any more.
+        also: Further rows to store in the same transaction.
+        orphan_token: Token of a creation given up without an answer, or of a thing to be deleted that was not found; ""
+            for none. An object that appears with this token later is deleted.
+        kept_token: Token of a creation whose thing stays, and no longer belongs to the stack.
         part: Part of the snapshot being taken of the stack.
-        retained: Handle of a thing that the row releases, and that stays.
-        fails: Why the stack fails with this step although its row does not; "" if it does not.
+        retained: Handle of a thing that stays although the row gives it up.
+        fails: Why this step fails the stack although its row does not fail; "" if it does not.
         rollout: A rollout of metadata that begins or ends with this step.
         recovery: Action of a health policy that begins with this step; "" for none.
-        begins_recovery: Whether it is the first one of a recovery, or of another round of it.
-        host: The host that its thing is on then; "" where that is not known.
-        handover: What it hands over, of the thing of this row to that of another one, or back; None for nothing.
-        needed_by: Name of the resource that waits for that.
+        begins_recovery: Whether `recovery` is the first action of a recovery, or of another round.
+        host: The host of the thing at the time; "" if unknown.
+        handover: For an update: the direction of a handover of exclusive properties, if any.
+        needed_by: Name of the resource that waits for the handover.
     """
 
     verb: Verb
@@ -160,9 +160,8 @@ class StepOutcome:
 
     Attributes:
         removed: Whether the row is deleted.
-        orphan_token: Token of a creation that was given up without an answer, or of a thing that was not found and
-            was to be deleted; "" for none. What turns up with this token later is deleted.
-        whole: Whether more columns of the row have changed than an outcome usually changes.
+        orphan_token: See `Step`.
+        whole: Whether more columns of the row have changed than usual.
     """
 
     row: Resource
@@ -175,7 +174,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The resource is as it should be, and its dependants may go on.
+    """The resource matches the desired state, and its dependants may proceed.
 
     Attributes:
         step: A change of the row to store without acting, if any.
@@ -187,4 +186,4 @@ class Settled:
 SETTLED = Settled()
 """The usual case: nothing to store."""
 Decision = Step | Settled | Waiting
-"""Result of deciding about one resource."""
+"""Result of a decision about a resource."""

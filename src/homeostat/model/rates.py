@@ -9,7 +9,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)(?::(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A rate limit: `per_s` requests a second in the long run, and up to `burst` of them at once."""
+    """A rate limit: `per_s` requests a second in the long run, and bursts of up to `burst` requests."""
 
     per_s: float
     burst: int

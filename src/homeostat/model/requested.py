@@ -1,7 +1,7 @@
-"""What users have asked of single things: operations, checks and recoveries, as the marks of rows store them.
+"""Requests of users for single things: operations, checks and recoveries, as stored in the marks of rows.
 
-Each is carried out once, when nothing else goes on with the row, and ends with one event, whose reason ends with the id
-of the request: by it the request is found again.
+A request is carried out once, when the row is idle, and ends with an event. The event's reason ends with the id of the
+request, by which the request's result is looked up.
 """
 
 import re
@@ -11,17 +11,17 @@ from enum import StrEnum
 from typing import Any
 
 CHECK, RECREATE = "check", "recreate"
-"""Requests that are no operations of the cloud port: to look at a thing, and to make it anew."""
+"""Requests that are no operations of the cloud port: to check a thing, and to recreate it."""
 ABANDON = "abandon"
-"""To leave a stack to itself: nothing is done, as in Senlin."""
+"""A request on a node whose profile is a stack: nothing is done, as in Senlin."""
 KEEPS: Mapping[str, str] = {"stop": "stopped", "pause": "paused", "suspend": "suspended", "rescue": "rescue"}
-"""Operation -> the status that the thing then keeps, and from which it is not healed."""
+"""Operation -> resulting status of the thing, from which it is not healed."""
 AT_ONCE = frozenset({"lock", "unlock", "change_password"})
-"""Operations that are done once the cloud has accepted them, and change no status."""
+"""Operations that are complete once the cloud has accepted them, and change no status."""
 
 
 class Aim(StrEnum):
-    """What a request is for; its texts follow from it."""
+    """Purpose of a request, which determines its texts."""
 
     OPERATION = "operation"
     RECOVERY = "recovery"
@@ -29,13 +29,13 @@ class Aim(StrEnum):
 
 
 class Phase(StrEnum):
-    """How far a request is.
+    """Progress of a request.
 
     Attributes:
-        WAITING: Nothing was begun.
-        OPERATING: The operation is intended, or goes on.
-        FENCING: The thing is being cut off before another one is made.
-        RECREATING: Another thing is being made in its place.
+        WAITING: Not begun.
+        OPERATING: The operation is intended, or in progress.
+        FENCING: The thing is being fenced before its replacement is created.
+        RECREATING: The replacement is being created.
     """
 
     WAITING = ""
@@ -46,10 +46,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a row was before a request began.
+    """State of a row before a request began.
 
     Attributes:
-        intent: Its intent, as `model.intent` dumps it; None for none.
+        intent: The intent, as dumped by `model.intent`; None for none.
         kept: See `model.marks.Marks`.
     """
 
@@ -63,20 +63,18 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; times are in seconds since the epoch.
+    """A request; times are in seconds since the epoch.
 
     Attributes:
-        id: Id of the request.
         operation: An operation of the cloud port, or `CHECK`, `RECREATE` or `ABANDON`.
-        at: When it was made.
-        until: When it fails.
-        aim: What it is for.
-        arguments: Of the operation; secret ones are encrypted (`store.encryption.encrypted_arguments`). Of `RECREATE`:
+        at: Time of the request.
+        until: When the request times out.
+        arguments: Of the operation, secrets encrypted (`store.encryption.encrypted_arguments`). Of `RECREATE`:
             delete_timeout, force, fence.
-        by: User who made it, None if not known.
-        if_unwell: Whether to look first, and to do nothing where the thing is well.
-        begun_at: When it was begun.
-        before: What the row was then; None where nothing has to be restored.
+        by: The requesting user, None if not known.
+        if_unwell: Whether to check first, and to do nothing if the thing is healthy.
+        begun_at: When work on the request began.
+        before: State of the row at that time; None if nothing has to be restored.
     """
 
     id: str
@@ -108,12 +106,12 @@ def dump(request: Request) -> dict[str, Any]:
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 ENDS = ("Operation '", "Recovery ", "Recover: ")
-"""How the reasons of a row begin with which something has ended that a user had asked for."""
+"""Prefixes of a row's reason after the end of a request."""
 _MARKED = re.compile(r" \(request ([0-9a-f-]{36})\)\Z")
 
 
 def signature(request_id: str) -> str:
-    """Return the end of the reason of every event of a request."""
+    """Return the suffix of the reasons of all events of a request."""
     return f" (request {request_id})"
 
 
@@ -127,19 +125,19 @@ def plain(reason: str) -> str:
 
 
 def is_signed(reason: str) -> bool:
-    """Return whether a reason is that of an event of a request."""
+    """Return whether a reason belongs to an event of a request."""
     return _MARKED.search(reason) is not None
 
 
 def beginning(request: Request) -> str:
-    """Return what is said of a request that goes on."""
+    """Return the reason for a request in progress."""
     if request.aim is Aim.RECOVERY:
         return "Recovery in progress"
     return f"Operation '{request.operation}' in progress"
 
 
 def success(request: Request, *, was_well: bool = False) -> str:
-    """Return what is said of a request that has succeeded; `was_well`: since there was nothing to do."""
+    """Return the reason for a request that has succeeded; with `was_well`, because nothing had to be done."""
     if request.aim is Aim.CHECK:
         return "Check: Node is ACTIVE."
     if request.aim is Aim.RECOVERY:
@@ -148,7 +146,7 @@ def success(request: Request, *, was_well: bool = False) -> str:
 
 
 def failure(request: Request, why: str) -> str:
-    """Return what is said of a request that has failed."""
+    """Return the reason for a request that has failed."""
     if request.aim is Aim.CHECK:
         return f"Check: Node is not ACTIVE. {why}".rstrip()
     if request.aim is Aim.RECOVERY:
@@ -157,10 +155,10 @@ def failure(request: Request, why: str) -> str:
 
 
 def aim_of(reason: str) -> tuple[Aim, str] | None:
-    """Return what a signed reason is about, and the name of the operation; None for any other reason."""
+    """Return aim and operation of the request that signed a reason; None for an unsigned reason."""
     if not is_signed(reason):
         return None
-    found = re.match(r"Operation '(\w+)' ", reason)
-    if found is not None:
-        return Aim.OPERATION, found[1]
+    match = re.match(r"Operation '(\w+)' ", reason)
+    if match is not None:
+        return Aim.OPERATION, match[1]
     return (Aim.CHECK, CHECK) if reason.startswith("Check") else (Aim.RECOVERY, "recover")

@@ -1,6 +1,6 @@
-"""The actions of stacks as a table: what each may follow, what it changes, and how it goes through the resources.
+"""The table of stack actions: predecessors, effect and order of each.
 
-Another action is another row here, beside the methods of the resource types that carry it out (`maintenance_methods`).
+A new action needs a row here and methods of the resource types that carry it out (`maintenance_methods`).
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from homeostat.model.status import GONE, STATES, Action, State, Status
 
 
 class Effect(Enum):
-    """What an action does to the things of a stack.
+    """The effect of an action on the cloud's objects of a stack.
 
     Attributes:
-        CHANGE: It creates, updates and deletes them until they are as desired.
-        READ: It observes or copies them.
-        MAINTAIN: It acts on those that exist; the desired state stays as it is, and none is created or deleted.
+        CHANGE: Creates, updates and deletes objects until they are as desired.
+        READ: Observes or copies objects.
+        MAINTAIN: Acts on existing objects. The desired state stays, and no object is created or deleted.
     """
 
     CHANGE = auto()
@@ -25,7 +25,7 @@ class Effect(Enum):
 
 
 class Order(Enum):
-    """Which resources come first."""
+    """The order in which resources are visited."""
 
     REQUIRED_FIRST = auto()
     DEPENDENTS_FIRST = auto()
@@ -37,25 +37,25 @@ class StackAction:
     """An action of a stack.
 
     Attributes:
-        effect: What it does to the things.
-        follows: The actions that it may follow, in progress or ended; None for a new stack.
-        order: Of maintenance, the order in which it goes through the resources.
-        thorough: Every resource gets its turn although others fail, and the stack fails at the end.
-        looks_first: Every thing is observed before anything is done.
-        rolls_back: A stack with rollback enabled goes back to its last COMPLETE revision after it fails (CV11).
-        creates: It may create things.
-        cancellable: A user may stop it.
-        marks_allowed: Resources may be marked unhealthy meanwhile: the stack replaces them at once, or does so later.
-        suspends: Whether the stack is suspended from then on; None leaves that as it is.
-        mark: The mark that it leaves on the row of each thing that it acts on; "" for none. While the stack rests after
-            an action with a mark, nothing of the stack is changed.
-        clears: The mark that it takes away; it leaves things without it alone.
-        heals_after: What was found to differ meanwhile is mended once it has ended.
-        overtakes: Actions in progress that a request for it may end; a request during any other is refused. None for an
-            action with rules of its own.
-        for_nested: A user may request it of a nested stack.
-        checks_types: It is refused to users who may not use one of the stack's resource types.
-        summary: What it does, for users. An action with a summary has a command of its name, without flags of its own.
+        effect: Effect on the cloud's objects.
+        follows: Permitted predecessors, in progress or ended; None for an action that begins a new stack.
+        order: Order of the resources, for maintenance only.
+        thorough: Every resource is processed even if some fail; the stack fails at the end.
+        looks_first: Every object is observed before the first change.
+        rolls_back: On failure, a stack with rollback enabled returns to its last COMPLETE revision (CV11).
+        creates: May create objects.
+        cancellable: A user may cancel the action.
+        marks_allowed: Resources may be marked unhealthy during the action, and are replaced during or after it.
+        suspends: Whether the stack is suspended from then on; None for no change.
+        mark: Mark left on the row of each affected object; "" for none. While the stack rests after an action with a
+            mark, nothing in the stack changes.
+        clears: Mark removed from the rows; objects without the mark are skipped.
+        heals_after: Drift found during the action is repaired after its end.
+        overtakes: Actions in progress that a request for this action may end; during any other action the request is
+            refused. None for an action with its own rules.
+        for_nested: A user may request the action for a nested stack.
+        checks_types: Refused to users who may not use one of the stack's resource types.
+        summary: Help text for users. An action with a summary has a command of the same name, without own flags.
     """
 
     effect: Effect = Effect.CHANGE
@@ -142,30 +142,28 @@ STACK_ACTIONS: Mapping[str, StackAction] = {
         summary="unlock a stack",
     ),
 }
-"""Action -> what it means for a stack."""
+"""Action -> its rules."""
 
 
-def _those(**values: object) -> frozenset[Action]:
-    """Return the actions whose fields have these values."""
-    found = STACK_ACTIONS.items()
-    return frozenset(Action(name) for name, each in found if all(getattr(each, key) == values[key] for key in values))
+def _actions(field: str, value: object) -> frozenset[Action]:
+    return frozenset(Action(name) for name, rules in STACK_ACTIONS.items() if getattr(rules, field) == value)
 
 
-MAINTENANCE = _those(effect=Effect.MAINTAIN)
-"""Actions on existing things that leave the desired state as it is; nothing is created or deleted for them."""
+MAINTENANCE = _actions("effect", Effect.MAINTAIN)
+"""Actions on existing objects; the desired state stays, and nothing is created or deleted."""
 LOCKING = frozenset({Action.LOCK, Action.UNLOCK})
-READ_ONLY_ACTIONS = _those(effect=Effect.READ)
-"""Actions that change no thing of a stack."""
+READ_ONLY_ACTIONS = _actions("effect", Effect.READ)
+"""Actions that change no object of a stack."""
 NON_CHANGING_ACTIONS = READ_ONLY_ACTIONS | MAINTENANCE
-"""Actions that leave the desired state as it is."""
-ROLLED_BACK_ON_FAILURE = _those(rolls_back=True)
-"""Actions after whose failure a stack with rollback enabled goes back to its last COMPLETE revision (CV11)."""
-CREATING = _those(creates=True)
-"""Actions that create things."""
-REQUESTED = frozenset(Action(name) for name, each in STACK_ACTIONS.items() if each.overtakes is not None)
-"""Actions that a user requests by their name, and that begin by these rules alone."""
-CANCELLABLE = _those(cancellable=True)
-"""Actions that a user can cancel; a deletion, for one, goes on."""
+"""Actions that leave the desired state unchanged."""
+ROLLED_BACK_ON_FAILURE = _actions("rolls_back", True)
+"""Actions that, on failure, return a stack with rollback enabled to its last COMPLETE revision (CV11)."""
+CREATING = _actions("creates", True)
+"""Actions that create objects."""
+REQUESTED = frozenset(Action(name) for name, rules in STACK_ACTIONS.items() if rules.overtakes is not None)
+"""Actions that a user requests by name; only the rules in the table decide whether they begin."""
+CANCELLABLE = _actions("cancellable", True)
+"""Actions that a user can cancel. A deletion cannot be."""
 
 CHECK_FAILED: State = (Action.CHECK, Status.FAILED)
 CHECK_COMPLETE: State = (Action.CHECK, Status.COMPLETE)
@@ -181,18 +179,15 @@ AT_REST: Mapping[State, frozenset[State]] = {
         {CHECK_FAILED, (Action.SUSPEND, Status.COMPLETE), *((action, Status.FAILED) for action in Action)}
     ),
 }
-"""State of a stack at rest -> states that it may change to without a request.
+"""State of a stack at rest -> states that may follow without a request (ADR 0047).
 
-One of its resources has failed; none of them is FAILED any more, or none is left (ADR 0047); or an unlocked stack
-returns to what it said before it was locked.
+A resource has failed; or no resource is FAILED any longer, or none is left; or an unlocked stack returns to its state
+before the lock.
 """
 
 
 def stack_may(before: State | None, after: State) -> bool:
-    """Return whether a stack may change from one state to the other; `before` is None for a new stack.
-
-    A newer revision may begin the same action again.
-    """
+    """Return whether a stack may change from one state to another; `before` is None for a new stack."""
     action, then = after
     rules = STACK_ACTIONS.get(action)
     if before is None:
@@ -202,7 +197,7 @@ def stack_may(before: State | None, after: State) -> bool:
         return False
     if after in AT_REST.get(before, ()):
         return True
-    if was == action and status == Status.IN_PROGRESS:
+    if was == action and status == Status.IN_PROGRESS:  # also IN_PROGRESS again, for a newer revision
         return True
     return then == Status.IN_PROGRESS and rules is not None and rules.follows is not None and was in rules.follows
 

@@ -9,7 +9,7 @@ from homeostat.model.errors import Bug
 class Word(StrEnum):
     """Words that are compared and looked up in tables for each row of each pass."""
 
-    # That of Enum hashes the name, in Python; this one the text, in C, and agrees with plain texts by definition.
+    # Enum's own hash is computed in Python, from the name. The hash of str runs in C and equals that of the plain text.
     __hash__ = str.__hash__
 
 
@@ -50,7 +50,7 @@ State = tuple[str, str]
 """Action and status."""
 
 LATER = frozenset(Action) - {Action.INIT, Action.CREATE, Action.ADOPT, Action.ROLLBACK}
-"""Actions that may follow once a stack or resource has begun to exist."""
+"""Actions that may follow the creation of a stack or resource."""
 RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.INIT: frozenset({Action.CREATE, Action.ADOPT, Action.DELETE}),
     **dict.fromkeys(LATER | {Action.CREATE, Action.ADOPT}, LATER),
@@ -58,25 +58,25 @@ RESOURCE_ACTIONS: Mapping[str, frozenset[Action]] = {
     Action.CHECK: LATER | {Action.CREATE, Action.ADOPT},
     Action.DELETE: frozenset({Action.DELETE}),
 }
-"""Action of a resource -> other actions that may follow it.
+"""Action of a resource -> different actions that may follow.
 
-A row that is being deleted never comes back; a new row takes its place. CREATE follows ADOPT for a thing that was to be
-taken over and does not exist, and CHECK for a resource that was marked unhealthy before it was ever made. ADOPT follows
-CHECK when the mark on a resource whose adoption had failed expires: it has failed with that again.
+Deletion of a row is final: a new row takes its place. CREATE follows ADOPT if the thing to adopt does not exist, and
+CHECK if the resource was marked unhealthy before its creation. ADOPT follows CHECK when the unhealthy mark of a
+resource expires whose adoption had failed: the row returns to ADOPT_FAILED.
 """
 
 GONE: State = (Action.DELETE, Status.COMPLETE)
 UNBEGUN = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.CHECK})
-"""Actions of a resource that may fail without having begun: its values do not fit, or trouble is merely noticed."""
+"""Actions of a resource that may fail before they begin: values do not fit, or trouble was only observed."""
 
 
 def resource_may(before: State, after: State) -> bool:
-    """Return whether a resource may change from one state to the other.
+    """Return whether a resource may change from one state to another.
 
-    Each such change is one event; a row begins as INIT_COMPLETE.
+    Each change is an event; a row begins as INIT_COMPLETE.
     """
     (was, status), (action, then) = before, after
-    # Any row may be removed (a thing that vanished, was retained or was never made); nothing follows after that.
+    # Any row may be removed (its thing vanished, was retained or never created); removal is final.
     if before == GONE or after == GONE:
         return before != GONE
     if was == action:
@@ -88,13 +88,13 @@ _AT_ONCE = {(Status.FAILED, action) for action in UNBEGUN}
 
 
 def _same_action(action: str, status: str, then: str) -> bool:
-    """Return whether an action may end, or begin once more.
+    """Return whether an action may end, or be repeated.
 
-    A failed one may still turn out well, or fail again for a newer revision before it begins.
+    A failed action may still succeed, or fail again for a newer revision before it begins.
     """
     if status == then:
         return (then, action) in _AT_ONCE
-    # A row's thing is created once; another creation is another row.
+    # The thing of a row is created once; a second creation takes a new row.
     if status == Status.COMPLETE:
         return action != Action.CREATE and (then == Status.IN_PROGRESS or (then, action) in _AT_ONCE)
     return True
@@ -110,20 +110,22 @@ RESOURCE_TRANSITIONS: frozenset[tuple[State | None, State]] = frozenset(
 def check_transition(
     legal: frozenset[tuple[State | None, State]], subject: tuple[str, str, str], before: State | None, after: State
 ) -> None:
-    """Check that a stack or resource may change from one state to the other.
-
-    Nearly all changes are legal: a text is made only for the others.
+    """Check that a stack or resource may change to a state.
 
     Args:
         legal: The table of legal transitions.
-        subject: What changes, for the message: "stack" or "resource", its id or key, and its name.
-        before: The state now; None for what does not exist yet.
+        subject: For the message: "stack" or "resource", id or key, name. Not a text: nearly all changes are legal.
+        before: The current state; None for a new stack or resource.
         after: The next state.
 
     Raises:
-        Bug: It may not.
+        Bug: The transition is illegal.
     """
     if (before, after) not in legal:
         was = "nothing" if before is None else joined(*before)
-        what, key, name = subject
-        raise Bug(f"{what} {key} ({name}) cannot change from {was} to {joined(*after)}")
+        noun, key, name = subject
+        raise Bug(f"{noun} {key} ({name}) cannot change from {was} to {joined(*after)}")
+
+
+DRAINED = "DISABLED BY FILE"
+"""Answer of the health check while the drain file exists, as in OpenStack's oslo.middleware."""

@@ -1,4 +1,4 @@
-"""What was found of URLs from the places of workers: values that all layers share."""
+"""Results of URL probes by vantage point."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +8,7 @@ from homeostat.model.node_health import Finding
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one place has found of one URL.
-
-    Attributes:
-        attempts: How often it was asked in vain, in a row.
-    """
+    """Result of a URL probe from a place; `attempts` counts consecutive failures."""
 
     finding: Finding
     evidence: str = ""
@@ -21,12 +17,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class VantageLook:
-    """What the workers of one place have found of the members of a shard.
+    """Findings of the workers of a place about the members of a shard.
 
     Attributes:
-        looked_at: When the newest whole look began; None before the first one.
-        found: Row key -> number of a detection -> what was found, unless that is that it is healthy.
+        looked_at: When the newest complete look began; None before the first.
+        findings: Row key -> number of a detection -> result, without healthy results.
     """
 
     looked_at: float | None
-    found: Mapping[str, Mapping[int, Seen]]
+    findings: Mapping[str, Mapping[int, Seen]]

@@ -1,4 +1,4 @@
-"""Waiting reasons: the one table of why something is not acted on yet, what that is called, and what ends it (CV19)."""
+"""Waiting reasons: the table of reasons not to act yet, with their texts and the events that end the wait (CV19)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Why(StrEnum):
-    """Named reasons not to act yet; `REASONS` says what each means."""
+    """Named reasons not to act yet; `REASONS` has their meanings."""
 
     REQUIRES = "requires"
     BUILDING = "building"
@@ -50,7 +50,7 @@ class Reason:
 
     Attributes:
         words: A few words about the resource, for one line.
-        released_by: What ends the waiting.
+        released_by: The event that ends the wait.
     """
 
     words: str
@@ -148,24 +148,24 @@ REASONS: Mapping[Why, Reason] = {
 
 
 def words(why: str) -> str:
-    """Return the words for a reason; the reason itself where it is not known, as that of a newer service."""
+    """Return the words for a reason; an unknown reason, of a newer service, stays as it is."""
     return REASONS[Why(why)].words if why in REASONS else why
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A resource that does not move: the reason, since when, and when time alone would move it.
+    """A waiting resource: the reason, since when, and when time alone ends the wait.
 
     Attributes:
-        on: Keys of the rows that it waits for; where it is shown to users, names of their resources.
+        on: Keys of the rows waited for; in output for users, names of their resources.
         reason: Details of `why`, for users.
-        since: When the waiting began; None where that is not known.
-        due_at: When time alone releases it; None if it never does.
-        key: Key of its row; "" where there is none yet.
-        ends_at: When it is examined again whatever was seen of it, since its time may be over.
-        by: What releases it, where that is known more exactly than by the reason alone.
-        after: Names of resources of the same shard that have to be at rest before it is examined again, and that do
-            not wait for it. What waits for REQUIRES waits for these alone.
+        since: When the wait began; None if unknown.
+        due_at: When time alone ends the wait; None if it does not.
+        key: Key of the waiting row; "" if the row does not exist yet.
+        ends_at: When the resource is examined again regardless of observations, since its time may be over.
+        by: The event that ends the wait, if known more exactly than by `why`.
+        after: Names of resources of the same shard that must be at rest before the next examination, and do not wait
+            for this resource. A resource that waits for REQUIRES waits for these only.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Input of the planner for one shard, as plain values: rows, observations, desired graph, facts of the stack."""
+"""Input of the planner for a shard, as plain values: rows, observations, desired graph, facts of the stack."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,40 +20,40 @@ from homeostat.model.status import RESOURCE_TRANSITIONS, Action, Status, check_t
 
 @dataclass(slots=True)
 class Resource:
-    """One row: a resource as it should exist, and the state of its lifecycle.
+    """A row: the desired state of a resource and the state of its lifecycle.
 
-    The fields are the columns of table `resource`, in order. A replacement is a row of its own, so several rows may
-    share a name. Times are in seconds since the epoch. Stamps (`born`, `changed`, `resolved`) are values of the shard's
-    logical clock, see `World.next_stamp`; comparing two of them says which came first.
+    The fields are the columns of table `resource`, in order. A replacement has its own row, so several rows may share a
+    name. Times are in seconds since the epoch. Stamps (`born`, `changed`, `resolved`) are values of the shard's logical
+    clock, see `World.next_stamp`: their order is the order of the events.
 
     Attributes:
         key: 12 letters and digits; also the end of the physical name.
         version: Version of the stored row, for optimistic locking between a pass and the API.
-        handle: The cloud's id of the thing; "" until an answer has it.
+        handle: The cloud's id of the thing; "" until the cloud has answered.
         revision: Revision of the stack for which the row was last acted on.
-        requires: Keys of the rows it was built on. Keys, not names: a dependant holds on to the very row it has used.
+        requires: Keys of the rows that the row depends on. Keys, not names: a dependant keeps using the same row even
+            after a replacement of the same name exists.
         properties: Resolved properties as last requested from the cloud, without defaults.
-        replaces: Key of the row that this one was made to replace.
-        replaced_by: Key of the row that was made to replace this one.
-        token: Token that the cloud's object carries, by which it is found after a lost answer.
+        replaces: Key of the predecessor.
+        replaced_by: Key of the successor.
+        token: Token of the cloud's object, by which the object is found after a lost answer.
         acted_at: When the act was carried out; None from the intent to the outcome.
         due_at: No act before this time.
-        converge_requested_at: When a user requested to converge this one resource: it is looked at after this time,
-            and then healed or retried whatever the switches are; else None.
-        attempts: Consecutive attempts to make or heal the resource of this name; a replacement inherits the count.
+        converge_requested_at: When a user requested to converge this resource: it is observed after this time, and then
+            healed or retried regardless of the switches; else None.
+        attempts: Consecutive attempts to create or heal the resource of this name; a replacement inherits the count.
         retries: Consecutive answers after which the same act is repeated (`Transient`, `Uncertain`).
-        intent: What is about to be done, or why nothing is, see `model.intent`.
-        born: Stamp at which the row was made.
-        changed: Stamp at which its reference or attributes last changed.
-        resolved: Stamp at which its inputs were last read.
+        intent: The next act, or the reason to leave the thing alone, see `model.intent`.
+        born: Stamp of the row's creation.
+        changed: Stamp of the last change of the reference or attributes.
+        resolved: Stamp of the last read of the inputs.
         judged_observation: Number of the observation last judged, see `Seen`; 0 has the newest judged again.
-        template_type: The type as the template calls it; None where that is `type`.
-        external_id: Id of an existing thing that the resource stands for and that is not managed here (`external_id` of
-            the template); else None.
+        template_type: The type's name in the template; None if equal to `type`.
+        external_id: Id of an existing, unmanaged thing behind the resource (`external_id` of the template); else None.
         hooks: Progress through hooks, see `model.hooks`.
         marks: Marks of users, locks, suspension, healing and restoring, see `model.marks`.
-        new_metadata: Metadata of a group that its members get in a rollout; None while there is none.
-        drains_until: When a server that leaves its group has been drained, and is deleted; None where it stays.
+        new_metadata: New metadata of a group, during its rollout to the members; else None.
+        drains_until: When a server that leaves its group has been drained, and is deleted; None if it stays.
     """
 
     key: str
@@ -108,15 +108,12 @@ class Resource:
 
     @property
     def deleting(self) -> bool:
-        """Whether its deletion has begun or failed: such a row is never the current one of its name again."""
+        """Whether deletion has begun or failed: such a row never becomes the current row of its name again."""
         return self.action == Action.DELETE
 
     @property
     def fails_stack(self) -> bool:
-        """Whether its failure keeps the stack from being as desired.
-
-        A row with a successor does not, unless what has failed is its deletion.
-        """
+        """Whether the stack fails with the row: any failure without a successor, or a failed deletion."""
         return self.failed and (self.replaced_by is None or self.deleting)
 
     def enter(self, action: str, status: str, reason: str) -> None:
@@ -136,8 +133,8 @@ class Seen:
     """Newest observation of a row.
 
     Attributes:
-        number: Grows whenever what was seen differs from the observation before. Observers give odd numbers and the
-            shard's owner even ones, so that neither mistakes the other's look for its own.
+        number: Grows whenever an observation differs from its predecessor. Observers use odd numbers and the shard's
+            owner even numbers, so neither mistakes a foreign look for its own.
     """
 
     observation: Observation
@@ -145,21 +142,21 @@ class Seen:
 
 
 def next_look(number: int) -> int:
-    """Return the number of an observer's look after the look with this number: the next odd one."""
+    """Return the number of the next look of an observer: the next odd number."""
     return number + 1 + number % 2
 
 
 def next_own_look(number: int) -> int:
-    """Return the number of the owner's look, which it has judged itself: the next even one."""
+    """Return the number of the next look of the owner, which the owner has judged itself: the next even number."""
     return number + 2 - number % 2
 
 
 HEAL_SHARE = 0.4
-"""Share of a stack's things healed at a time, where neither the stack nor the service has a setting."""
+"""Share of a stack's things healed at a time, if neither the stack nor the service has a setting."""
 
 
 class HealingPolicy(StrEnum):
-    """What to do with a thing that would have to be replaced: replace it, or ask for the user's consent first."""
+    """Healing of a thing that can only be replaced: replace it, or ask for the user's consent first."""
 
     REPLACE = "replace"
     ASK = "ask"
@@ -167,19 +164,18 @@ class HealingPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """Limits on healing that come from outside the rows of the shard.
+    """Limits on healing from outside the shard.
 
     Attributes:
         share: Share of the expected things that may be healed at a time.
-        members: Number of expected things in all shards of the stack; None to count those of this shard.
-        elsewhere: Number of things being healed in other shards.
-        changing: Number of things in other shards that are being changed, or about to be.
-        limit: How many members of a group may be away at a time, whatever for.
-        policy: Healing policy of the stack for things that would have to be replaced; None for the default.
-        blind: Kinds of the cloud port of which every thing in the project is absent: the look is doubted rather than
-            the things.
-        moving: While a rolling update has suspended the healing of members, the ranges of numbers of those that it is
-            changing, which are brought about all the same; None where healing goes on.
+        members: Number of expected things in all shards of the stack; None to count only this shard.
+        elsewhere: Number of things being healed in sibling shards.
+        changing: Number of things being changed, or about to be, in sibling shards.
+        limit: Number of members of a group that may be away at a time, for any reason.
+        policy: Healing policy of the stack for things that can only be replaced; None for the default.
+        blind: Kinds of the cloud port of which every thing in the project is absent: the observation is doubted.
+        moving: While a rolling update suspends healing, number ranges of the members being updated, which are processed
+            nevertheless; None if healing is active.
         awaited: Names of the members of a group that have yet to report to an update.
     """
 
@@ -194,23 +190,22 @@ class Brake:
     awaited: frozenset[str] = frozenset()
 
     def leaves_alone(self, name: str) -> bool:
-        """Return whether a rolling update keeps the member of this name from being healed."""
+        """Return whether a rolling update suspends the healing of this member."""
         if self.moving is None or not name.isdigit():
             return False
         return not any(low <= int(name) < high for low, high in self.moving)
 
     def allowed(self, things: int) -> int:
-        """Return how many of so many things may be healed at a time: at least one."""
+        """Return how many of the shard's `things` may be healed at a time: at least one."""
         things = things if self.members is None else self.members
-        # The epsilon makes up for products just below a whole number: 0.29 * 100 is 28.999….
+        # The epsilon corrects products just below an integer: 0.29 * 100 is 28.999….
         return max(1, min(int(self.share * things + 1e-9), self.limit.away_max(things)))
 
 
 class KeepPolicy(StrEnum):
     """Things that stay untouched when a stack is deleted.
 
-    `ALL`: everything, since the stack is abandoned. `ADOPTED`: what the stack was to adopt, as long as its
-    adoption is not complete.
+    `ALL`: everything, since the stack is abandoned. `ADOPTED`: the things to adopt, until their adoption is complete.
     """
 
     ALL = "all"
@@ -219,25 +214,25 @@ class KeepPolicy(StrEnum):
 
 @dataclass(slots=True)
 class StackFacts:
-    """Facts about the stack that its shards decide by; shapes as in `store.schema.stack`.
+    """Facts about the stack for decisions of its shards; shapes as in `store.schema.stack`.
 
     Attributes:
         revision: Newest revision, the desired state.
         complete_revision: Newest revision that was complete; None before the first.
-        rollback_to: Revision that a ROLLBACK goes back to, else None.
-        deadline: When the action in progress fails, in seconds since the epoch.
-        converge: Whether resources are brought back without a request when the world changes.
+        rollback_to: Target revision of a ROLLBACK, else None.
+        deadline: When the action in progress times out, in seconds since the epoch.
+        converge: Whether drift in the cloud is healed without a request.
         observe_s: Seconds between looks at things at rest; 0 for never, None for the service's interval.
         exceptions: Resource name -> switches that differ from the stack's.
-        look_from: No resource is at rest before it was looked at after this time.
-        step_at: A group goes on to its next batch no sooner than this.
-        parent_key: Key of the row in the parent stack whose thing this stack is; None for a root stack.
-        depth: Levels of nesting above it.
+        look_from: No resource is at rest before a look after this time.
+        step_at: Earliest time of a group's next batch.
+        parent_key: Key of the row in the parent stack that this nested stack belongs to; None for a root stack.
+        depth: Number of ancestor stacks.
         lock: The lock while the stack is locked, else None.
-        suspended: Whether it was suspended and not resumed since.
-        spares: The `KeepPolicy` of its deletion, or None.
-        snapshot: The snapshot being taken of the stack, or restored to it, with the place of a nested stack in it.
-        secret: False if nothing in the whole tree of stacks is made from secrets; None if that is not known yet.
+        suspended: Whether the stack is suspended.
+        spares: A `KeepPolicy`, or None.
+        snapshot: The snapshot being taken or restored, with the place of a nested stack in it.
+        secret: False if nothing in the whole tree of stacks contains secrets; None if not known yet.
         healing: Healing settings that differ from the service's: `policy`, `share`.
     """
 
@@ -272,9 +267,9 @@ class StackFacts:
 
     @property
     def failed_early(self) -> bool:
-        """Whether the newest revision failed before it was ever complete, so that nothing new is begun for it.
+        """Whether the newest revision failed before it was ever complete, so nothing new is begun for it.
 
-        Maintenance of existing things neither completes such a revision nor gives it another try.
+        Maintenance of existing things neither completes nor retries such a revision.
         """
         failed = self.status == Status.FAILED or self.action in MAINTENANCE
         return failed and self.complete_revision != self.revision
@@ -291,10 +286,10 @@ class StackFacts:
 
     @property
     def thorough(self) -> bool:
-        """Whether every resource gets its turn although others fail; the stack fails at the end.
+        """Whether every resource is processed even if some fail; the stack fails at the end.
 
-        So a check finds everything that is wrong, a lock protects everything that can be protected, and nothing stays
-        suspended for another one's failure.
+        So a check finds every problem, a lock protects as much as possible, and no resource stays suspended because a
+        sibling failed.
         """
         return self.status == Status.IN_PROGRESS and STACK_ACTIONS[self.action].thorough
 
@@ -302,43 +297,41 @@ class StackFacts:
     def frozen(self) -> bool:
         """Whether nothing may be begun, since the stack is locked or suspended.
 
-        Deleting a stack takes both away; a stack that could not be deleted may be locked afterwards.
+        Deletion of the stack ends both; after a failed deletion the stack may be locked.
         """
         return self.lock is not None or (self.suspended and self.action != Action.DELETE)
 
     @property
     def lock_ends_at(self) -> float | None:
-        """When the service removes the lock, None if it does not.
-
-        A lock that could not be taken away (action UNLOCK) is left to users, and a nested stack's ends with its root's.
-        """
+        """When the service removes the lock, None if it does not."""
+        # After a failed UNLOCK the user has to unlock; the lock of a nested stack ends with the lock of its root.
         if self.lock is None or self.parent_id is not None or self.action != Action.LOCK:
             return None
         return self.lock.get("expires_at")
 
     @property
     def adopting(self) -> bool:
-        """Whether it is taking over existing things as they are."""
+        """Whether the stack is adopting existing things."""
         return self.action == Action.ADOPT and self.status == Status.IN_PROGRESS
 
     @property
     def abandoned(self) -> bool:
-        """Whether everything that ever belonged to it stays untouched."""
+        """Whether all things of the stack stay untouched."""
         return self.spares == KeepPolicy.ALL
 
     @property
     def snapshotting(self) -> bool:
-        """Whether a snapshot is being taken of it, which changes nothing else."""
+        """Whether a snapshot of the stack is being taken, which changes nothing else."""
         return self.action == Action.SNAPSHOT and self.status == Status.IN_PROGRESS
 
     @property
     def restoring(self) -> bool:
-        """Whether it is on its way back to a snapshot."""
-        # Only going back stores a "run"; a snapshot that is merely taken has none.
+        """Whether a snapshot is being restored."""
+        # Only a restore stores a "run".
         return self.snapshot is not None and "run" in self.snapshot and self.complete_revision != self.revision
 
     def snapshot_inside(self, name: str) -> dict[str, Any] | None:
-        """Return the same snapshot as it concerns the nested stack behind the resource `name`."""
+        """Return the snapshot from the view of the nested stack behind the resource `name`."""
         return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
 
     def healing_inside(self, name: str) -> Mapping[str, Any] | None:
@@ -347,7 +340,7 @@ class StackFacts:
         return self.healing if exception is None else {**(self.healing or {}), "policy": exception}
 
     def converges(self, name: str) -> bool:
-        """Return whether a resource is brought back without a request when the world changes (CV8)."""
+        """Return whether drift of a resource is healed without a request (CV8)."""
         exception = (self.exceptions or {}).get(name, {}).get("converge")
         return self.converge if exception is None else bool(exception)
 
@@ -357,27 +350,27 @@ def look_interval(
 ) -> float | None:
     """Return the seconds between looks at a shard at rest, None for never.
 
-    The shortest interval that any resource has holds for the whole shard, since looks are made in bulk.
+    The shortest interval of any resource holds for the whole shard, since looks are made in bulk.
 
     Args:
-        observe_s: The stack's own interval; 0 for never, None for `default_s`.
-        exceptions: Resource name -> switches, of which `observe_s` counts here; see `store.schema.stack`.
+        observe_s: The stack's interval; 0 for never, None for `default_s`.
+        exceptions: Resource name -> switches, of which only `observe_s` is read; see `store.schema.stack`.
         default_s: The service's interval.
     """
     intervals = [default_s if observe_s is None else observe_s]
-    intervals += [each["observe_s"] for each in (exceptions or {}).values() if each.get("observe_s") is not None]
-    return min((each for each in intervals if each > 0), default=None)
+    intervals += [
+        switches["observe_s"] for switches in (exceptions or {}).values() if switches.get("observe_s") is not None
+    ]
+    return min((interval for interval in intervals if interval > 0), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Enclosing:
-    """A stack around a nested one, and the row of the nested one in it.
+    """The state of the parent of a nested stack.
 
     Attributes:
-        action: Action of the stack.
-        status: Its status.
-        spares: The `KeepPolicy` of its deletion, or None.
-        deletion_policy: That of the row.
+        spares: A `KeepPolicy`, or None.
+        deletion_policy: Of the nested stack's row in the parent.
     """
 
     action: str
@@ -388,32 +381,31 @@ class Enclosing:
 
 @dataclass(slots=True)
 class World:
-    """The state of one shard, from which `planner.Frontier` decides.
+    """The state of a shard, the input of `planner.Frontier`.
 
     Attributes:
         definitions: Desired graph of this shard, by resource name.
         rows: All rows of the shard, by key.
-        seen: Newest observations, by row key; no entry for a row that was never looked at.
+        seen: Newest observations, by row key; no entry for a row that was never observed.
         settled_revision: Newest revision at which the shard came to rest.
-        looked_at: Time of the newest round of looking that saw all its things.
-        blind: Why the round after that one did not; "" if it did.
-        listing_lag_s: Seconds after a creation during which looks may not show the new thing, see `clouds.port.Cloud`.
-        second_look_s: Seconds from a look that did not find a thing to the owner's second look for it.
-        looked: Keys of the rows whose things the owner itself has looked for in this pass.
+        looked_at: Time of the newest round of observations that saw all things of the shard.
+        blind: Why the following round failed to see all; "" if it did not fail.
+        listing_lag_s: Seconds after a creation during which lists may lack the new thing, see `clouds.port.Cloud`.
+        second_look_s: Seconds from a look that missed a thing to the owner's second look.
+        looked: Keys of the rows whose things the owner has looked for in this pass.
         brake: Limits on healing.
-        drain_s: Seconds for which servers of a group are drained that leave it; 0 where none are.
+        drain_s: Seconds for which servers are drained before they leave a group; 0 for no draining.
         stamp: The logical clock of the shard: the newest stamp in any row.
-        restored: Resource name -> id of the snapshot from which it gets its data back.
-        policies: Resource name -> its deletion policy as set since the deletion of the stack began (ADR 0048).
+        restored: Resource name -> id of the snapshot to restore its data from.
+        policies: Resource name -> deletion policy set since the deletion of the stack began (ADR 0048).
         patience_s: Seconds for an act begun in a stack that is not in progress (ADR 0058).
-        rollouts: Key of the row of a group -> the rollout of its metadata.
-        health: What health policies say about its things; None where none holds for any.
-        to_be_deleted: Whether the stack will be deleted with one around it that is being deleted, and its own deletion
-            has not begun.
-        neglected: Keys of the rows of nested stacks in which something is wrong and left alone, or marked unhealthy, or
-            being replaced for a mark, while an action is in progress that brings it back.
-        earlier: Revision -> its graph of this shard, where the newest revision has failed: of the newest that was
-            complete, and of later ones for which rows were last acted on.
+        rollouts: Key of a group's row -> the rollout of its metadata.
+        health: Health policies and findings; None without a policy.
+        to_be_deleted: Whether an ancestor is being deleted, and will delete this stack, whose deletion has not begun.
+        neglected: Keys of the rows of nested stacks with a problem that is left alone, an unhealthy mark, or a
+            replacement due to a mark, during an action that repairs them.
+        earlier: Revision -> its graph of this shard, if the newest revision has failed: the newest complete revision,
+            and later revisions for which rows were last acted on.
     """
 
     stack: StackFacts

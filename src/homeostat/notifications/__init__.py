@@ -1,6 +1,6 @@
-"""Events of stacks, delivered to where users want them.
+"""Delivery of stack events to users' sinks and to OpenStack's message bus.
 
 - `sinks`: the kinds of event sinks
-- `delivery`: delivers at least once, in order
+- `delivery`: delivery at least once, in order
 - `stack_notifications`: notifications on OpenStack's message bus
 """

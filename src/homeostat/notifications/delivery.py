@@ -1,7 +1,7 @@
-"""Delivery of events to event sinks: at least once, in order, and never in the way of convergence (ADR 0030).
+"""Delivery of events to event sinks: at least once, in order, and without delaying convergence (ADR 0030).
 
-The events and each sink's cursor are rows. One worker at a time delivers to a sink, and moves its cursor after the
-delivery, so a crash in between delivers the same event again. A sink that fails is tried again at growing intervals.
+The events and each sink's cursor are rows. A single worker at a time delivers to a sink, and moves the cursor after the
+delivery, so a crash in between repeats the last events. A failed sink is retried at growing intervals.
 """
 
 import logging
@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 IDLE_S = 1.0
 """Pause after a round that found nothing to deliver."""
 SINKS_MAX = 8
-"""Sinks served side by side."""
+"""Sinks served concurrently."""
 EVENTS_MAX = 100
 """Events delivered to a sink before its cursor is stored."""
 DROP_S = 86_400.0
@@ -36,16 +36,15 @@ DROP_S = 86_400.0
 
 
 class Deliverer:
-    """Deliverer of events to the sinks that this worker takes. Several workers may deliver on one database."""
+    """Delivers events to the sinks that this worker takes. Several workers may share a database."""
 
     def __init__(self, db: Database, to: Sinks, clock: Clock, executor: Executor | None = None) -> None:
         """Store the parts.
 
         Args:
-            db: The database.
             to: Kinds of sinks.
-            clock: Clock of due times, and of how long a round lasts.
-            executor: Serves several sinks side by side; None serves them one after the other.
+            clock: Clock for due times, and for the duration of rounds.
+            executor: Serves several sinks concurrently; None serves them sequentially.
         """
         self._db = db
         self._to = to
@@ -55,7 +54,7 @@ class Deliverer:
         self._redactions = Redactions()
 
     def round(self) -> int:
-        """Deliver to sinks that are due; return how many this worker served."""
+        """Deliver to due sinks; return the number of sinks served."""
         with self._db.read() as tx:
             if not event_sinks.any_due(tx, self._clock.now()):
                 return 0
@@ -65,7 +64,7 @@ class Deliverer:
             return 0
         with self._db.write() as tx:
             taken = event_sinks.take(tx, due, self._db.now_of(tx))
-        # The loop merely waits for all of them: `map` is lazy, and `_serve` catches errors.
+        # The loop only waits: `map` is lazy, and `_serve` catches errors.
         side_by_side = map if self._executor is None else self._executor.map
         for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
             pass
@@ -86,13 +85,13 @@ class Deliverer:
             horizon: `seq` up to which all events are visible, see `EventHorizon`.
 
         Returns:
-            The sink with its new cursor, and why it came no further; "" where nothing went wrong.
+            The sink with its new cursor, and the error that stopped the delivery; "" for none.
         """
         kind = sink.settings["type"]
         with self._db.read() as tx:
             events = event_sinks.undelivered(tx, sink, horizon, EVENTS_MAX)
             redactions = self._redactions_of(tx, events)
-        # Half of the time for which the sink is taken: the cursor has to be stored before another worker takes it.
+        # Half of the lease: the cursor has to be stored before another worker takes the sink.
         until = self._clock.monotonic() + TAKEN_S / 2
         cursor, count, reason = sink.cursor, 0, ""
         for event in events:
@@ -115,20 +114,18 @@ class Deliverer:
         return replace(sink, cursor=cursor), reason
 
     def _redactions_of(self, tx: Connection, events: Sequence[UndeliveredEvent]) -> dict[str, Redaction]:
-        """Return what redacts these events, by stack.
-
-        An event carries the properties that its resource has now, which may be those of an older revision.
-        """
+        """Return the redactions of these events, by stack."""
+        # An event has the present properties of its resource, possibly of an older revision.
         revisions = defaultdict(set)
-        for each in events:
-            revisions[each.stack_id].add(each.revision)
+        for event in events:
+            revisions[event.stack_id].add(event.revision)
         owners = ((stacks.get(tx, stack_id), numbers) for stack_id, numbers in revisions.items())
         return {
             row.id: self._redactions.over(tx, stacks.facts(row), numbers) for row, numbers in owners if row is not None
         }
 
     def _store_cursor(self, sink: Sink, reason: str, horizon: int) -> None:
-        """Store the cursor of a sink, and after a failure when it is tried again; give it back."""
+        """Release a sink: store its cursor, and after a failure the time of the retry."""
         with self._db.write() as tx:
             now = self._db.now_of(tx)
             after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")

@@ -1,7 +1,7 @@
-"""Kinds of event sinks: the places to which the events of a stack are posted.
+"""Kinds of event sinks, to which the events of a stack are posted.
 
-A package adds kinds under the entry point group `homeostat.event_sinks`: classes like `SinkKind`, with a `name`, that
-can be instantiated without arguments.
+Packages add kinds in the entry point group `homeostat.event_sinks`: classes like `SinkKind`, with a `name`, that can be
+instantiated without arguments.
 """
 
 import hashlib
@@ -30,22 +30,22 @@ LOG = logging.getLogger(__name__)
 GROUP = "homeostat.event_sinks"
 """Entry point group of further kinds."""
 SINKS_MAX = 10
-"""Sinks of one stack."""
+"""Sinks per stack."""
 TTL_S = 3600
-"""Default of the seconds that a queue keeps a message."""
+"""Default lifetime of a message in a queue, in seconds."""
 TTL_MIN_S = 60
 POST_S = 5.0
-"""Time that a web hook may take to answer."""
+"""Timeout of a web hook."""
 SIGNATURE = "X-Homeostat-Signature"
 """Header with `sha256=` and the HMAC of the body, under the sink's secret."""
 Settings = Mapping[str, Any]
 
 
 class SinkKind(Protocol):
-    """One kind of event sink. Its methods are called by several threads.
+    """A kind of event sink. Its methods are called by several threads.
 
-    The settings of a sink are those of its entry in the environment. They contain the `type`; the value under `secret`
-    is never shown.
+    The settings of a sink are its entry in the environment. They include the `type`; the value of `secret` is redacted
+    in all output.
     """
 
     name: str
@@ -54,12 +54,12 @@ class SinkKind(Protocol):
         """Check the settings of a sink.
 
         Raises:
-            ValueError: Settings are wrong; the error says which.
+            ValueError: Settings are wrong.
             Rejected: The sink cannot be used here.
         """
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Deliver one event. If it raises anything, it is called again later with the same event."""
+        """Deliver an event. After any exception, the same event is delivered again later."""
 
 
 class QueueSink:
@@ -83,7 +83,7 @@ class QueueSink:
             raise Rejected("ResourceTypeUnavailable", message)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Post one event; a queue that is not there is made, but not to say that something is deleted.
+        """Post an event. A missing queue is created, except for events about deletions.
 
         Raises:
             HomeostatError: The cloud cannot be reached, or refuses the message.
@@ -91,7 +91,7 @@ class QueueSink:
         if self._clouds is None:
             raise Transient("there is no cloud with queues")
         message = {"body": body, "ttl": settings.get("ttl", TTL_S)}
-        # The queue may be of the stack: what goes with it does not come back.
+        # The queue may be a resource of the stack: do not bring a deleted queue back.
         make = body.get("payload", {}).get("resource_action") != Action.DELETE
         operation = Operation(settings["target"], "post", {"messages": [message], "make": make})
         (answer,) = self._clouds(project).operate("queue", [operation])
@@ -102,7 +102,7 @@ class QueueSink:
 
 
 class WebHook:
-    """Sink that posts to a URL; with a secret, a header proves that the service has sent it."""
+    """Sink that posts to a URL; with a secret, a header authenticates the service."""
 
     name = "webhook"
 
@@ -120,7 +120,7 @@ class WebHook:
             raise ValueError("secret: this is the placeholder that is shown for the secret; enter the secret itself")
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Post one event.
+        """Post an event.
 
         Raises:
             Transient: The URL cannot be reached, or does not accept the event.
@@ -142,14 +142,13 @@ class Sinks:
         """Collect the kinds.
 
         Args:
-            clouds: The cloud as each project sees it. Without it, settings may name any queue, and posting to one
-                fails.
-            outbound: The way out to URLs that users name.
+            clouds: The cloud per project. If None, queues in settings are not checked, and posting to a queue fails.
+            outbound: HTTP client for users' URLs.
             installed: Further kinds, see `installed_sinks`.
         """
         # The built-in kinds come last, so that no package can replace them.
         own: list[SinkKind] = [QueueSink(clouds), WebHook(outbound)]
-        self._kinds = {each.name: each for each in [*installed, *own]}
+        self._kinds = {kind.name: kind for kind in [*installed, *own]}
 
     def check(self, project: str, sinks: Sequence[Any]) -> None:
         """Check the section `event_sinks` of an environment.
@@ -169,10 +168,10 @@ class Sinks:
                 raise error.at("environment", "event_sinks", place) from error
 
     def _check_one(self, project: str, settings: Any) -> None:
-        """Check one sink.
+        """Check a single sink.
 
         Raises:
-            ValueError, Rejected: It is wrong, or cannot be used here.
+            ValueError, Rejected: The sink is wrong, or cannot be used here.
         """
         name = settings.get("type") if isinstance(settings, Mapping) else None
         if not isinstance(name, str):
@@ -182,11 +181,11 @@ class Sinks:
         self._kinds[name].check(project, settings)
 
     def post(self, project: str, settings: Settings, body: Mapping[str, Any]) -> None:
-        """Deliver one event.
+        """Deliver an event.
 
         Raises:
             Transient: The kind is not installed (any more).
-            Exception: What the kind raises.
+            Exception: Any error of the kind.
         """
         kind = self._kinds.get(settings["type"])
         if kind is None:
@@ -195,12 +194,7 @@ class Sinks:
 
 
 def body_of(event: UndeliveredEvent, redaction: Redaction) -> dict[str, Any]:
-    """Return the body that a sink gets, in the form of Heat's.
-
-    Args:
-        event: The event.
-        redaction: What is secret in its stack.
-    """
+    """Return the body of an event for a sink, in Heat's format."""
     return {
         "timestamp": datetime.fromtimestamp(int(event.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "version": "0.1",
@@ -227,28 +221,23 @@ def body_of(event: UndeliveredEvent, redaction: Redaction) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class InstalledSinks:
-    """Kinds of sinks that packages bring.
-
-    Attributes:
-        kinds: The usable ones.
-        problems: What was left out, and why.
-    """
+    """Kinds of sinks in installed packages; `problems` names the kinds left out."""
 
     kinds: Sequence[SinkKind]
     problems: Sequence[PluginProblem]
 
 
 def installed_sinks() -> InstalledSinks:
-    """Return the kinds of sinks that installed packages bring."""
-    found = loaded(GROUP)
+    """Return the kinds of sinks in installed packages."""
+    packages = loaded(GROUP)
     kinds: dict[str, SinkKind] = {}
-    problems = list(found.problems)
-    for origin, each in found.things:
+    problems = list(packages.problems)
+    for origin, kind_class in packages.things:
         try:
-            kind = _made(each)
+            kind = _made(kind_class)
         except Exception as error:
             LOG.exception("the event sink of %s cannot be made", origin)
-            problems.append(PluginProblem(origin, f"{each!r} is no kind of event sink: {error}"))
+            problems.append(PluginProblem(origin, f"{kind_class!r} is no kind of event sink: {error}"))
             continue
         if kind.name in (QueueSink.name, WebHook.name, *kinds):
             problems.append(PluginProblem(origin, f"the name {kind.name} is taken"))
@@ -257,29 +246,29 @@ def installed_sinks() -> InstalledSinks:
     return InstalledSinks(list(kinds.values()), problems)
 
 
-def _made(each: Any) -> SinkKind:
+def _made(kind_class: Any) -> SinkKind:
     """Instantiate a kind of sink.
 
     Raises:
         TypeError: A part of the protocol is missing.
-        Exception: Whatever its constructor raises.
+        Exception: Any error of the constructor.
     """
-    kind = each()
+    kind = kind_class()
     if not (isinstance(kind.name, str) and callable(kind.check) and callable(kind.post)):
         raise TypeError("a name, check and post are needed")
-    made: SinkKind = kind
-    return made
+    sink_kind: SinkKind = kind
+    return sink_kind
 
 
 def _only(settings: Settings, *known: str) -> None:
-    """Refuse settings with other keys than these."""
-    others = sorted(str(each) for each in settings.keys() - {"type", *known})
+    """Raise ValueError for unknown keys in settings."""
+    others = sorted(str(key) for key in settings.keys() - {"type", *known})
     if others:
         raise ValueError(f"there is no setting {others[0]!r}; there are: {', '.join(known)}")
 
 
 def _text(settings: Settings, name: str) -> str:
-    """Return a setting that has to be a text and not empty."""
+    """Return a setting. Raise ValueError unless it is a text, and not empty."""
     value = settings.get(name)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{name}: a text is needed")

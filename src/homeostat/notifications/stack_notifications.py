@@ -1,14 +1,15 @@
-"""What happens to stacks, sent to OpenStack's message bus in the form of Heat's: at least once, and in order.
+"""Notifications about stacks on OpenStack's message bus, in Heat's format: at least once, and in order.
 
-Who listens to `orchestration.stack.*` (telemetry, billing, audit) or to `orchestration.autoscaling.*` needs no change.
-A scaling begins with the event of the signal to its policy, and ends with the next end of an action of the group's
-stack, whatever else that was about.
+Listeners to `orchestration.stack.*` (telemetry, billing, audit) and `orchestration.autoscaling.*` need no change. A
+scaling begins with the event of the signal to its policy, and ends with the next end of any action of the group's
+stack.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection
@@ -31,10 +32,10 @@ PHASES = {
     Status.COMPLETE: ("end", "info"),
     Status.FAILED: ("error", "error"),
 }
-"""Status of a stack -> end of the event type, and priority."""
+"""Status of a stack -> last part of the event type, and priority."""
 
 Send = Callable[[str, str, Mapping[str, Any]], None]
-"""Sends an event type, a priority and a payload; raises Transient where they cannot be sent."""
+"""Sends an event type, a priority and a payload; raises Transient on failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Notification:
 
 
 class StackNotifier:
-    """Sender of the events of all stacks. Several workers may have one on one database: one of them sends."""
+    """Sends the events of all stacks. With several workers on a database, a single worker sends at a time."""
 
     def __init__(self, db: Database, send: Send, clock: Clock) -> None:
         self._db = db
@@ -56,7 +57,7 @@ class StackNotifier:
         self._horizon = EventHorizon()
 
     def round(self) -> int:
-        """Send what is to be sent; return about how many events that was."""
+        """Send pending events; return their approximate number."""
         with self._db.read() as tx:
             if not message_bus.is_due(tx, self._db.now_of(tx)):
                 return 0
@@ -84,7 +85,7 @@ class StackNotifier:
                 break
             cursor, count = event.seq, count + 1
         if count == len(events) < EVENTS_MAX:
-            cursor = max(cursor, horizon)  # what follows is about resources only
+            cursor = max(cursor, horizon)  # all following events are about resources only
         self._store(turn, cursor, reason)
         return count
 
@@ -109,41 +110,41 @@ def _notes_of(tx: Connection, events: Sequence[UnsentEvent]) -> dict[int, list[N
     ends = [event for event in about_stacks if event.status != Status.IN_PROGRESS]
     resized = message_bus.resized_stacks(tx, {event.stack_id for event in ends})
     ended = {end.seq: message_bus.resizes_ended(tx, end.stack_id, end.seq) for end in ends if end.stack_id in resized}
-    said = _descriptions(tx, [*about_stacks, *begun.values(), *(each for found in ended.values() for each in found)])
-    notes = {event.seq: [notification_of(event, said)] for event in about_stacks}
+    descriptions = _descriptions(tx, [*about_stacks, *begun.values(), *chain.from_iterable(ended.values())])
+    notes = {event.seq: [notification_of(event, descriptions)] for event in about_stacks}
     for event in about_stacks:
-        notes[event.seq] += [_end_of(each, event, said) for each in ended.get(event.seq, ())]
-    return notes | {seq: [_start_of(each, said)] for seq, each in begun.items()}
+        notes[event.seq] += [_end_of(resize, event, descriptions) for resize in ended.get(event.seq, ())]
+    return notes | {seq: [_start_of(resize, descriptions)] for seq, resize in begun.items()}
 
 
 Descriptions = Mapping[tuple[str, int], str]
 """Stack and number of a revision -> the description in its template."""
 
 
-def notification_of(event: UnsentEvent, said: Descriptions) -> Notification:
+def notification_of(event: UnsentEvent, descriptions: Descriptions) -> Notification:
     """Return the notification about an event of a stack, see `message_bus.unsent`."""
     phase, priority = PHASES[Status(event.status)]
-    return Notification(f"orchestration.stack.{event.action.lower()}.{phase}", priority, _payload(event, said))
+    return Notification(f"orchestration.stack.{event.action.lower()}.{phase}", priority, _payload(event, descriptions))
 
 
-def _start_of(resize: UnsentResize, said: Descriptions) -> Notification:
-    """Return the notification that a group is about to be resized; for its row see `message_bus.resizes_begun`."""
-    return _scaling("start", "info", resize, said, resize.before, f"Start resizing the group {resize.group}")
+def _start_of(resize: UnsentResize, descriptions: Descriptions) -> Notification:
+    """Return the notification about the start of a group's resize; for its row see `message_bus.resizes_begun`."""
+    return _scaling("start", "info", resize, descriptions, resize.before, f"Start resizing the group {resize.group}")
 
 
-def _end_of(resize: UnsentResize, end: UnsentEvent, said: Descriptions) -> Notification:
-    """Return the notification that a group was resized, or not; `end` is the event of the end of its stack's action."""
+def _end_of(resize: UnsentResize, end: UnsentEvent, descriptions: Descriptions) -> Notification:
+    """Return the notification about the result of a group's resize; `end` is the last event of the stack's action."""
     if end.status == Status.COMPLETE and end.action != Action.DELETE:
-        return _scaling("end", "info", resize, said, resize.after, f"End resizing the group {resize.group}")
-    return _scaling("error", "error", resize, said, resize.size, end.reason)
+        return _scaling("end", "info", resize, descriptions, resize.after, f"End resizing the group {resize.group}")
+    return _scaling("error", "error", resize, descriptions, resize.size, end.reason)
 
 
 def _scaling(
-    phase: str, priority: str, resize: UnsentResize, said: Descriptions, capacity: int, message: str
+    phase: str, priority: str, resize: UnsentResize, descriptions: Descriptions, capacity: int, message: str
 ) -> Notification:
     amount = resize.adjustment
     payload = {
-        **_payload(resize, said),
+        **_payload(resize, descriptions),
         "adjustment": int(amount) if amount == int(amount) else amount,
         "adjustment_type": resize.adjustment_type,
         "capacity": capacity,
@@ -153,8 +154,8 @@ def _scaling(
     return Notification(f"orchestration.autoscaling.{phase}", priority, payload)
 
 
-def _payload(about: UnsentEvent | UnsentResize, said: Descriptions) -> dict[str, Any]:
-    """Return what all notifications say; `about` has the state to report, and its stack."""
+def _payload(about: UnsentEvent | UnsentResize, descriptions: Descriptions) -> dict[str, Any]:
+    """Return the common payload of all notifications."""
     return {
         "tenant_id": about.project,
         "user_id": about.owner,  # the name, as in Heat
@@ -166,18 +167,18 @@ def _payload(about: UnsentEvent | UnsentResize, said: Descriptions) -> dict[str,
         "state_reason": about.reason,
         "create_at": _time(about.created_at),
         "updated_at": _time(about.updated_at),
-        "description": said.get((about.stack_id, about.revision), ""),
+        "description": descriptions.get((about.stack_id, about.revision), ""),
         "tags": about.tags or [],
     }
 
 
 def _descriptions(tx: Connection, events: Sequence[UnsentEvent | UnsentResize]) -> Descriptions:
-    wanted = sorted({(each.stack_id, each.revision) for each in events})
-    found = message_bus.templates(tx, wanted).items()
-    # Groups have none.
+    wanted = sorted({(event.stack_id, event.revision) for event in events})
+    templates = message_bus.templates(tx, wanted).items()
+    # Stacks of groups have no template.
     return {
         key: str(template.get("description") or template.get("Description") or "")
-        for key, template in found
+        for key, template in templates
         if isinstance(template, Mapping)
     }
 

@@ -1,7 +1,7 @@
 """Metrics, traces and log context of the running service.
 
-- `metrics`: the counters; `prometheus`: shows them
+- `metrics`: counters; `prometheus`: their exposition
 - `tracing`: OpenTelemetry spans
-- `log_context`: what a log line is about; `outage_lines`: one log line a minute for each silent server
+- `log_context`: context of log lines; `outage_lines`: a log line a minute for each silent server
 - `memory`: returns freed memory to the system
 """

@@ -1,7 +1,4 @@
-"""Context of log lines: the stack, the shard and the resources that they are about.
-
-The formatters add it to each line, so that the text need not repeat it.
-"""
+"""Context of log lines: stack, shard and resources, which the formatters add to each line."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,10 +16,7 @@ def fields() -> Mapping[str, str | int]:
 
 @contextlib.contextmanager
 def about(**more: str | int) -> Iterator[None]:
-    """Add fields to what is logged inside the block.
-
-    Another thread starts without them: hand it `fields()`.
-    """
+    """Add fields to log lines inside the block. A new thread has no fields: pass it `fields()`."""
     before = _FIELDS.set({**_FIELDS.get(), **more})
     try:
         yield
@@ -31,7 +25,7 @@ def about(**more: str | int) -> Iterator[None]:
 
 
 def named(names: Iterable[str]) -> str:
-    """Return the first few names as one field: a batch may have a thousand."""
+    """Join the first few names of a batch, which may have a thousand, with the number of the rest."""
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - _NAMED_MAX} more" if len(distinct) > _NAMED_MAX else ""
     return ", ".join(distinct[:_NAMED_MAX]) + more

@@ -1,7 +1,7 @@
-"""Returning freed memory to the system.
+"""Returns freed memory to the system.
 
-The allocator of glibc keeps freed memory for the arena that it came from, and each thread has its own: after a few
-heavy passes a worker held three times as much as it used.
+The allocator of glibc keeps freed memory in arenas, one per thread: after a few heavy passes a worker held three times
+as much memory as it used.
 """
 
 import ctypes
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 GROWN = 64 * 1024 * 1024
-"""Bytes by which a process may grow before it looks for memory to return."""
+"""Growth of the process, in bytes, that triggers a return of memory."""
 STATM = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process holds; 0 where the system does not say."""
+    """Return the resident memory of this process in bytes; 0 if unknown."""
     try:
         return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -24,22 +24,22 @@ def resident() -> int:
 
 
 def allocator() -> Callable[[int], int] | None:
-    """Return the allocator's function that returns free memory; None where it has none."""
+    """Return the allocator's function that releases free memory, if any."""
     return getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 class Memory:
-    """Memory of this process, to be tidied from time to time."""
+    """Memory of this process, released from time to time."""
 
     def __init__(self) -> None:
         self._trim = allocator()
         self._held = resident()
 
     def tidy(self) -> int:
-        """Return free memory to the system if the process has grown much since the last time; return its bytes."""
+        """Release free memory if the process has grown by `GROWN` since the last time; return the bytes released."""
         before = resident()
         if self._trim is None or before - self._held < GROWN:
-            # The process may have shrunk by itself: growth counts from its smallest size.
+            # The process may have shrunk without us: growth counts from the smallest size.
             self._held = min(self._held, before)
             return 0
         gc.collect()

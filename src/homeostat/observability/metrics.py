@@ -1,6 +1,6 @@
-"""Counting while the service works: one call for each batch, and no effect where `prometheus_client` is missing.
+"""Counting while the service works: a call per batch, without effect if `prometheus_client` is missing.
 
-The meters themselves are in `prometheus`, which exposes them.
+The meters are in `prometheus`, which exposes them.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from homeostat.observability.prometheus import Meters
 
 AVAILABLE = find_spec("prometheus_client") is not None
-_OWN_ACTIONS = frozenset({*(each.lower() for each in Built), *KINDS["server"].operations})
-"""Operations of the service and of clouds: labels have to be few."""
+_OWN_ACTIONS = frozenset({*(action.lower() for action in Built), *KINDS["server"].operations})
+"""Operations of the service and of clouds, which are few enough for labels."""
 _CHANGING = frozenset({Verb.CREATE, Verb.UPDATE, Verb.OPERATE})
 
 
@@ -47,14 +47,14 @@ def passed(outcome: str) -> None:
 
 
 def acted(verb: Verb, kind: str, answers: Sequence[Answer], spent_s: float, *, healing: bool) -> None:
-    """Count a batch of steps that was performed.
+    """Count an executed batch of steps.
 
     Args:
         verb: Verb of the steps.
-        kind: Kind of their things; "" for what lives in the service alone.
-        answers: The answers, one a step.
-        spent_s: How long the call took.
-        healing: Whether their stack was at rest, so that no user has requested them.
+        kind: Kind of the things; "" for things that exist only in the service.
+        answers: An answer per step.
+        spent_s: Duration of the call.
+        healing: Whether the stack was at rest, so no user has requested the steps.
     """
     if _METERS is None:
         return
@@ -68,7 +68,7 @@ def acted(verb: Verb, kind: str, answers: Sequence[Answer], spent_s: float, *, h
 
 
 def looked(kind: str, count: int, spent_s: float, outcome: str = "ok") -> None:
-    """Count an observer's call about `count` things; `outcome` is ok, transient, or bug where the adapter failed."""
+    """Count an observer's call about `count` things; `outcome` is ok, transient, or bug if the adapter failed."""
     if _METERS is None:
         return
     _METERS.call_s.labels("observe", kind).observe(spent_s)
@@ -85,20 +85,20 @@ def checked(members: int, spent_s: float) -> None:
 
 
 def recovering(actions: Iterable[str]) -> None:
-    """Count actions of health policies that begin; what users have named counts as one, whatever they call it."""
+    """Count recovery actions that begin; all workflows and webhooks share the label `call`."""
     if _METERS is not None:
         for action in actions:
             _METERS.recoveries.labels(action.lower() if action.lower() in _OWN_ACTIONS else "call").inc()
 
 
 def drifted(count: int) -> None:
-    """Count things at rest that were found to differ from before."""
+    """Count things at rest that have changed since the observation before."""
     if _METERS is not None and count:
         _METERS.drifts.inc(count)
 
 
 def swept(removed: int) -> None:
-    """Count a sweep for things that late requests have made, and the things that it removed."""
+    """Count a sweep for things created by late requests, and the things removed."""
     if _METERS is not None:
         _METERS.sweeps.inc()
         _METERS.swept.inc(removed)
@@ -111,7 +111,7 @@ def delivered(kind: str, count: int) -> None:
 
 
 def delivery_failed(kind: str, lost: int) -> None:
-    """Count a failed delivery to a sink of this kind, and the events that were given up."""
+    """Count a failed delivery to a sink of this kind, and the events given up."""
     if _METERS is not None:
         _METERS.delivery_failures.labels(kind).inc()
         _METERS.given_up.labels(kind).inc(lost)

@@ -1,4 +1,4 @@
-"""One log line a minute for each server that does not answer, instead of one from everybody who noticed."""
+"""Limits log lines about a server that does not answer to a line per minute, instead of a line per request."""
 
 import logging
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ EVERY_S = 60.0
 
 @dataclass(slots=True)
 class _Told:
-    """The last line about an outage: when it was written (seconds since the epoch), and records left out since."""
+    """The last line about an outage: its time (seconds since the epoch), and the number of records left out since."""
 
     at: float
     left_out: int = 0
 
 
 class OutageLines(logging.Filter):
-    """Filter of a handler: records that carry an `Outage`, in their arguments or as the cause of their exception.
+    """Filter of a handler for records with an `Outage`, in their arguments or as the cause of their exception.
 
-    The first of a minute becomes a warning with the details that users are not told, and without a traceback: an outage
-    is no fault of the code. The others are left out, and counted in the next line.
+    The first record of a minute becomes a warning with the details for operators, without a traceback, since an outage
+    is no fault of the code. Further records are dropped, and counted in the next line.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._told: dict[str, _Told] = {}
-        """Message of an outage -> its last line. There are as many as kinds of servers."""
+        """Message of an outage -> its last line. As few as kinds of servers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         outage = next(_outages(record), None)

@@ -64,7 +64,7 @@ METERS = Meters()
 
 
 class ServiceCollector(Collector):
-    """Collector of this process's meters, and of gauges that are read from the database at each scrape."""
+    """Collector of this process's meters, and of gauges read from the database at each scrape."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -84,7 +84,7 @@ class ServiceCollector(Collector):
             owned = health.owned(tx, now)
             registered = workers.listed(tx)
             live = health.live_stacks(tx)
-            found = health.members_by_health(tx)
+            findings = health.members_by_health(tx)
         stacks = GaugeMetricFamily("homeostat_stacks", "Stacks that are not deleted.", labels=["action", "status"])
         for state, count in sorted(live.items()):
             stacks.add_metric(state, count)
@@ -92,7 +92,7 @@ class ServiceCollector(Collector):
             "homeostat_members_by_health", "Members for which health policies hold.", labels=["finding"]
         )
         for finding in Finding:
-            members.add_metric([finding.value], found.get(finding.value, 0))
+            members.add_metric([finding.value], findings.get(finding.value, 0))
         alive = sum(worker.is_alive(now) for worker in registered)
         by_state = GaugeMetricFamily("homeostat_workers", "Workers in the register.", labels=["state"])
         by_state.add_metric(["up"], alive)
@@ -119,7 +119,7 @@ def exposed(db: Database) -> bytes:
 
 
 def serve(db: Database, host: str, port: int) -> WSGIServer:
-    """Serve `/metrics` in a thread of its own until the process ends; port 0 takes any free one.
+    """Serve `/metrics` in a new thread until the process ends; port 0 takes any free port.
 
     Raises:
         OSError: The port cannot be used.

@@ -1,7 +1,7 @@
 """Traces of the service's work, as OpenTelemetry spans.
 
-They are off unless `start` was called, and then cost next to nothing. `start` needs the packages of `homeostat[otel]`.
-The usual `OTEL_*` variables say where spans go, and which are kept.
+Without a call of `start`, traces are off and cost next to nothing. `start` needs the packages of `homeostat[otel]`. The
+usual `OTEL_*` variables set the receiver and the sampling of spans.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 NAME, NAMELESS = "service.name", "unknown_service"
-"""The attribute with the service's name, and the beginning of its value where `OTEL_*` variables say nothing."""
+"""The attribute with the service's name, and the prefix of its value without `OTEL_*` variables."""
 
 _OFF: AbstractContextManager[None] = nullcontext()
 
@@ -51,14 +51,14 @@ def start(process: str) -> None:
 
 
 def use(provider: "TracerProvider | None") -> None:
-    """Make spans with this provider from now on; None switches them off."""
+    """Create spans with this provider from now on; None switches them off."""
     global _provider, _tracer
     _provider = provider
     _tracer = None if provider is None else provider.get_tracer("homeostat")
 
 
 def stop() -> None:
-    """Send what has not been sent, and make no more."""
+    """Switch traces off, and send the pending spans."""
     provider = _provider
     use(None)
     if provider is not None:
@@ -70,11 +70,10 @@ def on() -> bool:
 
 
 def span(name: str, under: "Context | None" = None, **attributes: Any) -> AbstractContextManager[Any]:
-    """Make a span of the block; an exception that leaves the block is recorded in it.
+    """Create a span around the block, which records an exception raised by the block.
 
     Args:
-        name: Name of the span.
-        under: Context of its parent; None for the current one.
+        under: Context of the parent; None for the current context.
         attributes: As in `note`.
     """
     if _tracer is None:
@@ -83,7 +82,7 @@ def span(name: str, under: "Context | None" = None, **attributes: Any) -> Abstra
 
 
 def request(method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> AbstractContextManager[Any]:
-    """Make a span of a request to the API, which continues the trace of its headers (W3C trace context)."""
+    """Create a span around a request to the API, which continues the trace in its headers (W3C trace context)."""
     if _tracer is None:
         return _OFF
     from opentelemetry.propagate import extract
@@ -100,7 +99,7 @@ def responded(method: str, code: int, route: str, **attributes: Any) -> None:
     Args:
         method: HTTP method.
         code: Status code.
-        route: Route of the application, with names in place of the variable parts; "" where there is none.
+        route: Route of the application, with names for the variable parts; "" for none.
         attributes: As in `note`.
     """
     if _tracer is None:
@@ -135,10 +134,10 @@ def here() -> "Context | None":
 
 
 def answered(answers: Sequence[Answer]) -> None:
-    """Record in the current span how many items of a batch failed, and the first error."""
+    """Record the number of failed items of a batch in the current span, and the first error."""
     if _tracer is None:
         return
-    errors = [each for each in answers if isinstance(each, HomeostatError)]
+    errors = [answer for answer in answers if isinstance(answer, HomeostatError)]
     if errors:
         note(errors=len(errors), error=f"{type(errors[0]).__name__}: {errors[0]}")
 

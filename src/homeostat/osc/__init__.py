@@ -1,4 +1,4 @@
-"""Plug-in of the `openstack` command, for what python-heatclient lacks. It uses only the service's HTTP API.
+"""Plug-in of the `openstack` command, with commands that python-heatclient lacks. Uses only the service's HTTP API.
 
 `plugin` is the entry point, `service` is the client of the API, `v1` has the commands.
 """

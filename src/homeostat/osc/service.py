@@ -29,7 +29,7 @@ class Service:
 
     def stack(self, name_or_id: str) -> str:
         """Return the path of a stack below the endpoint, such as `/stacks/web/0b6e…`. Raise CommandError."""
-        # The Location is all that is needed.
+        # The Location has the path, so the redirect need not be followed.
         answer = self._adapter.get(f"/stacks/{quote(name_or_id, safe='')}", redirect=False)
         if answer.status_code != 302:
             raise CommandError(_fault(answer))
@@ -50,7 +50,7 @@ class Service:
 
     @staticmethod
     def next_of(page: Wire) -> str | None:
-        """Return the path of the link `next` of a page; None where it is the last."""
+        """Return the path of the link `next` of a page; None for the last page."""
         return next((_below(link["href"]) for link in page["links"] if link["rel"] == "next"), None)
 
     def pages(self, path: str, key: str, limit: int) -> tuple[Wire, list[Wire]]:
@@ -73,15 +73,15 @@ class Service:
     def _answer(answer: Any) -> Wire:
         if answer.status_code >= 300:
             raise CommandError(_fault(answer))
-        # Terminals obey control characters, and not every format of the `openstack` command escapes them.
+        # Terminals interpret control characters, and not every format of the `openstack` command escapes them.
         return dict(printable_values(answer.json() or {})) if answer.content else {}
 
 
 def service_of(command: Command) -> Service:
     """Return the client of a command."""
     manager: Any = command.app.client_manager
-    found: Service = manager.convergence
-    return found
+    service: Service = manager.convergence
+    return service
 
 
 def resource_of(stack: str, name: str) -> str:
@@ -90,12 +90,12 @@ def resource_of(stack: str, name: str) -> str:
 
 
 def until(condition: Callable[[], Found | None], within_s: float, otherwise: str) -> Found:
-    """Poll until the condition is not None. Raise CommandError when it takes too long."""
+    """Poll until the condition returns a value. Raise CommandError on a timeout."""
     end = time.monotonic() + within_s
     while True:
-        found = condition()
-        if found is not None:
-            return found
+        result = condition()
+        if result is not None:
+            return result
         if time.monotonic() >= end:
             raise CommandError(f"{otherwise} after {within_s:g} s; it goes on. --timeout says how long to wait")
         time.sleep(POLL_S)
@@ -109,7 +109,7 @@ def _below(address: str) -> str:
 
 
 def _fault(answer: Any) -> str:
-    """Return the service's error message, or the status where the response has no readable one."""
+    """Return the service's error message; the status if the response has no readable message."""
     try:
         body = answer.json()
         return printable(str(body["error"]["message"])).replace(": : ", ": ")

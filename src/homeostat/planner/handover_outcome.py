@@ -37,13 +37,13 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     if isinstance(answer, HomeostatError):
         return _refused(world, step, mark, answer, now)
     if not answer.present:
-        put(row, replace(mark, done=True, said="") if step.handover is Handover.LET_GO else None)
+        put(row, replace(mark, done=True, failure="") if step.handover is Handover.LET_GO else None)
         return StepOutcome(row, whole=True)
     held = still_held(kind_of(row.type), answer.properties, mark.held) if step.handover is Handover.LET_GO else []
     if held:
         record = _again(row, mark, Transient(f"{', '.join(held)} is still held"), now)
     else:
-        put(row, replace(mark, done=True, said="") if step.handover is Handover.LET_GO else None)
+        put(row, replace(mark, done=True, failure="") if step.handover is Handover.LET_GO else None)
         record = StepOutcome(row, whole=True)
     outcome.look(world, row, answer)
     row.judged_observation = outcome.UNJUDGED
@@ -54,7 +54,7 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
 def _again(row: Resource, mark: LetGoMark, error: Transient | Uncertain, now: float) -> StepOutcome:
     tries = mark.tries + 1
     due_at = now + RETRY.delay_s(tries, error.retry_after_s if isinstance(error, Transient) else None)
-    put(row, replace(mark, said=outcome.cut(str(error)), tries=tries, due_at=due_at))
+    put(row, replace(mark, failure=outcome.cut(str(error)), tries=tries, due_at=due_at))
     return StepOutcome(row, whole=True)
 
 

@@ -1,4 +1,4 @@
-"""Conformance tests for resource types: everything that the service expects of a type and its cloud.
+"""Conformance tests for resource types: all requirements of the service on a type and its cloud.
 
     from homeostat.testing import Example, cases, check_conforms
 
@@ -6,7 +6,7 @@
     def test_lamp(case: str) -> None:
         check_conforms(Lamp, Example({"watts": 40}, change={"watts": 25}), cloud=my_cloud, case=case)
 
-A case that fails raises AssertionError with the reason. Time is virtual, so nothing waits; a case takes milliseconds to
+A failed case raises AssertionError with the reason. Time is virtual, so nothing waits; a case takes milliseconds to
 seconds. For a class with handlers, `plugin(type_name, plugin_class)` returns both the type and the cloud.
 """
 

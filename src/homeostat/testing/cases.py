@@ -22,7 +22,7 @@ from homeostat.testing.workbench import Bench, Making, Setting
 NAME = "it"
 ORIGIN = "homeostat.testing"
 STRUCK_MAX = 60
-"""Maximum number of points of a life that are tried with a fault; an ordinary life has about twenty."""
+"""Maximum number of points in a lifecycle tried with a fault; an ordinary lifecycle has about twenty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Example:
         properties: The properties, as in a template.
         change: New values of properties that change in place.
         replace: New values of properties whose change needs a replacement.
-        others: Other resources of the template, which the properties refer to, by name.
+        others: Further resources of the template, for references in the properties, by name.
     """
 
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Example:
 
 
 def plugin(type_name: str, plugin_class: type[Resource]) -> tuple[type[ResourceType], Making]:
-    """Return the type of a class with handlers, and a factory of a cloud that runs them one after the other."""
+    """Return the type of a class with handlers, and a factory of a cloud that runs the handlers sequentially."""
 
     def make(setting: Setting) -> Any:
         return PluginClouds(setting.db, {type_name: plugin_class}).of(setting.project)
@@ -60,16 +60,14 @@ def cases() -> list[str]:
 
 
 def check_conforms(kind: type[ResourceType], example: Example, *, cloud: Making, case: str = "") -> None:
-    """Test a type with one case, or with all of them.
+    """Test a type with a case, or with all cases.
 
     Args:
-        kind: The type.
-        example: Values to test it with.
-        cloud: Makes the cloud; called anew for each case.
+        cloud: Creates the cloud, once per case.
         case: The name of the case; "" for all.
 
     Raises:
-        AssertionError: The message says what is expected and what was found.
+        AssertionError: The case fails; the message has the expected and the actual behaviour.
     """
     with known(kind):
         for name in [case] if case else CASES:
@@ -93,41 +91,41 @@ def known(kind: type[ResourceType]) -> Iterator[None]:
 
 
 def check_schema(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Check that defaults fit their schemas, that no schema contradicts itself, and that all can be shown."""
+    """Check that defaults fit their schemas, and that schemas are consistent and serializable."""
     assert re.fullmatch(r"[^\s\W][\w.:-]*", kind.name), f"{kind.name!r} is no name of a type"
-    for name, each in kind.properties.items():
-        _check_property(name, each)
+    for name, property_ in kind.properties.items():
+        _check_property(name, property_)
     for old, name in kind.deprecated_properties.items():
         assert {old, name} <= kind.properties.keys(), f"{old} and {name} must both be properties"
     strange = kind.renamed.keys() - kind.properties.keys()
     assert not strange, f"renamed are no properties: {sorted(strange)}"
-    _plain({name: each.wire() for name, each in kind.properties.items()}, "the schema of properties")
-    _plain({name: each.wire() for name, each in kind.attributes.items()}, "the schema of attributes")
+    _plain({name: property_.wire() for name, property_ in kind.properties.items()}, "the schema of properties")
+    _plain({name: attribute.wire() for name, attribute in kind.attributes.items()}, "the schema of attributes")
     unknown = {*example.properties, *example.change, *example.replace} - kind.properties.keys()
     assert kind.open_schema or not unknown, f"the example has properties that the schema lacks: {sorted(unknown)}"
 
 
-def _check_property(name: str, each: Property) -> None:
-    assert not (each.update and each.immutable), f"{name} cannot both change in place and be immutable"
-    assert not (each.required and each.default is not None), f"{name} is required and has a default"
-    assert each.fields is None or each.kind is ValueType.MAP, f"{name} has fields and is no map"
-    assert each.items is None or each.kind is ValueType.LIST, f"{name} has items and is no list"
-    if each.default is not None:
+def _check_property(name: str, property_: Property) -> None:
+    assert not (property_.update and property_.immutable), f"{name} cannot both change in place and be immutable"
+    assert not (property_.required and property_.default is not None), f"{name} is required and has a default"
+    assert property_.fields is None or property_.kind is ValueType.MAP, f"{name} has fields and is no map"
+    assert property_.items is None or property_.kind is ValueType.LIST, f"{name} has items and is no list"
+    if property_.default is not None:
         try:
-            coerce_value(each, each.default, (name,))
+            coerce_value(property_, property_.default, (name,))
         except Rejected as error:
             raise AssertionError(f"the default of {name} does not fit its own schema: {error}") from error
-    for inner, field_ in (each.fields or {}).items():
+    for inner, field_ in (property_.fields or {}).items():
         _check_property(f"{name}.{inner}", field_)
-    if each.items is not None:
-        _check_property(f"{name}[]", each.items)
+    if property_.items is not None:
+        _check_property(f"{name}[]", property_.items)
 
 
 # -- pure functions ----------------------------------------------------------------------------------------------------
 
 
 def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Check that the functions of a type are pure: called twice they return the same, and change no argument."""
+    """Check that the functions of a type are pure: deterministic, and without changes of arguments."""
     properties = _known(example.properties)
     values = _same(lambda: kind.check(properties, ("properties",)), properties, "check")
     completed = _same(lambda: kind.complete(values), values, "complete")
@@ -137,7 +135,7 @@ def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
     for change, wanted in ((example.change, False), (example.replace, True)):
         for name, value in _known(change).items():
             after = kind.complete(kind.check({**properties, name: value}, ("properties",)))
-            changed = frozenset(each for each in after if after[each] != completed.get(each))
+            changed = frozenset(key for key in after if after[key] != completed.get(key))
             assert changed, f"{name}: the example changes nothing"
             why = partial(kind.replacement_reason, completed, after, changed)
             reason = _same(why, after, "replacement_reason")
@@ -146,15 +144,15 @@ def check_pure(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without those that depend on other resources."""
+    """Return the values that do not depend on resources."""
     return {name: value for name, value in values.items() if "get_" not in json.dumps(value, default=str)}
 
 
-def _same(call: Callable[[], Any], argument: Any, what: str) -> Any:
+def _same(call: Callable[[], Any], argument: Any, function: str) -> Any:
     before = copy.deepcopy(argument)
     first, second = call(), call()
-    assert first == second, f"{what} returns something else when it is called again"
-    assert argument == before, f"{what} changes its argument"
+    assert first == second, f"{function} returns something else when it is called again"
+    assert argument == before, f"{function} changes its argument"
     return first
 
 
@@ -169,7 +167,7 @@ def _plain(tree: Any, what: str) -> None:
 
 
 def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Create a thing, leave it alone, change it in place, replace it, and delete it; then nothing may be left."""
+    """Create a thing, wait, change, replace and delete it; then nothing may be left."""
     bench = Bench(cloud)
     stack_id = bench.create(example.resources(kind.name))
     _rests(bench, stack_id, "CREATE_COMPLETE")
@@ -204,7 +202,7 @@ def check_life(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def check_crashes(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Let the worker die before or after each call: there must be one thing in the end, and none after deletion."""
+    """Kill the worker before or after each call: in the end a single thing exists, and none after deletion."""
     for verb in ("create", "change", "delete"):
         for point in range(STRUCK_MAX):
             if not _struck(kind, example, cloud, verb, crash_at=point):
@@ -212,7 +210,7 @@ def check_crashes(kind: ResourceType, example: Example, cloud: Making) -> None:
 
 
 def check_lost_answers(kind: ResourceType, example: Example, cloud: Making) -> None:
-    """Lose the answer of each call that was carried out: its thing must be found, and nothing made twice."""
+    """Lose the answer of each executed call: the thing must be found, and nothing created twice."""
     for verb in ("create", "change", "delete"):
         for act in range(STRUCK_MAX):
             if not _struck(kind, example, cloud, verb, lose_at=act):
@@ -222,10 +220,10 @@ def check_lost_answers(kind: ResourceType, example: Example, cloud: Making) -> N
 def _struck(
     kind: ResourceType, example: Example, cloud: Making, verb: str, crash_at: int = -1, lose_at: int = -1
 ) -> bool:
-    """Live one life with one fault while the thing is created, changed or deleted.
+    """Run a lifecycle with a single fault during the creation, change or deletion of the thing.
 
     Returns:
-        False if the life was over before the fault, so there are no further points to try.
+        False if the lifecycle ended before the fault, so there are no further points to try.
     """
     bench = Bench(cloud)
     stack_id = bench.create(example.resources(kind.name))
@@ -239,8 +237,8 @@ def _struck(
         bench.update(stack_id, example.resources(kind.name, **example.change))
         _rests(bench, stack_id, "UPDATE_COMPLETE", where)
     struck = max(crash_at, lose_at) < (bench.cloud.points if lose_at < 0 else bench.cloud.acts)
-    present = [each for each in bench.cloud.present() if each[0] == kind.kind]
-    handles = {(kind.kind, each.handle) for each in bench.things(stack_id).values()}
+    present = [thing for thing in bench.cloud.present() if thing[0] == kind.kind]
+    handles = {(kind.kind, thing.handle) for thing in bench.things(stack_id).values()}
     assert not kind.kind or set(present) <= handles, f"more was made than is known {where}: {present}"
     bench.cloud.begin(*((crash_at, lose_at) if verb == "delete" else ()))
     _deleted(bench, stack_id, where)

@@ -1,4 +1,4 @@
-"""A whole service in one thread on virtual time, with a cloud in which a fault can hit any call."""
+"""A whole service in a single thread on virtual time, with fault injection into calls of the cloud."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,13 +49,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The environment that a cloud is made for.
-
-    Attributes:
-        now: The virtual time, in seconds since the epoch.
-        db: The database of the service.
-        project: The project.
-    """
+    """The environment of a cloud; `now` returns the virtual time in seconds since the epoch."""
 
     now: Callable[[], float]
     db: Database
@@ -66,14 +60,14 @@ Making = Callable[[Setting], Cloud]
 
 
 class StruckCloud:
-    """A cloud that counts its calls, and in which one of them can fail.
+    """A cloud that counts its calls, and can inject a fault.
 
     Attributes:
         crash_at: The point at which the worker dies; -1 for none. Points are before and after each call.
-        lose_at: The acting call whose answers are lost; -1 for none.
-        points: How many points were passed.
-        acts: How many acting calls were made.
-        called: The verbs of the acting calls.
+        lose_at: The mutating call whose answers are lost; -1 for none.
+        points: Number of points passed.
+        acts: Number of mutating calls.
+        called: Verbs of the mutating calls.
         tokens: All tokens ever used, each with its kind.
         handles: All handles ever used, each with its kind.
     """
@@ -105,7 +99,9 @@ class StruckCloud:
         self.called.append(verb)
         self.acts += 1
         answers = act()
-        self.handles |= {(kind, each.handle) for each in answers if isinstance(each, Observation) and each.handle}
+        self.handles |= {
+            (kind, answer.handle) for answer in answers if isinstance(answer, Observation) and answer.handle
+        }
         self._point()
         if self.acts - 1 == self.lose_at:
             return [Uncertain("the answer was lost") for _ in answers]
@@ -146,22 +142,18 @@ class StruckCloud:
         self._cloud.close()
 
     def present(self) -> list[tuple[str, str]]:
-        """Return kind and handle of everything that was ever created here and still exists."""
-        found: set[tuple[str, str]] = set()
+        """Return kind and handle of each existing thing that was created here."""
+        existing: set[tuple[str, str]] = set()
         for kind in {kind for kind, _ in (*self.tokens, *self.handles)}:
-            tokens = sorted(token for each, token in self.tokens if each == kind)
-            handles = sorted(handle for each, handle in self.handles if each == kind)
+            tokens = sorted(token for its_kind, token in self.tokens if its_kind == kind)
+            handles = sorted(handle for its_kind, handle in self.handles if its_kind == kind)
             looks = [*self._cloud.find(kind, tokens), *self._cloud.observe(kind, handles)]
-            found |= {(kind, look.handle) for look in looks if look.present}
-        return sorted(found)
+            existing |= {(kind, look.handle) for look in looks if look.present}
+        return sorted(existing)
 
 
 class Bench:
-    """The service.
-
-    Args:
-        make: Makes the cloud that it works on.
-    """
+    """The service; `make` creates its cloud."""
 
     def __init__(self, make: Making) -> None:
         self.clock = Clock()
@@ -178,7 +170,7 @@ class Bench:
     # -- users -------------------------------------------------------------------------------------------------------
 
     def create(self, resources: Mapping[str, Any], name: str = "stack") -> str:
-        """Request a stack of these resources, and return its id; nothing is done yet."""
+        """Request a stack of these resources, without working on it yet, and return its id."""
         return self.stack_service.create(PROJECT, None, name, self._intent(resources))
 
     def update(self, stack_id: str, resources: Mapping[str, Any]) -> None:
@@ -195,7 +187,7 @@ class Bench:
     # -- the service -------------------------------------------------------------------------------------------------
 
     def live(self, seconds: float) -> None:
-        """Let time pass, from one due time to the next; a worker that dies is followed by another one."""
+        """Advance time from due time to due time; a new worker follows a dead worker."""
         end = self.clock.time + seconds
         while self.clock.time < end:
             try:
@@ -204,7 +196,7 @@ class Bench:
                 self._engine.observer.sweep()
                 self._work()
             except Crash:
-                # The dead worker's lease has to run out before the next one can claim the shard.
+                # The dead worker's lease has to expire before the next worker can claim the shard.
                 self.clock.time += LEASE_S + 1
                 continue
             at = self._next()
@@ -214,15 +206,15 @@ class Bench:
             self.clock.time = max(at, self.clock.time + 0.01)
 
     def rest(self, within_s: float = 3600.0) -> None:
-        """Let time pass until no stack is in progress.
+        """Advance time until no stack is in progress.
 
         Raises:
-            AssertionError: A stack still is after `within_s` seconds.
+            AssertionError: A stack is in progress after `within_s` seconds.
         """
         end = self.clock.time + within_s
         while True:
             self.live(1.0)
-            busy = [each for each in self._stacks() if each.status == Status.IN_PROGRESS]
+            busy = [stack for stack in self._stacks() if stack.status == Status.IN_PROGRESS]
             if not busy:
                 return
             assert self.clock.time < end, f"{busy[0].action} is still in progress after {within_s} s: {self.reasons()}"
@@ -256,19 +248,19 @@ class Bench:
         return joined(row.action, row.status) if row is not None else ""
 
     def things(self, stack_id: str) -> dict[str, Thing]:
-        """Return the resources of a stack, by name, as their types get them."""
+        """Return the resources of a stack, by name, in the form for their types."""
         with self.db.read() as tx:
             rows, seen = shard_state.load_rows(tx, stack_id, 0)
-        found = {}
+        things = {}
         for row in rows.values():
             kind = resource_type(row.type)
-            found[row.name] = Thing(
+            things[row.name] = Thing(
                 row.key, row.name, row.name, kind.complete(row.properties), seen[row.key].observation, row.handle
             )
-        return found
+        return things
 
     def reasons(self) -> list[str]:
-        """Return the states and reasons of the resources that are not complete."""
+        """Return the states and reasons of incomplete resources."""
         with self.db.read() as tx:
             table = schema.resource
             rows = tx.execute(select(table.c.name, table.c.action, table.c.status, table.c.reason))

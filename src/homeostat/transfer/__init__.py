@@ -1,5 +1,5 @@
-"""Stacks that move between services (ADR 0035).
+"""Export and adoption of stacks, to move them between services (ADR 0035).
 
-- `adoption`: rows for things that exist already
-- `export`: a stack as one document
+- `adoption`: rows for existing things
+- `export`: a stack as a document
 """

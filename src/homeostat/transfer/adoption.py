@@ -1,7 +1,7 @@
-"""Rows of an adopted stack, made from its document.
+"""Rows of an adopted stack, created from its document without calls to the cloud.
 
-This calls no cloud. From now on a row with a handle keeps other stacks from adopting that thing; the pass that comes
-to the row observes the thing first (see `planner.lifecycle.adopt`).
+The handle of a row keeps other stacks from adopting the same thing; the first pass over the row observes the thing (see
+`planner.lifecycle.adopt`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,44 +27,44 @@ from homeostat.store.sql import bulk
 from homeostat.store.stacks.revisions import Desired
 
 NAMED = frozenset(name for name, kind in KINDS.items() if kind.id_field == "name")
-"""Kinds of things whose handles are names, which are unique only within a project."""
+"""Kinds with names as handles, which are unique within a project only."""
 HANDLES_MAX = 500
-"""Handles in one query."""
+"""Handles per query."""
 Document = Mapping[str, Any]
-"""An exported stack, or the entry of one resource in it; the entry of a nested stack is a document itself."""
+"""An exported stack, or the entry of a resource; the entry of a nested stack is a document, too."""
 Entries = Mapping[str, Document]
 """Name of a resource -> its entry in a document."""
 
 
 def entries_of(document: Document) -> Entries:
-    """Return the entries of a document that have anything to take over."""
-    return {name: each for name, each in (document.get("resources") or {}).items() if _has_something(each)}
+    """Return the entries of a document that refer to existing things."""
+    return {name: entry for name, entry in (document.get("resources") or {}).items() if _has_something(entry)}
 
 
 def _has_something(entry: Document) -> bool:
     if is_document(entry):
-        return any(_has_something(each) for each in entry["resources"].values())
+        return any(_has_something(child) for child in entry["resources"].values())
     return bool(entry.get("resource_id"))
 
 
 def is_document(entry: Document) -> bool:
-    """Whether the entry is that of a nested stack."""
+    """Return whether the entry belongs to a nested stack."""
     return "resources" in entry
 
 
 def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | None) -> tuple[Desired, Entries]:
-    """Fit the first revision of a nested stack and the entries of its document to each other.
+    """Match the first revision of a nested stack with the entries of its document.
 
-    A group gets the members that the document has, and entries of members get the names that they have here: numbers.
+    A group gets the members in the document; their entries are renamed to numbers, the names of members here.
 
     Args:
-        desired: The revision as the resource describes it.
+        desired: The revision as the resource defines it.
         document: Document of the nested stack.
-        bounds: Least and greatest size of a group that keeps the size of the document between them, instead of the
-            one that its definition states; None for one that does not.
+        bounds: Minimum and maximum size of a group that keeps its size in the document; None if the definition alone
+            decides the size.
 
     Returns:
-        The revision, and the entries by name of the resource here.
+        The revision, and the entries by new name.
     """
     entries = entries_of(document)
     standing = desired.group
@@ -73,8 +73,8 @@ def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | Non
     names = groups.numbered(entries)
     group = groups.of_members(standing, names.values(), bounds)
     whole = group_desired(group)
-    found = {names[name]: each for name, each in entries.items()}
-    return replace(desired, template=whole.template, shards=whole.shards), found
+    renamed = {names[name]: entry for name, entry in entries.items()}
+    return replace(desired, template=whole.template, shards=whole.shards), renamed
 
 
 GraphOf = Callable[[int], Mapping[str, Definition]]
@@ -84,14 +84,7 @@ GraphOf = Callable[[int], Mapping[str, Definition]]
 def root_rows(
     graph: Mapping[str, Definition], document: Document, stack_id: str, keys: Iterator[str], now: float
 ) -> list[Resource]:
-    """Return the rows of a root stack that takes over what a document names.
-
-    Args:
-        graph: Definitions of the stack.
-        document: Its document.
-        stack_id: Its id.
-        keys: Supply of row keys.
-        now: The time.
+    """Return the rows of a root stack that adopts the things in a document.
 
     Raises:
         Rejected: The document does not fit the stack, or has a resource that the template lacks.
@@ -107,18 +100,14 @@ def root_rows(
 def rows_of(
     desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float, graph_of: GraphOf | None = None
 ) -> list[Resource]:
-    """Return the rows of a nested stack that takes over these entries.
+    """Return the rows of a nested stack that adopts these entries.
 
     Args:
-        desired: Its first revision.
-        new: Id, name and project of the stack.
-        entries: Entries by name of the resource.
-        keys: Supply of row keys.
-        now: The time.
+        desired: First revision of the stack.
         graph_of: Returns the definitions of a shard; None to compile them.
 
     Raises:
-        Terminal: The document does not fit the stack; the error says what is wrong.
+        Terminal: The document does not fit the stack.
     """
     rows: list[Resource] = []
     names: set[str] = set()
@@ -147,16 +136,10 @@ def rows_among(
     now: float,
     born: int = 0,
 ) -> list[Resource]:
-    """Return rows for those resources of a shard that have an entry to take over.
+    """Return rows for the resources of a shard that have an entry.
 
     Args:
-        graph: Definitions of the shard.
-        entries: Entries by name of the resource.
-        stack_id: The stack.
-        shard: Number of the shard.
-        keys: Supply of row keys.
-        now: The time.
-        born: Number of rows of the stack made before; the stamps of these follow.
+        born: Number of rows of the stack created so far; the stamps continue from there.
 
     Raises:
         Rejected: An entry does not fit its definition; the error names the place.
@@ -170,7 +153,7 @@ def rows_among(
         row = Resource(next(keys), stack_id, shard, name, definition.type, revision=1, born=born + len(rows) + 1)
         row.template_type, row.deletion_policy = definition.template_type or None, definition.deletion_policy
         row.created_at = row.updated_at = now
-        # Only things of a cloud have their handle already. The service's own records are created from the entry.
+        # Only a thing of a cloud has its handle already. Records of the service are created later, from the entry.
         if is_thing(row.type):
             row.handle = entry["resource_id"]
         row.intent = AdoptionIntent(_adoption_data(entry))
@@ -179,19 +162,19 @@ def rows_among(
 
 
 def _adoption_data(entry: Document) -> AdoptionData:
-    """Return what a row stores of its entry until it is adopted."""
+    """Return the part of an entry that its row stores until the adoption."""
     if is_document(entry):
         return {"document": entry}
     names = {"id": "resource_id", "action": "action", "status": "status"}
-    found = {name: entry.get(key) for name, key in names.items()}
-    return {**found, "metadata": entry.get("metadata") or {}, "data": entry.get("resource_data") or {}}
+    data = {name: entry.get(key) for name, key in names.items()}
+    return {**data, "metadata": entry.get("metadata") or {}, "data": entry.get("resource_data") or {}}
 
 
 def _check(definition: Definition, entry: Document) -> None:
-    """Check that an entry fits its definition: the type, and whether it is a stack.
+    """Check that an entry fits its definition: the type, and whether both are a stack.
 
     Raises:
-        Rejected: It does not; the error names the place.
+        Rejected: They differ; the error names the place.
     """
     path = ("resources", definition.name)
     called, exported = definition.shown_type, entry.get("type")
@@ -210,19 +193,14 @@ def _check(definition: Definition, entry: Document) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdoptedRows:
-    """Rows of a new stack.
-
-    Attributes:
-        rows: The rows.
-        written: The same, encoded for the database before the transaction that stores them.
-    """
+    """Rows of a new stack; `written` has them encoded for the database, before the transaction that stores them."""
 
     rows: Sequence[Resource]
     written: bulk.EncodedRows
 
 
 def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> AdoptedRows:
-    """Encode the rows of a new stack; `secret` says whether they may hold secrets, which are encrypted then."""
+    """Encode the rows of a new stack; with `secret`, they may hold secrets, and are encrypted."""
     return AdoptedRows(rows, shard_state.encode_new(db, rows, secret=secret))
 
 
@@ -230,11 +208,11 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
     """Store the rows of a new stack.
 
     Raises:
-        Terminal: Another resource has one of their things already.
+        Terminal: Another resource has one of the things already.
     """
     if not adopted.rows:
         return
-    # Two adoptions at the same time would not see each other's rows, and both take the same thing.
+    # Without the lock, concurrent adoptions would not see each other's rows, and could both adopt the same thing.
     db.advisory_lock(tx, "adopt")
     for row, reason in conflicts(tx, project, adopted.rows):
         raise Terminal(f"resources.{row.name}.resource_id: {reason}")
@@ -242,7 +220,7 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
 
 
 def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
-    """Yield the rows whose things cannot be adopted in a project, since they are those of others; and why."""
+    """Yield the rows whose things cannot be adopted, since other resources have them; and the reason."""
     claimed: dict[tuple[str, str], Resource] = {}
     for row in rows:
         other = claimed.setdefault((kind_of(row.type), row.handle), row)
@@ -250,14 +228,14 @@ def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterato
             yield row, f"{row.handle} is that of {other.name}, too"
     handles = sorted({handle for _, handle in claimed if handle})
     for start in range(0, len(handles), HANDLES_MAX):
-        for each in shard_state.owners_of(tx, handles[start : start + HANDLES_MAX]):
-            same = claimed.get((kind_of(each.type), each.handle))
-            if same is not None and (each.project == project or kind_of(each.type) not in NAMED):
-                yield same, _taken(each, project)
+        for owner in shard_state.owners_of(tx, handles[start : start + HANDLES_MAX]):
+            same = claimed.get((kind_of(owner.type), owner.handle))
+            if same is not None and (owner.project == project or kind_of(owner.type) not in NAMED):
+                yield same, _taken(owner, project)
 
 
 def _taken(holder: shard_state.HandleOwner, project: str) -> str:
-    """Return why a thing cannot be adopted; nothing is disclosed about stacks of other projects."""
+    """Return why a thing cannot be adopted, without disclosing stacks of other projects."""
     if holder.project != project:
         return f"{holder.handle} is not yours to adopt"
     place = f"{holder.handle} is {holder.name} of stack {holder.stack_name} already"

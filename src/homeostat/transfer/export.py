@@ -1,4 +1,4 @@
-"""Export of a stack as one document, as in Heat, from which another service can adopt it.
+"""Export of a stack as a document, as in Heat, for adoption by another service.
 
 The document is not redacted: it contains the secrets of the stack.
 """
@@ -33,24 +33,21 @@ from homeostat.templates import environments
 
 Document = dict[str, Any]
 Reading = Callable[[], AbstractContextManager[Connection]]
-"""Opens a transaction that reads."""
+"""Opens a read transaction."""
 READ_BYTES = 1024 * 1024
-"""Bytes of the properties that are read at once, as far as one can tell."""
+"""Estimated bytes of properties read at once."""
 READ_MAX = 500
 
 
 def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Document:
-    """Return the document of a stack as it is, with everything nested in it.
+    """Return the document of a stack in its present state, including nested stacks.
 
-    Its resources, and the members of groups in its template, are made while it is written (`json_pieces`), some at a
-    time.
+    Resources, and members of groups in the template, are read in batches while the document is written (`json_pieces`).
 
     Args:
-        tx: What the beginning is read in.
-        stack: Row of the stack.
-        graphs: Cache of compiled graphs.
-        reading: Opens what the resources are read in: the same consistent read each time, or a new one; then each part
-            of the document is as it is when its turn comes.
+        tx: Transaction for the beginning of the document.
+        reading: Opens a transaction for a batch of resources. If not always the same consistent read, the parts of the
+            document are of different times.
     """
     revision = views.described_revision(tx, stack.id) or stack.revision
     desired = revisions.desired_of(tx, stack.id, revision)
@@ -59,7 +56,7 @@ def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Re
     def graph_of(number: int) -> Definitions:
         return graphs.get(identity, revision, number, lambda: desired)
 
-    shown = environments.user_sections(desired.environment)
+    sections = environments.user_sections(desired.environment)
     return {
         "name": stack.name,
         "id": stack.id,
@@ -68,7 +65,7 @@ def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Re
         "project_id": stack.project,
         "stack_user_project_id": stack.user_project or stack.project,
         "tags": stack.tags,
-        "environment": {**shown, "parameters": {**(shown.get("parameters") or {}), **desired.parameters}},
+        "environment": {**sections, "parameters": {**(sections.get("parameters") or {}), **desired.parameters}},
         "files": dict(desired.files),
         "template": _template(desired, graph_of),
         "resources": Entries(_resources(reading, stack, graph_of, graphs)),
@@ -94,32 +91,32 @@ def _resources(
         for first in range(0, len(names), count):
             some = {name: graph[name] for name in names[first : first + count]}
             with reading() as tx:
-                found = _some(tx, stack, some, number, graphs, reading)
-            yield from found.items()
+                entries = _some(tx, stack, some, number, graphs, reading)
+            yield from entries.items()
 
 
 def _some(
     tx: Connection, stack: StackRow, definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
 ) -> dict[str, Document | Entries]:
-    """Return the entries of some resources of one shard."""
+    """Return the entries of some resources of a shard."""
     rows, seen = views.resources(tx, stack.id, definitions, [shard])
     by_name: dict[str, list[Resource]] = defaultdict(list)
     for row in rows.values():
         by_name[row.name].append(row)
     facts = stacks.facts(stack)
-    found: dict[str, Document | Entries] = {}
+    entries: dict[str, Document | Entries] = {}
     for name, definition in definitions.items():
         current = _row_of(by_name.get(name, ()), facts)
-        found[name] = _unmade(definition)
+        entries[name] = _unmade(definition)
         if current is not None and not _is_of_others(current, definition):
-            found[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs, reading)
-    return found
+            entries[name] = _entry(tx, stack.project, current, seen.get(current.key), graphs, reading)
+    return entries
 
 
 def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
-    """Return the row of a resource that is exported: the current one.
+    """Return the row to export of a resource: the current row.
 
-    Where that has no thing (yet), it is one whose thing is still being deleted, since the deletion may never succeed.
+    If the current row has no thing (yet), a row whose thing is being deleted, since the deletion may never succeed.
     """
     current = current_row(rows, stack)
     if current is not None and (
@@ -131,15 +128,15 @@ def _row_of(rows: Sequence[Resource], stack: StackFacts) -> Resource | None:
 
 
 def _is_of_others(row: Resource, definition: Definition) -> bool:
-    """Return whether a row stands for a thing not managed here, though the template describes one of the stack's own.
+    """Return whether a row still refers to an unmanaged thing, though the template asks for a managed resource.
 
-    An update wanted that in vain. The one that adopts the stack would take the thing over as its own, and delete it.
+    The update to a managed resource has failed. An adopting service must not take the thing over, and later delete it.
     """
     return row.external_id is not None and definition.external_id is None
 
 
 def _unmade(definition: Definition) -> Document:
-    """Return the entry of a resource that has not been made."""
+    """Return the entry of a resource that has not been created."""
     state = {"action": Action.INIT, "status": Status.COMPLETE}
     called = definition.shown_type
     return {"name": definition.name, "resource_id": None, "type": called, **state, "metadata": {}, "resource_data": {}}
@@ -148,7 +145,7 @@ def _unmade(definition: Definition) -> Document:
 def _entry(
     tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs, reading: Reading
 ) -> Document | Entries:
-    # What is still to be adopted is exported as its document had it.
+    # A resource that is still to be adopted is exported unchanged, as in the document of the adoption.
     adopted = adoption_of(row.intent) if row.action == Action.INIT else None
     if adopted is not None and "document" in adopted:
         return dict(adopted["document"])
@@ -168,8 +165,8 @@ def _entry(
 
 def _nested(stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Iterator[tuple[str, Any]]:
     with reading() as tx:
-        found = document(tx, stack, graphs, reading)
-    yield from found.items()
+        content = document(tx, stack, graphs, reading)
+    yield from content.items()
 
 
 def _metadata(tx: Connection, project: str, row: Resource) -> Document:
@@ -179,7 +176,7 @@ def _metadata(tx: Connection, project: str, row: Resource) -> Document:
 
 
 def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
-    """Return what only this service knows about the thing, so that the adopting one cannot read it from a cloud."""
+    """Return data that only this service has, so an adopting service cannot read it from the cloud."""
     kind = type_of(row.type)
     if kind.kind in BUILTIN_KINDS:
         record = records.get(tx, row.handle, kind.kind, project)
@@ -193,6 +190,6 @@ def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Doc
 
 
 def _record_data(tx: Connection, record: records.Record) -> Document:
-    signals = [{**each.object, "at": each.at} for each in records.signals_of(tx, [record.id]).get(record.id, ())]
+    signals = [{**signal.object, "at": signal.at} for signal in records.signals_of(tx, [record.id]).get(record.id, ())]
     record_data = {"object": record.object, "secret": record.secret, "link": record.link}
     return {RECORD: record_data, SIGNALS: signals} if signals else {RECORD: record_data}

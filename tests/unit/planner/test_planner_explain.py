@@ -47,7 +47,7 @@ LOST = row("a", updated_at=NOW - 1, judged_observation=1, attempts=3)
 OLD = row("a", state="DELETE_IN_PROGRESS", reason="broken", revision=2, updated_at=NOW - 9)
 NEW = row("a", state="INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9)
 HOLDING = row("a", SERVER, properties={"networks": [{"port": "p1"}]}, replaced_by="a2",
-              marks=Marks(let_go=LetGoMark(("port p1",), said="409 busy", tries=1, due_at=NOW + 2)))  # fmt: skip
+              marks=Marks(let_go=LetGoMark(("port p1",), failure="409 busy", tries=1, due_at=NOW + 2)))  # fmt: skip
 SUCCESSOR = row(
     "a", SERVER, "INIT_COMPLETE", key="a2", handle="", replaces="a1", revision=2, born=2, updated_at=NOW - 9
 )

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from starlette.responses import PlainTextResponse, Response
 
 from homeostat.model.errors import Transient
-from homeostat.model.health import DRAINED
+from homeostat.model.status import DRAINED
 from homeostat.store.database import Database
 
 LOG = logging.getLogger(__name__)

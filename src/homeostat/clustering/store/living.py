@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, exists
 from homeostat.clustering.decisions.load_balancing import place_name
 from homeostat.model.intent import Intent, left_alone_for
 from homeostat.model.marks import Marks
-from homeostat.model.member_names import BESIDE, member_of_name
+from homeostat.model.member_names import COMPANION_MARK, member_of_name
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.sql import typed
@@ -112,7 +112,7 @@ def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, i
     )
     # Observations of nodes that are not healed are in their intents, which may be encrypted: no SQL condition.
     rows = (_resource.c.stack_id, _resource.c.name, _resource.c.intent)
-    chosen = select(*rows).where(_resource.c.stack_id.in_(groups), well, ~_resource.c.name.contains(BESIDE))
+    chosen = select(*rows).where(_resource.c.stack_id.in_(groups), well, ~_resource.c.name.contains(COMPANION_MARK))
     unbalanced = _unbalanced(tx, groups)
     fit = (
         stack_id
@@ -124,7 +124,7 @@ def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, i
 
 def _unbalanced(tx: Connection, group_ids: Collection[str]) -> set[tuple[str, str]]:
     """Return stack and number of each node whose pool member has failed."""
-    failed = (_resource.c.status == Status.FAILED, _resource.c.name.contains(BESIDE))
+    failed = (_resource.c.status == Status.FAILED, _resource.c.name.contains(COMPANION_MARK))
     chosen = select(_resource.c.stack_id, _resource.c.name).where(_resource.c.stack_id.in_(group_ids), *failed)
     return {(stack_id, member_of_name(name)) for stack_id, name in tx.execute(chosen)}
 

@@ -21,7 +21,7 @@ from homeostat.convergence.inside_stacks import things_below, unwell
 from homeostat.convergence.observer import Observer
 from homeostat.model.answers import Detector, Kind
 from homeostat.model.health_policy import DetectionType, HealthPolicy
-from homeostat.model.member_names import member_of_name, stands_beside
+from homeostat.model.member_names import is_companion, member_of_name
 from homeostat.model.node_health import Finding, Look, NodeHealth
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.plan import Priority
@@ -131,7 +131,7 @@ class HealthRounds:
             for row in health.members_of(tx, sorted(current.taken)):
                 if current.policy(row) is not None:
                     current.members[row.key] = row
-                elif stands_beside(row.name) and type_of(row.type).kind == PLACE_KIND:
+                elif is_companion(row.name) and type_of(row.type).kind == PLACE_KIND:
                     current.places[row.stack_id, member_of_name(row.name)] = row
         self._see_inside(current)
 

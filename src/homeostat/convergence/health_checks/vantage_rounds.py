@@ -95,7 +95,7 @@ class VantageRounds:
 def _due(current: Round, row: WatchedMember, taken: dict[Shard, TakenLook]) -> list[Place]:
     """Return the due URLs of a member: all in a full look, else only URLs with further attempts."""
     look_row = taken[row.stack_id, row.shard]
-    before = look_row.before.found.get(row.key, {})
+    before = look_row.before.findings.get(row.key, {})
     return [
         (row.key, number)
         for number, detection in urls_of(current, row)
@@ -109,7 +109,7 @@ def _seen(
     """Return the look at one URL after this round; None for a detection without URL."""
     if not detection.url:
         return None
-    before = taken.before.found.get(row.key, {}).get(number, Seen(Finding.HEALTHY))
+    before = taken.before.findings.get(row.key, {}).get(number, Seen(Finding.HEALTHY))
     look = answers.get((row.key, number))
     if look is None:
         return UNASKED if taken.whole and not is_askable(row) else before

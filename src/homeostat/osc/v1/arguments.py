@@ -1,4 +1,4 @@
-"""Arguments that several commands have."""
+"""Arguments of several commands."""
 
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 
@@ -10,12 +10,12 @@ def lasting(text: str) -> float:
     """Parse `90`, `90s`, `15m`, `2h` or `1d` into seconds. Raise ArgumentTypeError."""
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
     try:
-        found = float(number) * UNITS[unit]
+        seconds = float(number) * UNITS[unit]
     except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
         raise ArgumentTypeError(f"{text!r}: a time such as 90, 90s, 15m, 2h or 1d is needed")
-    return found
+    return seconds
 
 
 def teach(parser: ArgumentParser, *examples: str) -> ArgumentParser:
@@ -33,8 +33,8 @@ def add_resource(parser: ArgumentParser) -> None:
     parser.add_argument("resource", metavar="<resource>", help="Name of the resource")
 
 
-def add_wait(parser: ArgumentParser, what: str) -> None:
-    parser.add_argument("--wait", action="store_true", help=f"Wait until {what}")
+def add_wait(parser: ArgumentParser, state: str) -> None:
+    parser.add_argument("--wait", action="store_true", help=f"Wait until {state}")
     add_timeout(parser)
 
 

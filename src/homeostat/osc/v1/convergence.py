@@ -19,9 +19,9 @@ Row = tuple[Any, ...]
 
 
 class Converge(ShowOne):
-    """Observe a stack and bring it to its desired state; retry what has failed
+    """Observe a stack and bring it to its desired state; retry failed resources
 
-    Works also where convergence is switched off, and replaces resources that are marked unhealthy.
+    Works also if convergence is switched off, and replaces resources that are marked unhealthy.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -45,7 +45,7 @@ class Converge(ShowOne):
 class ConvergeResource(ShowOne):
     """Observe a resource and bring it to its desired state
 
-    Works also where convergence is switched off, and replaces a resource that is marked unhealthy.
+    Works also if convergence is switched off, and replaces a resource that is marked unhealthy.
     """
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
@@ -68,7 +68,7 @@ class ConvergeResource(ShowOne):
 
 
 class Observe(Lister):
-    """Observe a stack and its nested stacks now, and show what differs from the desired state"""
+    """Observe a stack and its nested stacks now, and show differences from the desired state"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -110,7 +110,7 @@ def _look(service: Service, place: str, looks: str, timeout_s: float) -> None:
         looks: Path that reports the last observation.
 
     Raises:
-        CommandError: It cannot be observed, or that takes too long.
+        CommandError: The observation fails, or takes too long.
     """
     requested_at = service.act(place, "observe")["observe"]["asked_at"]
     until(lambda: _looked(service, looks, requested_at), timeout_s, "no observation was made")
@@ -118,7 +118,7 @@ def _look(service: Service, place: str, looks: str, timeout_s: float) -> None:
 
 def _seen(resource: Wire) -> Row:
     seen = resource["observed"] or {}
-    differs = ", ".join(each["property"] for each in seen.get("drift", ())) or seen.get("left_alone", "")
+    differs = ", ".join(difference["property"] for difference in seen.get("drift", ())) or seen.get("left_alone", "")
     looked_at = seen.get("looked_at", "")
     return resource["resource_name"], resource["resource_status"], seen.get("presence", ""), looked_at, differs
 

@@ -30,7 +30,7 @@ class _Explain(Lister):
 
 
 class Explain(_Explain):
-    """Explain why a stack is not at rest: what each resource waits for and what releases it, causes first
+    """Explain why a stack is not at rest: the reason of each resource to wait, and its release, causes first
 
     Shows nothing if the stack is at rest.
     """
@@ -59,7 +59,7 @@ class Explain(_Explain):
 
 
 class ExplainResource(_Explain):
-    """Explain why a resource is not at rest: what it waits for and what releases it
+    """Explain why a resource is not at rest: its reason to wait, and its release
 
     Shows nothing if the resource is at rest.
     """

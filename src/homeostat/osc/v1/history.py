@@ -1,4 +1,4 @@
-"""`openstack stack history list|show|diff` and `openstack stack back`: earlier desired states of a stack."""
+"""`openstack stack history list|show|diff` and `openstack stack back`: earlier revisions of a stack."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ class ListHistory(Lister):
 
     def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         service = service_of(self)
-        found = service.get(f"{service.stack(parsed_args.stack)}/revisions?limit={parsed_args.limit}")["revisions"]
+        revisions = service.get(f"{service.stack(parsed_args.stack)}/revisions?limit={parsed_args.limit}")["revisions"]
         keys = ("number", "creation_time", "action", "newest", "complete", "empty")
-        return LISTED, (tuple(each[key] for key in keys) for each in found)
+        return LISTED, (tuple(revision[key] for key in keys) for revision in revisions)
 
 
 class ShowHistory(Command):
@@ -101,11 +101,11 @@ def _add_revision(parser: ArgumentParser, name: str) -> None:
 
 
 def _preview_columns(preview: Wire) -> tuple[Any, Any]:
-    """Return changes and the names of their resources, each with the names of the resources above it."""
+    """Return changes and the paths of their resources."""
     changes: dict[str, list[Wire]] = preview["resource_changes"]
-    named = {change: [_name(each) for each in entries] for change, entries in changes.items()}
-    for each in preview["more_members"]:
-        named[each["change"]].append(f"{each['count']} more of {'/'.join(each['path'])}")
+    named = {change: [_name(entry) for entry in entries] for change, entries in changes.items()}
+    for more in preview["more_members"]:
+        named[more["change"]].append(f"{more['count']} more of {'/'.join(more['path'])}")
     return tuple(named), tuple(", ".join(names) for names in named.values())
 
 

@@ -14,7 +14,7 @@ COLUMNS = ("ID", "Stack Name", "Stack Status", "Stack Status Reason")
 
 
 class _OnStacks(Lister):
-    """An action on one or several stacks, one after the other."""
+    """An action on several stacks in turn."""
 
     action = ""
 
@@ -25,7 +25,7 @@ class _OnStacks(Lister):
         return parser
 
     def value(self, parsed_args: Namespace) -> Any:
-        """Return the value of the action."""
+        """Return the argument of the action."""
         return None
 
     def take_action(self, parsed_args: Namespace) -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
@@ -33,8 +33,8 @@ class _OnStacks(Lister):
         places = [service.stack(name) for name in parsed_args.stack]
         for place in places:
             service.act(place, self.action, self.value(parsed_args))
-        shown = [self._shown(service, place, parsed_args) for place in places]
-        return COLUMNS, iter(shown)
+        rows = [self._shown(service, place, parsed_args) for place in places]
+        return COLUMNS, iter(rows)
 
     def _shown(self, service: Service, place: str, parsed_args: Namespace) -> tuple[str, ...]:
         stack: Wire = service.get(f"{place}?resolve_outputs=False")["stack"]
@@ -73,14 +73,14 @@ class Lock(_OnStacks):
 
     def value(self, parsed_args: Namespace) -> Any:
         value = {"level": parsed_args.level, "reason": parsed_args.reason, "expires_in": parsed_args.expires_in}
-        return {name: each for name, each in value.items() if each is not None}
+        return {name: item for name, item in value.items() if item is not None}
 
 
 class Unlock(_OnStacks):
     """Unlock stacks and their nested stacks
 
-    Resources that locking protected in the cloud get their previous protection. What changed in the cloud in the
-    meantime is corrected where convergence is on.
+    Resources that locking protected in the cloud get their previous protection. Drift of the meantime is corrected if
+    convergence is on.
     """
 
     action = "unlock"

@@ -15,7 +15,7 @@ COLUMNS = ("Resource", "Status", "Changed")
 class Mark(Lister):
     """Mark resources of a stack unhealthy, so that they are replaced: all of them or none
 
-    They are replaced at once where convergence is on, otherwise by the next update of the stack or by `openstack stack
+    They are replaced at once if convergence is on, otherwise by the next update of the stack or by `openstack stack
     converge`. Name resources by name, by physical id, or, in nested stacks, by paths such as group/0/server. (A
     single resource can also be marked with `openstack stack resource mark unhealthy`.)
     """
@@ -49,4 +49,4 @@ class Mark(Lister):
         body = {name: value for name, value in change.items() if value is not None}
         place = service.stack(parsed_args.stack)
         marked = service.change(f"{place}/resources", body)["resources"]
-        return COLUMNS, (("/".join(each["path"]), each["resource_status"], each["changed"]) for each in marked)
+        return COLUMNS, (("/".join(mark["path"]), mark["resource_status"], mark["changed"]) for mark in marked)

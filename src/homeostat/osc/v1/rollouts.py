@@ -1,4 +1,4 @@
-"""`openstack stack rollout …`: see and steer how the members of a group get new metadata, or a new definition (RU8)."""
+"""`openstack stack rollout …`: show and steer rollouts of metadata, or definitions, to the members of a group (RU8)."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,16 @@ class ListRollouts(Lister):
         service = service_of(self)
         place = service.stack(parsed_args.stack)
         path: str | None = f"{place}/rollouts?nested_depth={ALL_LEVELS}"
-        found: list[Wire] = []
+        rollouts: list[Wire] = []
         while path is not None:
             page = service.get(path)
-            found += page["rollouts"]
+            rollouts += page["rollouts"]
             path = service.next_of(page)
-        return COLUMNS, map(_row, found)
+        return COLUMNS, map(_row, rollouts)
 
 
 class _OnRollout(ShowOne):
-    """A command on the rollout of one group."""
+    """A command on the rollout of a group."""
 
     examples: Sequence[str] = ()
 
@@ -57,7 +57,7 @@ class _OnRollout(ShowOne):
 
 
 class ShowRollout(_OnRollout):
-    """Show the rollout of a group: how far it is, what it waits for, what failed members said, what you can do
+    """Show the rollout of a group: progress, reason to wait, reports of failed members, possible commands
 
     The resource is a group whose members are reached step by step (its property `metadata_update_pattern`).
     """
@@ -76,7 +76,7 @@ class _Steer(_OnRollout):
 
 
 class PauseRollout(_Steer):
-    """Pause the rollout of a group: members keep what they have until it is resumed"""
+    """Pause the rollout of a group: members stay as they are until it is resumed"""
 
     verb = "pause"
     examples = ("openstack stack rollout pause web fleet",)
@@ -85,7 +85,7 @@ class PauseRollout(_Steer):
 class ResumeRollout(_Steer):
     """Resume the rollout of a group that is paused or held
 
-    What has failed so far is accepted, and the members of the step get their time once more.
+    Failures so far are accepted, and the members of the step get their time once more.
     """
 
     verb = "resume"
@@ -93,7 +93,7 @@ class ResumeRollout(_Steer):
 
 
 class ApproveRollout(_OnRollout):
-    """Approve a step of a rollout that asks for it, so that the next one begins"""
+    """Approve a step of a rollout, so that the next step begins"""
 
     examples = ("openstack stack rollout approve web fleet", "openstack stack rollout approve --step 2 web fleet")
 
@@ -111,7 +111,7 @@ class _End(_Steer):
     """A command that ends a rollout, and may wait for the group."""
 
     wanted = "FAILED"
-    """Status of the group once it has ended so."""
+    """Expected final status of the group."""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -130,21 +130,21 @@ class _End(_Steer):
 
 
 class PromoteRollout(_End):
-    """Give what is new to all members of a group now, whatever they report"""
+    """Roll out to all members of a group now, whatever they report"""
 
     verb, wanted = "promote", "COMPLETE"
     examples = ("openstack stack rollout promote --wait web fleet",)
 
 
 class AbortRollout(_End):
-    """End the rollout of a group where it is: some members have what is new, and the stack fails"""
+    """End the rollout of a group at its present step: some members are updated, and the stack fails"""
 
     verb = "abort"
     examples = ("openstack stack rollout abort web fleet",)
 
 
 class RollBackRollout(_End):
-    """Give what was there before to all members of a group again; the stack fails"""
+    """Return all members of a group to their state before the rollout; the stack fails"""
 
     verb = "roll_back"
     examples = ("openstack stack rollout rollback --wait web fleet",)
@@ -155,35 +155,36 @@ def _at_rest(service: Service, place: str) -> Wire | None:
     return None if group["resource_status"].endswith("IN_PROGRESS") else group
 
 
-def _row(found: Wire) -> tuple[Any, ...]:
-    members = found["members"]
+def _row(rollout: Wire) -> tuple[Any, ...]:
+    members = rollout["members"]
     return (
-        "/".join(found["path"]),
-        found["state"],
-        found["step"],
+        "/".join(rollout["path"]),
+        rollout["state"],
+        rollout["step"],
         members["updated"],
         members["total"],
-        found["failures"]["count"],
-        found["waits_for"],
-        found["seconds_left"],
+        rollout["failures"]["count"],
+        rollout["waits_for"],
+        rollout["seconds_left"],
     )
 
 
-def _shown(found: Wire) -> Shown:
-    members, failures = found["members"], found["failures"]
-    said = {each["resource_name"] or each["physical_resource_id"]: each["reason"] for each in failures["members"]}
+def _shown(rollout: Wire) -> Shown:
+    members, failures = rollout["members"], rollout["failures"]
+    failed: list[Wire] = failures["members"]
+    reasons = {member["resource_name"] or member["physical_resource_id"]: member["reason"] for member in failed}
     fields: Wire = {
-        **{name: found[name] for name in ("stack_name", "resource_name", "state", "pattern", "step")},
+        **{name: rollout[name] for name in ("stack_name", "resource_name", "state", "pattern", "step")},
         "members": members["total"],
         "updated": members["updated"],
         **{f"step_{name}": count for name, count in members["step"].items()},
         "failures": failures["count"],
         "failures_max": failures["max"],
-        "said": said,
-        "reason": found["reason"],
-        "waits_for": found["waits_for"],
-        "released_by": found["released_by"],
-        **{name: found[name] for name in ("started_at", "step_at", "due_at", "seconds_left")},
-        "actions": ", ".join(found["actions"]),
+        "said": reasons,
+        "reason": rollout["reason"],
+        "waits_for": rollout["waits_for"],
+        "released_by": rollout["released_by"],
+        **{name: rollout[name] for name in ("started_at", "step_at", "due_at", "seconds_left")},
+        "actions": ", ".join(rollout["actions"]),
     }
     return tuple(fields), tuple(fields.values())

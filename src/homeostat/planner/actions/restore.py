@@ -46,11 +46,12 @@ def restoration(
         values = {**template_values, place: snapshot}
         restored = RestoredMark(run, {place: template_values.get(place)})
         return Restoration(values, restored, frozenset(() if is_restored else (place,)))
-    # New values in the template take precedence.
-    if row is None or mark is None or any(template_values.get(name) != value for name, value in mark.said.items()):
+    if row is None or mark is None:
         return Restoration(template_values)
-    kept_values = {name: row.properties[name] for name in mark.said if name in row.properties}
-    return Restoration({**template_values, **kept_values}, mark)
+    if any(template_values.get(name) != value for name, value in mark.template_values.items()):
+        return Restoration(template_values)  # the user has changed the template, which overrides restored data
+    stays = {name: row.properties[name] for name in mark.template_values if name in row.properties}
+    return Restoration({**template_values, **stays}, mark)
 
 
 def is_restored_inside(world: World, row: Resource) -> bool:

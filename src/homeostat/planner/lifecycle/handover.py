@@ -186,8 +186,8 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
                 return blocked
     spec = intents.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
-    if mark.due_at is not None and mark.due_at > now and mark.said:
-        text = f"it gets {', '.join(mark.held)} back: {mark.said}"
+    if mark.due_at is not None and mark.due_at > now and mark.failure:
+        text = f"it gets {', '.join(mark.held)} back: {mark.failure}"
         return Waiting(row.name, Why.HANDOVER, (), text, row.updated_at, mark.due_at, row.key)
     return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
 
@@ -229,7 +229,7 @@ def _ask(
         row: Row of the waiting resource, if any.
     """
     if mark.due_at is not None and mark.due_at > now:
-        text = f"the one before lets go of {', '.join(mark.held)}: {mark.said}"
+        text = f"the one before lets go of {', '.join(mark.held)}: {mark.failure}"
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
         return Waiting(name, Why.HANDOVER, (old.key,), text, since, mark.due_at, key)
     spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)

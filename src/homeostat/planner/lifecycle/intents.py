@@ -65,10 +65,11 @@ def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> No
     kept = keeps_identity(context, replaces)
     if not kept or replaces.type != row.type:
         return
-    before = replaces.marks.restored.said if replaces.marks is not None and replaces.marks.restored is not None else {}
+    mark = replaces.marks.restored if replaces.marks is not None else None
+    before = mark.template_values if mark is not None else {}
     row.properties = dict(kept)
-    values = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
-    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, values))
+    template_values = {name: before[name] if name in before else replaces.properties.get(name) for name in kept}
+    row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, template_values))
 
 
 def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:

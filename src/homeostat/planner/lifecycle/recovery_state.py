@@ -130,8 +130,8 @@ def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mappin
 def _kept_so_far(row: Resource) -> dict[str, Any]:
     """Return the properties that a row inherited from its predecessor, even if its thing was never created."""
     restored = row.marks.restored if row.marks is not None else None
-    values = restored.said if restored is not None and restored.run is None else ()
-    return {name: row.properties[name] for name in values if name in row.properties}
+    names = restored.template_values if restored is not None and restored.run is None else ()
+    return {name: row.properties[name] for name in names if name in row.properties}
 
 
 def new_recovery(context: Context, row: Resource, policy: HealthPolicy, now: float, step: int = 0) -> RecoveryMark:

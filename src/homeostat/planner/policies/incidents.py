@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from homeostat.model.health_policy import HealthPolicy
-from homeostat.model.member_names import stands_beside
+from homeostat.model.member_names import is_companion
 from homeostat.model.node_health import Finding, ShardHealth
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
@@ -57,7 +57,7 @@ def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]
     """Return the narrowest incident of each affected member of a shard, by the key of its row."""
     places: dict[Place, list[Resource]] = defaultdict(list)
     for row in current.values():
-        if not stands_beside(row.name) and health.policy_of(row.name) is not None:
+        if not is_companion(row.name) and health.policy_of(row.name) is not None:
             for place in (*_places(world, row), (EVERYWHERE, "")):
                 places[place].append(row)
     by_key: dict[str, Incident] = {}

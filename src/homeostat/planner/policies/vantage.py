@@ -73,7 +73,7 @@ def _seen(
         return Seen(Finding.UNKNOWN, f"no worker there has looked for {now - look.looked_at:.0f} s")
     if look.looked_at < changed_at:
         return Seen(Finding.UNKNOWN, "it was not asked there yet")
-    return look.found.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
+    return look.findings.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
 
 
 def _listed(answers: list[tuple[str, str]]) -> str:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from homeostat.clustering.decisions.states import OPEN
 from homeostat.model.marks import Marks
-from homeostat.model.member_names import stands_beside
+from homeostat.model.member_names import is_companion
 from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, StartedRecovery
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
@@ -204,7 +204,7 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
 
 def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     """Return the groups' stacks whose health checks are off since a user removes members."""
-    leaving = {row.stack_id for row in _leaving(tx, list(stack_ids)) if not stands_beside(row.name)}
+    leaving = {row.stack_id for row in _leaving(tx, list(stack_ids)) if not is_companion(row.name)}
     return leaving | set(_removing(tx, list(stack_ids)).scalars())
 
 

@@ -100,7 +100,7 @@ def store(
     """
     findings = {
         key: {str(number): [seen.finding.value, seen.evidence, seen.attempts] for number, seen in urls.items()}
-        for key, urls in look.found.items()
+        for key, urls in look.findings.items()
     }
     still_taken = _look.c.due_at == until
     values = {

@@ -94,7 +94,7 @@ def save_parts(
             "place": list(place),
             "name": part.name,
             "kind": part.kind,
-            "made": part.made,
+            "made": part.handle,
         }
         for part in parts
     ]
