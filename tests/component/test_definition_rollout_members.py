@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.desired import members as desired_members
 from homeostat.store import schema
 from tests.component.test_definition_rollouts import Fleet, resources

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from homeostat.builtin import member_reports
 from homeostat.builtin.member_reports import MemberReport, report_of
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence import rolling_update
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.members import rolling_update
 from homeostat.desired import members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.errors import Rejected
@@ -303,7 +303,7 @@ def test_workers_that_die_when_they_decide_make_no_batch_twice() -> None:
     for number in (2, 1, 0):
         fleet.reports.take(fleet.row(fleet.id, "group").key, MemberReport(fleet.handle(number), failed=False))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("homeostat.convergence.rolling_update.settle", dies)
+            patch.setattr("homeostat.convergence.members.rolling_update.settle", dies)
             with pytest.raises(KeyboardInterrupt):
                 run_pass(fleet.reconciler, fleet.claim())
         assert fleet.images() == seen[-1]

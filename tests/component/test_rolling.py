@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import func, select
 
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence import rolling_update
 from homeostat.convergence.jobs.conductor import run_pass
+from homeostat.convergence.members import rolling_update
 from homeostat.desired import members
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
@@ -288,7 +288,7 @@ def test_a_worker_that_dies_between_two_batches_leaves_no_gap() -> None:
     for _ in range(60):
         with pytest.MonkeyPatch.context() as patch:
             if len(deaths) < 5:
-                patch.setattr("homeostat.convergence.rolling_update.settle", dies)
+                patch.setattr("homeostat.convergence.members.rolling_update.settle", dies)
             while service.board.job_count:
                 try:
                     run_pass(service.reconciler, service.claim())

@@ -83,7 +83,7 @@ def test_a_report_that_comes_late_is_no_answer_of_a_url() -> None:
     service.report(0)
     service.live(60)
     assert service.values() == "21"
-    from homeostat.convergence.rollouts.engine import RolloutEngine
+    from homeostat.convergence.members.rollouts import RolloutEngine
 
     RolloutEngine(service.db).advance(service.group_row.key)  # as the API does
     service.live(10)

@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from homeostat.clouds.outbound import Outbound, read_rules
 from homeostat.convergence.fair_turns import FairTurns, Turn
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutSettings
 from homeostat.store import schema
 from homeostat.store.database import Database

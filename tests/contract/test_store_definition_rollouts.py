@@ -5,12 +5,12 @@ from dataclasses import replace
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.desired.members import group_desired
 from homeostat.model.group import GroupDefinition, RangedDefinition
 from homeostat.model.rollout import AppliesTo, Rollout, RolloutBegin, RolloutSettings, RolloutState
 from homeostat.model.status import Action, Status
-from homeostat.planner.policies import staged_group
+from homeostat.planner.members import staged_group
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards

@@ -10,7 +10,7 @@ from tests.contract.store_cases import NOW, add_stack, at_once, resource
 from homeostat.builtin.member_reports import MemberReport, MemberReports
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
-from homeostat.planner.policies.member_reports import Tally
+from homeostat.planner.members.member_reports import Tally
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state

@@ -12,7 +12,7 @@ from tests.contract.test_records import HANDLE, cloud, no_scaling, present
 
 from homeostat.builtin.signals import Signals
 from homeostat.clouds.port import Creation
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutChange, RolloutEnd, RolloutSettings, WaitGate
 from homeostat.store import schema

@@ -12,7 +12,7 @@ from tests.contract.test_records import no_scaling
 from tests.contract.test_store_rollout_races import MEMBERS, active, all_at_once, members_of, state
 
 from homeostat.builtin.signals import Signals
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema

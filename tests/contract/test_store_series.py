@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, at_once, locked, shard_row, stack_row
 
-from homeostat.convergence import rolling_update
+from homeostat.convergence.members import rolling_update
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database

@@ -22,7 +22,7 @@ from homeostat.convergence.engine import Urls, build_engine
 from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds

@@ -9,7 +9,7 @@ import greenlet
 
 from homeostat.builtin.signals import Signals
 from homeostat.clouds.simulated import Faults
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.rollout import RolloutState
 from homeostat.model.status import Action, Status

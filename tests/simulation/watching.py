@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from homeostat.builtin.reports import SIGNAL
 from homeostat.convergence.jobs.conductor import DEADLY
-from homeostat.convergence.rollouts.moves import ROLLOUT
+from homeostat.convergence.members.moves import ROLLOUT
 from homeostat.desired.compiling import Definitions
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity

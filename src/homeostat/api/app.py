@@ -52,7 +52,7 @@ from homeostat.clustering.service.services import Clustering
 from homeostat.clustering.wire.about import add_versions
 from homeostat.clustering.wire.receivers import WEBHOOKS
 from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate

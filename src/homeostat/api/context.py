@@ -24,7 +24,7 @@ from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock
 from homeostat.clouds.outbound import Outbound
 from homeostat.clustering.service.services import Clustering
-from homeostat.convergence.rollouts.engine import RolloutEngine
+from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.identity.trusts import Accept
 from homeostat.model.caller import Caller

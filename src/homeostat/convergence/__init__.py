@@ -7,8 +7,7 @@
 - `nested_stacks`: nested stacks as the things behind resources; `inside_stacks`: unhealthy things inside them
 - `observer`: observation of the clouds in bulk; `look_interval`: intervals between looks
 - `health_checks`: rounds of health checks; `health_facts`: health policies and their facts for the planner
-- `rolling_update`: updates of groups in batches
-- `rollouts`: rollouts to the members of groups
+- `members`: changes of a group's members: batches and rollouts
 - `scaling`: resizes of groups by signals; `model_servers`: lookup of model servers for groups
 - `healing_brake`, `absences`: facts for limits: healing in sibling shards, absent members
 - `hypothetical_worlds`: hypothetical shards for previews

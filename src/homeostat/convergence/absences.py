@@ -9,7 +9,7 @@ from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, batch_of, reports_of
 from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
-from homeostat.planner.policies import rolling_update
+from homeostat.planner.members import rolling_update
 from homeostat.planner.policies.budget import absence_of
 from homeostat.store.shards import away
 from homeostat.store.shards.away import NO_SHARD, Unrest

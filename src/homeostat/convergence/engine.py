@@ -12,11 +12,11 @@ from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.convergence.limits import Limits
+from homeostat.convergence.members.rollouts import Ask, RolloutEngine
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
 from homeostat.convergence.recovery_calls import Call, RecoveryCalls
-from homeostat.convergence.rollouts.engine import Ask, RolloutEngine
 from homeostat.convergence.scaling import Scaling
 from homeostat.convergence.snapshot_gc import SnapshotCollector
 from homeostat.model.health_policy import DEFAULT_VANTAGE

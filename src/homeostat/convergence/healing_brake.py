@@ -19,8 +19,9 @@ from homeostat.model.observed import Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Brake, Resource, Seen, StackFacts, World
 from homeostat.planner.actions.check import left_alone
+from homeostat.planner.members import rolling_update
 from homeostat.planner.outcome import is_looked_for
-from homeostat.planner.policies import healing_policy, rolling_update
+from homeostat.planner.policies import healing_policy
 from homeostat.planner.policies.budget import away_of, limit_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.resources import groups
@@ -140,7 +141,7 @@ def _is_absent(seen: Seen | None) -> bool:
 def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
     """Return the batches of a group's stack by its update policy; {} without a policy.
 
-    See `planner.policies.rolling_update`.
+    See `planner.members.rolling_update`.
     """
     row = brakes.owner_of(tx, stack.parent_key) if stack.parent_key is not None else None
     return (batches_of(row) or {}) if row is not None else {}

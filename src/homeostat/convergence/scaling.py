@@ -22,7 +22,7 @@ from homeostat.model.group import GroupDefinition, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import StackFacts
-from homeostat.planner.policies import rolling_update, staged_group
+from homeostat.planner.members import rolling_update, staged_group
 from homeostat.resources import groups, listed_members
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.families.scaling_policies import POLICY_KIND, ScalingPolicy

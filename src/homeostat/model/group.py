@@ -56,7 +56,7 @@ class Companion:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Reports that the members of a batch have to send, see `planner.policies.member_reports`.
+    """Reports that the members of a batch have to send, see `planner.members.member_reports`.
 
     Attributes:
         timeout: Seconds to wait once the batch is at rest.
@@ -88,7 +88,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series of batches by which members get a new definition, or are made: see `planner.policies.rolling_update`.
+    """A series of batches by which members get a new definition, or are made: see `planner.members.rolling_update`.
 
     Attributes:
         target: Number of members after the last batch.
@@ -146,7 +146,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The definitions that members return to if a rollout fails, see `planner.policies.staged_group`.
+    """The definitions that members return to if a rollout fails, see `planner.members.staged_group`.
 
     Attributes:
         since: Number of the revision that brought the new definition.

@@ -11,7 +11,8 @@ The planner does no I/O and has no clock, threads or randomness: the same world 
 - `lifecycle`: creation, update, replacement, healing, deletion, adoption, a module for each
 - `actions`: check, suspend and resume, lock and unlock, snapshot and restore
 - `effects`: side effects of an act, which make further things be observed again
-- `policies`: limits on decisions: healing, rolling updates, unhealthy marks
+- `members`: changes of a group's members: batches and rollouts
+- `policies`: limits on decisions: healing, budgets, unhealthy marks
 - `retry`: retries and final failures
 - `report`: explanation, estimate and preview
 - `current`, `scope`, `evaluation_weight`, `priority`: shared facts

@@ -122,7 +122,7 @@ def check_rolling(section: Props) -> None:
 
 
 def batches_of(section: Props) -> dict[str, Any]:
-    """Return the pauses of a section about rolling updates, in the form of `planner.policies.rolling_update`.
+    """Return the pauses of a section about rolling updates, in the form of `planner.members.rolling_update`.
 
     `section` includes defaults.
     """

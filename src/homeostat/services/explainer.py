@@ -20,7 +20,7 @@ from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import HEAL_SHARE
-from homeostat.planner.policies import rolling_update
+from homeostat.planner.members import rolling_update
 from homeostat.planner.report.estimate import Chain, Durations, Estimate, critical_path, medians, time_left
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.nested import STACK

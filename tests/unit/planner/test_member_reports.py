@@ -10,8 +10,8 @@ import pytest
 from homeostat.model.budget import Absence
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition, RangedDefinition, Reports
-from homeostat.planner.policies import member_reports, rolling_update
-from homeostat.planner.policies.member_reports import GoOn, Refuse, Rest, Tally
+from homeostat.planner.members import member_reports, rolling_update
+from homeostat.planner.members.member_reports import GoOn, Refuse, Rest, Tally
 from homeostat.resources import groups
 from homeostat.resources.instance_signals import SIGNAL_FIELDS, batches_of, creation_of, duration_s
 from homeostat.resources.schema import with_defaults

@@ -12,7 +12,8 @@ from homeostat.model.budget import Absence, Limit
 from homeostat.model.group import GroupDefinition
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.world import Resource, Seen
-from homeostat.planner.policies import budget, rolling_update
+from homeostat.planner.members import rolling_update
+from homeostat.planner.policies import budget
 from homeostat.resources import groups
 
 OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}

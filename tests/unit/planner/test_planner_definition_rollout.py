@@ -6,8 +6,8 @@ import pytest
 
 from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import MemberOrder, RolloutSettings
-from homeostat.planner.policies import staged_group
-from homeostat.planner.policies.staged_group import Unreached
+from homeostat.planner.members import staged_group
+from homeostat.planner.members.staged_group import Unreached
 from homeostat.resources import groups
 
 A, B, C = ({"type": name} for name in "abc")

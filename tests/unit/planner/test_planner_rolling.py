@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from homeostat.model.group import GroupDefinition, RangedDefinition
-from homeostat.planner.policies import rolling_update
+from homeostat.planner.members import rolling_update
 from homeostat.resources import groups
 
 OLD, NEW, THIRD = ({"type": f"T::{name}"} for name in ("Old", "New", "Third"))

@@ -18,7 +18,7 @@ from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import rollouts as models
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
-from homeostat.convergence.rollouts.engine import NO_ROLLOUT, USER, RolloutEngine
+from homeostat.convergence.members.rollouts import NO_ROLLOUT, USER, RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
 from homeostat.planner.report.rollouts import outlook

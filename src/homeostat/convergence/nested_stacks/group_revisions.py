@@ -16,7 +16,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.model.rollout import AppliesTo
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.policies import rolling_update, staged_group
+from homeostat.planner.members import rolling_update, staged_group
 from homeostat.planner.scope import thing_of
 from homeostat.resources import groups, listed_members
 from homeostat.resources.base import ResourceType

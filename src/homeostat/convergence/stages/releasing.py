@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import rolling_update, snapshot_end
+from homeostat.convergence import snapshot_end
 from homeostat.convergence.look_interval import busy_interval
-from homeostat.convergence.rolling_update import Batch
+from homeostat.convergence.members import rolling_update
+from homeostat.convergence.members.rolling_update import Batch
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.storing import encode, write
 from homeostat.model.plan import Event

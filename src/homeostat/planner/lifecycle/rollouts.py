@@ -2,7 +2,7 @@
 
 A group with new metadata is in UPDATE during the whole rollout: the new metadata are in `new_metadata`, and become the
 metadata when all members have reported. A new definition is staged in the stack of the group (ADR 0068).
-`convergence.rollouts` drives the rollouts.
+`convergence.members` drives the rollouts.
 """
 
 from collections.abc import Collection, Sequence
@@ -118,7 +118,7 @@ def decide_staged(
 ) -> Decision | None:
     """Decide about a group in progress whose stack may be staged; None if the usual judgement applies.
 
-    A staged stack (`policies.staged_group`) shows in its observation. The row begins the rollout as soon as the stack
+    A staged stack (`members.staged_group`) shows in its observation. The row begins the rollout as soon as the stack
     is at rest, and waits for the end of the rollout, whatever the state of the stack meanwhile. Then the stack decides
     about the row again.
 

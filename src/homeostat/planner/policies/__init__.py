@@ -1,9 +1,7 @@
-"""Limits on decisions, and the rules behind rollouts and health verdicts.
+"""Limits on decisions, and the rules behind health verdicts.
 
 - `healing`, `healing_policy`: the brake on healing, doubt about looks, and the users' consent
 - `budget`: the budget of absent members of a group
-- `rolling_update`: the batches of a group; `member_reports`: members' reports on a batch
-- `rollout_move`: the next move of a rollout; `staged_group`: groups whose members get a new definition in a rollout
 - `draining`: the drain time of leaving servers
 - `unhealthy`: marks that override observations
 - `detection`: verdicts from the looks of a health policy; `verdicts`: verdicts from single answers; `vantage`: verdicts

@@ -112,7 +112,7 @@ class Membership(NestedStack):
         return policy
 
     def batches(self, values: Props) -> Mapping[str, Any]:
-        """Return how members are changed and created, in the form of `planner.policies.rolling_update`."""
+        """Return how members are changed and created, in the form of `planner.members.rolling_update`."""
         return values[POLICY] or {}
 
     def metadata_pattern(self, values: Props) -> str:

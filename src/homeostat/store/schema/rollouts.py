@@ -102,7 +102,7 @@ member_report = Table(
     Column("failed_at", Double),
     Column("said", SafeText, nullable=False, default=""),
 )
-"""Reports of members to groups that wait for reports before their next batch (`planner.policies.member_reports`).
+"""Reports of members to groups that wait for reports before their next batch (`planner.members.member_reports`).
 
 Columns:
     key: Key of the row of the group.

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Executable, Select, delete, func, or_, select
 
 from homeostat.model.group import GroupDefinition, Reports, Series, batch_of
 from homeostat.model.status import Action, Status
-from homeostat.planner.policies.member_reports import Tally
+from homeostat.planner.members.member_reports import Tally
 from homeostat.resources import groups
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of

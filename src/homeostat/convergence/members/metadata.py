@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.rollouts.member_change import CHUNK, Changed, Changing, Progress, extent
+from homeostat.convergence.members.member_change import CHUNK, Changed, Changing, Progress, extent
 from homeostat.model.rollout import Rollout
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.store.stacks import rollout_members, rollouts, stacks

@@ -1,10 +1,10 @@
 """Rolling updates: store the next revision of a group once a batch is at rest, here and nowhere else (ADR 0014).
 
 The pause between two batches is a column with a due time (`stack.step_at`), not a timer. The next batch follows from
-the newest revision alone (`planner.policies.rolling_update`), so after a crash the next worker continues at the present
+the newest revision alone (`planner.members.rolling_update`), so after a crash the next worker continues at the present
 state of the group.
 
-If members have to report, `step_at` is the end of their time. `planner.policies.member_reports` decides by the reports
+If members have to report, `step_at` is the end of their time. `planner.members.member_reports` decides by the reports
 whenever the group is at rest. A report wakes the group; nothing polls (ADR 0065).
 
 Unavailable members make a batch smaller, or have it wait (ADR 0067). Nothing polls meanwhile, either: a member that
@@ -23,9 +23,9 @@ from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.world import StackFacts
-from homeostat.planner.policies import member_reports as reporting
-from homeostat.planner.policies import rolling_update
-from homeostat.planner.policies.member_reports import Refuse, Rest, Tally
+from homeostat.planner.members import member_reports as reporting
+from homeostat.planner.members import rolling_update
+from homeostat.planner.members.member_reports import Refuse, Rest, Tally
 from homeostat.store.database import Database
 from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow

@@ -1,15 +1,15 @@
 """The next move of a rollout, stored in the transaction that has locked its row (RU3, RU4, RU6).
 
-`planner.policies.rollout_move` decides about the move.
+`planner.members.rollout_move` decides about the move.
 """
 
 from dataclasses import replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.rollouts import definitions
-from homeostat.convergence.rollouts.definitions import DefinitionChange
-from homeostat.convergence.rollouts.member_change import (
+from homeostat.convergence.members import definitions
+from homeostat.convergence.members.definitions import DefinitionChange
+from homeostat.convergence.members.member_change import (
     BUSY_S,
     CHUNK,
     POLL_S,
@@ -19,12 +19,12 @@ from homeostat.convergence.rollouts.member_change import (
     MemberChange,
     unchanged,
 )
-from homeostat.convergence.rollouts.metadata import MetadataChange
+from homeostat.convergence.members.metadata import MetadataChange
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, OnFailure, Rollout, RolloutState, having
 from homeostat.model.status import Status
-from homeostat.planner.policies import rollout_move
-from homeostat.planner.policies.rollout_move import Advance, Checked, Finish, Move, Refuse, Repeat, Rest
+from homeostat.planner.members import rollout_move
+from homeostat.planner.members.rollout_move import Advance, Checked, Finish, Move, Refuse, Repeat, Rest
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.database import Database

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.model.group import Reports
-from homeostat.planner.policies.rollout_move import needed
+from homeostat.planner.members.rollout_move import needed
 
 NAMED_MAX = 5
 """Members that a reason names of each kind."""

@@ -1,6 +1,6 @@
 """A new definition for members of a group, step by step, by revisions of their stack (ADR 0068).
 
-Each revision follows from the newest one (`planner.policies.staged_group`), and is stored with the row of the rollout.
+Each revision follows from the newest one (`planner.members.staged_group`), and is stored with the row of the rollout.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, update
 
-from homeostat.convergence.rollouts.member_change import (
+from homeostat.convergence.members.member_change import (
     BUSY_S,
     CHUNK,
     POLL_S,
@@ -25,8 +25,8 @@ from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
 from homeostat.model.status import Action, Status
-from homeostat.planner.policies import rollout_move, staged_group
-from homeostat.planner.policies.staged_group import Unreached
+from homeostat.planner.members import rollout_move, staged_group
+from homeostat.planner.members.staged_group import Unreached
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records

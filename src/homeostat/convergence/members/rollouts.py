@@ -15,14 +15,14 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from homeostat.convergence.fair_turns import FairTurns
-from homeostat.convergence.rollouts import definitions
-from homeostat.convergence.rollouts.definitions import MembersNotLocked
-from homeostat.convergence.rollouts.member_change import BUSY_S, MemberChange, unchanged
-from homeostat.convergence.rollouts.moves import UNASKED, RolloutMoves
+from homeostat.convergence.members import definitions
+from homeostat.convergence.members.definitions import MembersNotLocked
+from homeostat.convergence.members.member_change import BUSY_S, MemberChange, unchanged
+from homeostat.convergence.members.moves import UNASKED, RolloutMoves
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import Rollout, RolloutState, Steering
-from homeostat.planner.policies.rollout_move import Checked
+from homeostat.planner.members.rollout_move import Checked
 from homeostat.store.database import Database
 from homeostat.store.shards import shards
 from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks

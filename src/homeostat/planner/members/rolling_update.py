@@ -21,7 +21,7 @@ from homeostat.resources.groups import Run
 Policy = Mapping[str, Any]
 """`{max_batch_size, pause_time[, min_in_service, max_unavailable, reports, suspended]}`; the pause is in seconds.
 
-- `reports`: `{timeout, percent}`, if members have to report (see `policies.member_reports`)
+- `reports`: `{timeout, percent}`, if members have to report (see `members.member_reports`)
 - `suspended`: names of the processes that stand still meanwhile, see `resources.instance_signals`
 """
 NOBODY: Mapping[str, Absence] = {}
