@@ -132,7 +132,7 @@ def _revision(value: Any) -> int:
 def refuse_revision(request: StackRequest, *, patch: bool) -> None:
     """Raise Rejected for an update that replaces everything but names an earlier revision to start from."""
     if request.revision is not None and not patch:
-        raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
+        raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which start from it")
 
 
 def refuse_converge(body: Mapping[str, Any]) -> None:
