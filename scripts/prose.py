@@ -60,9 +60,17 @@ def texts(source: str) -> Iterator[Text]:
 
 
 def variables(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each variable and parameter where a value is bound to it."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+    """Yield line and name of each variable and parameter where a value is bound to it.
+
+    Fields of classes are left out: columns of tables and keys of JSON have the same names.
+    """
+    tree = ast.parse(source)
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = {
+        id(statement.target) for node in classes for statement in node.body if isinstance(statement, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
             yield node.lineno, node.id
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg

@@ -33,6 +33,7 @@ LONG = "it is that of the other one, which those of it have"
         ("def f(found: int) -> None: ...\n", ["1: the variable found is no noun"]),
         ("rows = [each for each in ()]\n", ["1: the variable each is no noun"]),
         ("print(each)\n", []),
+        ("class Row:\n    made: str\n", []),
     ],
 )
 def test_a_fault_is_found_with_its_line(prose: ModuleType, source: str, faults: list[str]) -> None:

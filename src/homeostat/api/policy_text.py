@@ -33,7 +33,7 @@ def _entry(rule: RuleDefault) -> Iterator[str]:
 
 
 def rows(overrides: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str, str]]:
-    """Return name, allowed callers (in words where possible) and description of each rule that guards an operation.
+    """Return name, allowed callers (in words if possible) and description of each rule that guards an operation.
 
     Args:
         overrides: Rules of a policy file, which override the defaults.

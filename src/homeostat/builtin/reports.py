@@ -135,7 +135,7 @@ class Reports:
             now = self._db.now_of(tx)
             stored = rollout_reports.store(tx, gates, reports, now)
             news = [
-                (outcome.key, f"status:{report.status} reason:{report.said} from {', '.join(report.names)}")
+                (outcome.key, f"status:{report.status} reason:{report.reason} from {', '.join(report.names)}")
                 for report, outcomes in zip(reports, stored, strict=True)
                 for outcome in outcomes or ()
                 if outcome.is_news and report.status == signals.FAILURE

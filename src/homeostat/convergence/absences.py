@@ -24,11 +24,11 @@ def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[
         stack: The stack of the group.
         group: Newest revision of the group.
     """
-    members = beside({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
+    members = absences_with({}, tx, stack, NO_SHARD, away.unrest_of(tx, stack.id), group)
     return dict.fromkeys(_late(tx, stack, group), Absence.AWAITED) | members
 
 
-def beside(
+def absences_with(
     own_absences: Mapping[str, Absence],
     tx: Connection,
     stack: StackFacts,

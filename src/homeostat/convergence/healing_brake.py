@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import awaited, beside
+from homeostat.convergence.absences import absences_with, awaited
 from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.budget import Absence, Limit
@@ -101,7 +101,7 @@ def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit:
         return False
     stack = world.stack
     own_absences = away_of((row for row in world.rows.values() if row.replaced_by is None), world.seen)
-    away = beside(own_absences, tx, stack, world.shard, unrest_of(tx, stack.id), group)
+    away = absences_with(own_absences, tx, stack, world.shard, unrest_of(tx, stack.id), group)
     return Absence.CHANGED not in away.values() and rolling_update.next_revision(group, away) is None
 
 

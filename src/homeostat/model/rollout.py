@@ -240,14 +240,14 @@ class StepReport:
         succeeded: Members of the step that succeeded.
         failed: Members of the step that failed.
         failed_in_all: Members of all steps that failed.
-        said: Reasons of some failed members: instance id -> reason.
+        reasons: Reasons of some failed members: instance id -> reason.
     """
 
     waiting: int = 0
     succeeded: int = 0
     failed: int = 0
     failed_in_all: int = 0
-    said: Mapping[str, str] | None = None
+    reasons: Mapping[str, str] | None = None
 
     @property
     def asked(self) -> int:

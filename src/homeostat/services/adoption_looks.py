@@ -148,9 +148,9 @@ class AdoptionLooker:
                 row = stack.current.get(name)
                 if row is not None and self._resolve(stack, context, row):
                     outside.setdefault(kind_of(row.type), []).append(row)
-            for kind, some in outside.items():
-                for start in range(0, len(some), HANDLES_MAX):
-                    self._observe(stack, kind, some[start : start + HANDLES_MAX])
+            for kind, of_kind in outside.items():
+                for start in range(0, len(of_kind), HANDLES_MAX):
+                    self._observe(stack, kind, of_kind[start : start + HANDLES_MAX])
 
     def _count(self, resources: int) -> None:
         """Count resources. Raise Rejected if a preview may not have so many."""

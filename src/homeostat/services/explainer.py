@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import awaited, beside
+from homeostat.convergence.absences import absences_with, awaited
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.members import numbers_of, shard_of
@@ -333,7 +333,7 @@ class Explainer:
         pauses = asked is None or asked.count is not None or bool(awaited(self._tx, facts, group))
         if pauses and stack.step_at is not None and stack.step_at > self._now:
             return ""
-        away = beside({}, self._tx, facts, NO_SHARD, unrest_of(self._tx, stack.id), group)
+        away = absences_with({}, self._tx, facts, NO_SHARD, unrest_of(self._tx, stack.id), group)
         # A batch in progress does not wait for absent members.
         return "" if Absence.CHANGED in away.values() else rolling_update.waits(group, away)
 

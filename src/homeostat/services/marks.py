@@ -314,8 +314,8 @@ def _rows(tx: Connection, stack_id: str, words: Sequence[str]) -> list[Resource]
     all_rows: dict[str, Resource] = {}
     table = schema.resource
     for start in range(0, len(words), WORDS_MAX):
-        some = words[start : start + WORDS_MAX]
-        known = or_(table.c.name.in_(some), table.c.handle.in_(some))
+        chunk = words[start : start + WORDS_MAX]
+        known = or_(table.c.name.in_(chunk), table.c.handle.in_(chunk))
         rows, _ = shard_state.load_where(tx, table.c.stack_id == stack_id, known)
         all_rows |= {key: row for key, row in rows.items() if key not in all_rows}
     return list(all_rows.values())

@@ -65,7 +65,7 @@ OF_RESOURCES = frozenset({"group", "chain"})
 """Kinds of revisions that describe a resource of the parent stack, not a template."""
 UPDATE_THE_RESOURCE = (
     "Updating this stack with a template, parameters, an environment or files is not supported: update the resource "
-    "that it belongs to. A PATCH without these mends what has failed or is marked in it."
+    "that it belongs to. A PATCH without these repairs its failed and marked members."
 )
 
 

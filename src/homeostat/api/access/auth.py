@@ -129,7 +129,7 @@ class NoAccess:
 def check_page(headers: Mapping[str, str]) -> None:
     """Refuse requests that a browser sends on behalf of a web page of another origin.
 
-    For access modes where a browser may authenticate its user without asking.
+    For access modes in which a browser may authenticate its user without asking.
 
     Raises:
         Rejected: Forbidden, by the headers Origin and Sec-Fetch-Site.

@@ -34,7 +34,7 @@ class TemplateRequest(BaseModel):
     template: dict[str, Any] | str | None = Field(None, description="The template: an object, or JSON or YAML text.")
     template_url: str | None = Field(
         None,
-        description="URL (http or https) from which the service fetches the template; ignored if there is one.",
+        description="URL (http or https) from which the service fetches the template; ignored if `template` is given.",
     )
     parameters: dict[str, Any] | None = Field(
         None, description="Values; they take precedence over those of the environment."
@@ -54,13 +54,13 @@ class UpdateRequest(TemplateRequest):
     timeout_mins: int | None = Field(None, description="Minutes; 0 means the service's default.")
     tags: str | list[str] | None = Field(None, description="A list, or text separated by commas.")
     template_source: str | None = Field(
-        None, description="The file that the template was read from, as clients want to know it again."
+        None, description="The file that the template was read from, for display in clients."
     )
     clear_parameters: list[str] | None = Field(
         None, description="PATCH only: parameters whose stored values are dropped."
     )
     revision: int | None = Field(
-        None, description="PATCH only: number of the revision that supplies what is omitted; default: the newest."
+        None, description="PATCH only: number of the revision that supplies omitted parts; default: the newest."
     )
     converge: bool | None = Field(
         None, description="Update only: observe every resource before the update is complete."
@@ -132,7 +132,7 @@ def _revision(value: Any) -> int:
 def refuse_revision(request: StackRequest, *, patch: bool) -> None:
     """Raise Rejected for an update that replaces everything but names an earlier revision to start from."""
     if request.revision is not None and not patch:
-        raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which go on from it")
+        raise Rejected("HTTPBadRequest", "revision is for updates of parts (PATCH), which start from it")
 
 
 def refuse_converge(body: Mapping[str, Any]) -> None:

@@ -52,7 +52,9 @@ FIELDS = ("config_id", "input_values", "output_values", "action", "status", "sta
 class ConfigQuery(BaseModel):
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str = Field("", description="Id of the last config of the page before.")
-    global_tenant: Flag = Field(False, description="Of all projects, for whom software_configs:global_index is.")
+    global_tenant: Flag = Field(
+        False, description="List the configs of all projects; needs the rule software_configs:global_index."
+    )
 
 
 # -- configs -----------------------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def _refers(deployment: Record, config_id: str) -> bool:
     responses=answers(SoftwareDeployments),
 )
 def list_deployments(
-    context: Context, server_id: Annotated[str | None, Query(description="Only those to this server.")] = None
+    context: Context, server_id: Annotated[str | None, Query(description="Only deployments to this server.")] = None
 ) -> Response:
     return json_stream({"software_deployments": Items(_all_deployments(context, server_id))})
 

@@ -41,7 +41,7 @@ class EventQuery(BaseModel):
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last event of the page before.")
     nested_depth: int = Field(0, ge=0, le=COUNT_MAX, description="Levels of nested stacks whose events to list, too.")
-    sort_keys: list[str] = Field([], description=f"Of {', '.join(SORTABLE)}; others are ignored.")
+    sort_keys: list[str] = Field([], description=f"Any of {', '.join(SORTABLE)}; other keys are ignored.")
     sort_dir: str | None = Field(None, pattern="^(asc|desc)$")
     resource_status: list[str] = []
     resource_action: list[str] = []

@@ -40,13 +40,15 @@ class StackQuery(BaseModel):
 
     limit: int | None = Field(None, ge=0, le=COUNT_MAX, description="Length of a page; 0 for all.")
     marker: str | None = Field(None, description="Id of the last stack of the page before.")
-    sort_keys: list[str] = Field([], description=f"Of {', '.join(SORTABLE)}; others are ignored.")
+    sort_keys: list[str] = Field([], description=f"Any of {', '.join(SORTABLE)}; other keys are ignored.")
     sort_dir: str | None = Field(None, pattern="^(asc|desc)$")
     show_deleted: Flag = Field(False)
     show_nested: Flag = Field(False)
     show_hidden: Flag = Field(False)
-    global_tenant: Flag = Field(False, description="Of all projects, for whom stacks:global_index is.")
-    with_count: Flag = Field(False, description="Say how many there are on all pages.")
+    global_tenant: Flag = Field(
+        False, description="List the stacks of all projects; needs the rule stacks:global_index."
+    )
+    with_count: Flag = Field(False, description="Include the number of stacks on all pages.")
     tags: str | None = Field(None, description="Separated by commas: with all of these.")
     tags_any: str | None = Field(None, description="With one of these.")
     not_tags: str | None = Field(None, description="Without all of these together.")

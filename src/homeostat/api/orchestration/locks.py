@@ -81,7 +81,7 @@ def _breaks(context: RequestContext) -> Callable[[Lock], bool]:
     caller = context.caller
 
     def breaks(lock: Lock) -> bool:
-        # User ids decide where the identity service provides them: names of users are unique in a domain only.
+        # User ids decide if the identity service provides them: user names are unique only within a domain.
         if lock.get("owner_id") is not None or caller.user_id is not None:
             owns_lock = lock.get("owner_id") == caller.user_id
         else:

@@ -65,7 +65,7 @@ def mark_several(context: Context, stack_name: StackName, stack_id: StackId, bod
     unhealthy = _flag(body)
     for name in (REPORTER, LASTS):
         if name in body and not unhealthy:
-            raise Rejected("HTTPBadRequest", f"{name}: it has no meaning where a mark is taken away; leave it out")
+            raise Rejected("HTTPBadRequest", f"{name}: it has no meaning when a mark is removed; leave it out")
     request = MarkRequest(unhealthy, _brief(body, REASON), _by(context), _brief(body, REPORTER) or None, _lasts_s(body))
     targets = {f"{RESOURCES}[{number}]": target for number, target in enumerate(_targets(body))}
     outcomes = _mark(context, stack_name, stack_id, request, targets)

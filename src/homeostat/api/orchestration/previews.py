@@ -42,7 +42,7 @@ TYPES_MAX = 1024
 SMALLER = "preview an update without show_nested, or a smaller part of the template"
 """Remedy for a preview that is too large."""
 ORDER = (Fate.UNCHANGED, Fate.UPDATED, Fate.REPLACED, Fate.ADDED, Fate.DELETED)
-Nested = Annotated[Flag, Query(description="Tell of the resources of nested stacks, too.")]
+Nested = Annotated[Flag, Query(description="Include the resources of nested stacks.")]
 
 
 @ROUTER.post(

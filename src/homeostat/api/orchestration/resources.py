@@ -49,7 +49,7 @@ class ResourceQuery(BaseModel):
     name: list[str] = []
     status: list[str] = Field([], description="COMPLETE, or joined with the action: CREATE_COMPLETE.")
     action: list[str] = []
-    id: list[str] = Field([], description="Of the thing itself, like physical_resource_id.")
+    id: list[str] = Field([], description="Physical id, like physical_resource_id.")
     physical_resource_id: list[str] = []
 
     @cached_property

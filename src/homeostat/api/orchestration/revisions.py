@@ -19,7 +19,7 @@ from homeostat.store.stacks.revisions import RevisionSummary
 
 ROUTER = router("revisions")
 NUMBER_MAX = 2**31 - 2
-Number = Annotated[int, Path(description="Of the revision; the first is 1.", ge=1, le=NUMBER_MAX)]
+Number = Annotated[int, Path(description="Number of the revision; the first is 1.", ge=1, le=NUMBER_MAX)]
 LISTED_MAX = 1000
 
 
@@ -33,7 +33,7 @@ def list_revisions(
     context: Context,
     stack_name: StackName,
     stack_id: StackId,
-    limit: Annotated[int, Query(description="How many at most.", ge=1, le=LISTED_MAX)] = 100,
+    limit: Annotated[int, Query(description="Maximum number of revisions.", ge=1, le=LISTED_MAX)] = 100,
     marker: Annotated[int | None, Query(description="Only revisions before this.", ge=1, le=NUMBER_MAX)] = None,
 ) -> Response:
     """List the revisions, newest first. `homeostat purge` removes old ones."""

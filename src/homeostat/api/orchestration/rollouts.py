@@ -249,7 +249,7 @@ def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> 
 
 
 def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
-    settings, reasons = rollout.settings, report.said or {}
+    settings, reasons = rollout.settings, report.reasons or {}
     names = rollouts.names_of(tx, rollout.members, reasons)
     return {
         "count": report.failed_in_all,
@@ -289,7 +289,7 @@ def _verb(body: Body) -> str:
         raise Rejected("HTTPBadRequest", f'The body must have one key, such as {{"pause": null}}; it may be {offered}')
     verb, value = next(iter(body.items()))
     if verb == Steering.APPROVE:
-        raise Rejected("HTTPBadRequest", "approve: a step is approved by a request of its own: POST …/rollout/approval")
+        raise Rejected("HTTPBadRequest", "approve: to approve a step, send POST …/rollout/approval")
     if verb not in STEER:
         raise Rejected("HTTPBadRequest", f"{verb[:SHOWN_MAX]!r}: a rollout cannot be steered so; it may be {offered}")
     if value not in (None, {}, ""):

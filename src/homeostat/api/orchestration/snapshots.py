@@ -31,7 +31,7 @@ NAME_MAX = 255
 
 
 class SnapshotRequest(BaseModel):
-    name: str | None = Field(None, description="What to call it; names need not differ.", max_length=NAME_MAX)
+    name: str | None = Field(None, description="Name of the snapshot; need not be unique.", max_length=NAME_MAX)
 
 
 def _name(body: Body) -> str | None:

@@ -143,7 +143,7 @@ def show_stack(
     context: Context,
     stack_name: StackName,
     stack_id: StackId,
-    resolve_outputs: Annotated[Flag, Query(description="Give the values of the outputs, too.")] = True,
+    resolve_outputs: Annotated[Flag, Query(description="Include the values of the outputs.")] = True,
 ) -> Response:
     """Show a stack, also a deleted one."""
     with context.db.read() as tx:

@@ -43,7 +43,7 @@ def list_types(
     context: Context,
     name: Annotated[str, Query(description="Regular expression for the beginning of the name.")] = "",
     support_status: SupportStatus | None = None,
-    version: Annotated[str, Query(description="Release since which its support status holds.")] = "",
+    version: Annotated[str, Query(description="Release since which the support status applies.")] = "",
     with_description: Flag = False,
 ) -> Response:
     """List the types that the caller may use and whose service the project's cloud has."""
@@ -130,7 +130,7 @@ def list_versions(context: Context) -> Response:
 def list_functions(
     context: Context,
     version: Annotated[str, Path(description="With its key: heat_template_version.2021-04-16.")],
-    with_condition_func: Annotated[Flag, Query(description="Also those for conditions only.")] = False,
+    with_condition_func: Annotated[Flag, Query(description="Include functions for conditions only.")] = False,
 ) -> Response:
     functions = [
         {"functions": name, "description": description}

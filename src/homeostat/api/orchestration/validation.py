@@ -39,7 +39,7 @@ NO_STACK = "None"
 def validate(
     context: Context,
     body: Body,
-    show_nested: Annotated[Flag, Query(description="Tell of nested templates, too.")] = False,
+    show_nested: Annotated[Flag, Query(description="Include nested templates.")] = False,
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
 ) -> Response:
     """Validate a template. Parameters without values are no error here."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from homeostat.convergence import snapshot_end
-from homeostat.convergence.absences import beside
+from homeostat.convergence.absences import absences_with
 from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_by
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, reports_of
@@ -104,7 +104,7 @@ def next_batch(
         return batch if batch.tally is not None or leaves_alone(group) else None
     if rolling_update.limit(group).binds:
         batch = replace(batch, unrest=standing.unrest)
-    away = beside(own_absences, tx, stack, number, standing.unrest, group)
+    away = absences_with(own_absences, tx, stack, number, standing.unrest, group)
     following = rolling_update.next_revision(going, away, now)
     if following is None:
         return replace(batch, waits=rolling_update.waits(group, away))

@@ -113,7 +113,7 @@ def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
         return f"step {rollout.step}: {rollout.alarm}"
     settings = rollout.settings
     per_step = settings.failures_of_step_max
-    reasons = "; ".join(f"{member}: {reason}" for member, reason in list((report.said or {}).items())[:SAID_MAX])
+    reasons = "; ".join(f"{member}: {reason}" for member, reason in list((report.reasons or {}).items())[:SAID_MAX])
     if report.failed_in_all > settings.failures_max + rollout.forgiven:
         allowed = f"{settings.failures_max} in all may fail"
         return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {reasons}"

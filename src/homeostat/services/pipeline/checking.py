@@ -183,7 +183,7 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         try:
             evaluate(output.value, scope)
         except Rejected as error:
-            # Any other problem concerns only this output, and is reported where the output is shown.
+            # Any other problem concerns only this output, and is reported when the output is shown.
             if error.fault == "InvalidTemplateAttribute" or isinstance(error.__cause__, Unacceptable):
                 raise error if error.path else error.at("outputs", name) from error
 
@@ -325,9 +325,9 @@ class Checker:
         group = Desired("group", environment=self._inside(definition), files=self.desired.files)
         inside = Checker(group, self.depth + 1, Requirements(), self.expansion)
         registry = registry_of(inside.desired.environment)
-        one = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
-        if isinstance(one, Mapping) and one.get("type") is not UNKNOWN and one.get("properties") is not UNKNOWN:
-            filled = groups.member_definition(one, "0", values.get("index_var"))
+        entry = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
+        if isinstance(entry, Mapping) and entry.get("type") is not UNKNOWN and entry.get("properties") is not UNKNOWN:
+            filled = groups.member_definition(entry, "0", values.get("index_var"))
             where = (*path, member_property(definition))
             further = {
                 name: filled[name]
@@ -376,10 +376,10 @@ class Checker:
             self.resource(registry.applied(Definition("0", filled["type"])), filled["properties"], (*path, "own"))
             self.needs.resources = max(before, self.needs.resources - before)
         for place, entry in enumerate(node_companions(values)):
-            one, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
-            type_beside = resource_type(one["type"])
-            properties = type_beside.check({**(one["properties"] or {}), entry["member"]: UNKNOWN}, where)
-            self.needs.of_resource(type_beside, properties, where[:-1])
+            companion, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
+            companion_type = resource_type(companion["type"])
+            properties = companion_type.check({**(companion["properties"] or {}), entry["member"]: UNKNOWN}, where)
+            self.needs.of_resource(companion_type, properties, where[:-1])
             self.needs.resources += 1
 
     def _within(

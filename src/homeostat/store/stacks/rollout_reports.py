@@ -52,12 +52,12 @@ class Report:
     Attributes:
         names: Possible ids of the member, or of a server inside the member; the first known id counts.
         status: `SUCCESS` or `FAILURE`.
-        said: The reason in the signal.
+        reason: The reason in the signal.
     """
 
     names: Sequence[str]
     status: str
-    said: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class _Member:
     step: int
     status: str
     reported: int
-    said: str
+    reason: str
 
     def after(self, report: Report, bits: int, full: int) -> "_Member":
         """Return the row after a report: a failure is final, and counts after a success, too."""
         if report.status == FAILURE:
-            return replace(self, status=FAILURE, said=report.said)
+            return replace(self, status=FAILURE, reason=report.reason)
         reported = self.reported | bits
         done = SUCCESS if reported == full else ""
         return replace(self, status=FAILURE if self.status == FAILURE else done, reported=reported)
@@ -249,7 +249,7 @@ def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now:
             after = touched[name] = before.after(report, bits, full)
             news = after.status != before.status or after.reported != before.reported
             outcome.append(Reported(key, after.step, after.status == FAILURE, news, bool(after.status)))
-        changed += [(member.status, member.reported, member.said, now, key, name) for name, member in touched.items()]
+        changed += [(member.status, member.reported, member.reason, now, key, name) for name, member in touched.items()]
     bulk.update(tx, _active, _COLUMNS, changed, _MEMBER)
     return outcomes
 

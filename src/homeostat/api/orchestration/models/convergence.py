@@ -21,7 +21,7 @@ class Convergence(Switches):
         None,
         description="Share of the resources that is healed at once: over 0, up to 1; null: the service's default.",
     )
-    resources: dict[str, Switches] = Field({}, description="Resources with settings of their own.")
+    resources: dict[str, Switches] = Field({}, description="Resources with their own settings.")
     looked_at: str | None = Field(
         None, description="In responses: everything was observed since this time; null: some resources never were."
     )

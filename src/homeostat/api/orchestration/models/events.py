@@ -16,7 +16,7 @@ class EventItem(BaseModel):
     resource_status: str
     resource_status_reason: str
     requested_by: str | None = Field(description="Who sent the request that made the change; null for the service.")
-    request_id: str | None = Field(description="Id of that request, which its answer had, too.")
+    request_id: str | None = Field(description="Id of the request, as in its response.")
     links: list[Link]
 
 

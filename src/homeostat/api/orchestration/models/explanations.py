@@ -24,7 +24,9 @@ class Reason(BaseModel):
     resource_type: str
     physical_resource_id: str
     resource_status: str
-    leftover: bool = Field(description="It should not exist any more; its name may belong to another resource.")
+    leftover: bool = Field(
+        description="Whether it is a leftover, which should not exist; its name may belong to another resource."
+    )
     why: str = Field(description=f"One of {', '.join(Why)}.")
     reason: str
     waits_for: list[str] = Field(description="Names of resources of the same stack.")

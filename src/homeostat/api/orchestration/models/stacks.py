@@ -119,7 +119,7 @@ class Revision(BaseModel):
     creation_time: str
     requested_by: str | None = Field(description="Who asked for it; null for the service itself, and very old ones.")
     request_id: str | None = Field(description="Id of the request.")
-    empty: bool = Field(description="It has no resources: the stack was deleted, or rolled back to nothing.")
+    empty: bool = Field(description="Whether it has no resources: the stack was deleted, or rolled back to nothing.")
     newest: bool
     complete: bool = Field(description="The last revision that was complete.")
 
