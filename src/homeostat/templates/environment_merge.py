@@ -24,7 +24,7 @@ def merged_environment(
     Args:
         names: Names of the environments.
         files: Texts by name; each may also be a template that declares parameters.
-        parameters: Values given by the caller besides the files; they count as a file before all files.
+        parameters: Values given by the caller besides the files; they count as the first file.
         template: The parsed root template. Together with the templates among the files it declares the existing
             parameters and their types. None if the request keeps the former template: then values of every name are
             kept, and only parameters declared by templates among the files can be merged.
