@@ -165,6 +165,7 @@ lint: .venv/installed ## check style, sizes, types and the borders between packa
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/sizes
+	$(BIN)/python scripts/prose.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

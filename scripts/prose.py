@@ -3,8 +3,8 @@
 
 Prose is docstrings and comments, without the names in backticks. A relative clause or a pronoun in the place of a noun
 makes a reader look for the noun, so each text has a limit for them. The first paragraph of a docstring names its
-subject. A variable is a noun. `scripts/prose.py PATH ...` checks these files and folders only; `--rates` prints how often
-each folder uses such words.
+subject. A variable is a noun. With paths, only these files and folders are checked; `--rates` prints how often each
+folder uses such words.
 """
 
 import argparse
