@@ -85,9 +85,17 @@ def intent(token: str = "row-1") -> Creation:
 
 
 def create(cloud: PluginCloud) -> Observation:
-    (answer,) = cloud.create(KIND, [intent()])
-    assert isinstance(answer, Observation)
-    return answer
+    """Ask for the creation until a thread has taken it up, as workers do."""
+    answers: list[Observation] = []
+
+    def is_taken_up() -> bool:
+        (answer,) = cloud.create(KIND, [intent()])
+        assert isinstance(answer, Observation | Transient), answer
+        answers.extend([answer] if isinstance(answer, Observation) else ())
+        return bool(answers)
+
+    until(is_taken_up)
+    return answers[0]
 
 
 def status(cloud: PluginCloud, handle: str) -> Any:
