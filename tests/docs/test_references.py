@@ -104,3 +104,12 @@ def test_modules_and_their_names_exist() -> None:
     ]
     names = [(place, f"{module}.{name.split()[0]}") for place, module, names in imported for name in names.split(",")]
     assert [(place, name) for place, name in names if not exists(name)] == []
+
+
+def test_modules_that_prose_names_by_their_room_exist() -> None:
+    """Such as `planner.members.rollout_move`: docstrings and pages leave the name of the package out."""
+    rooms = "|".join(path.name for path in (ROOT / "src/homeostat").iterdir() if (path / "__init__.py").is_file())
+    no_modules = {"clouds.yaml", "resources.disk.resource_id"}
+    named = [(place, name) for place, name in found(rf"`((?:{rooms})(?:\.[A-Za-z_]\w*)+)`") if name not in no_modules]
+    assert len(named) > 100
+    assert [(place, name) for place, name in named if not exists(f"homeostat.{name}")] == []

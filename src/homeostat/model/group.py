@@ -169,7 +169,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class NodeNames:
-    """The naming of members that are nodes of a cluster, see `clustering.names`."""
+    """The naming of members that are nodes of a cluster, see `clustering.decisions.names`."""
 
     seed: str
     format: str

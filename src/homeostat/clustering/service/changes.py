@@ -66,7 +66,7 @@ class ClusterChange:
         failure: Reason of an action that failed without any change; "" for none.
         joining: Rows of the joining nodes, which have no cluster so far.
         released: Rows of the nodes that leave without being deleted, each into its own stack.
-        hook: Lifecycle hook of the nodes in `hooked` (`clustering.hooks`); None without one.
+        hook: Lifecycle hook of the nodes in `hooked` (`clustering.decisions.hooks`); None without one.
         hooked: Id of a node to be removed later -> whether the hook applies to it.
         awaited: Ids of waiting actions that continue with this change.
         target: Id of the node to change; "" for the whole cluster.

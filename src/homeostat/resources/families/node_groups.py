@@ -27,7 +27,7 @@ def _definition(what: str) -> Property:
 class NodeGroup(ResourceGroup):
     """The nodes of a cluster; internal, created by the service only.
 
-    The names and ids of nodes are not stored: they follow from their numbers (see `clustering.names`).
+    The names and ids of nodes are not stored: they follow from their numbers (see `clustering.decisions.names`).
     """
 
     name = "Homeostat::NodeGroup"

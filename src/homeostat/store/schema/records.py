@@ -58,7 +58,7 @@ signal_tally = Table(
     Column("failed_after", Integer),
     Column("failure", SafeText, nullable=False),
 )
-"""Counts of the signals of a handle, so that counting reads no signals; see `builtin.signal_tallies`.
+"""Counts of the signals of a handle, so that counting reads no signals; see `store.builtin.signal_tallies`.
 
 Columns:
     seq: The newest signal counted.
