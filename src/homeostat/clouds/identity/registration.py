@@ -157,7 +157,7 @@ class _Registrar:
             return self._make("users", name, {"password": password, "domain_id": domain_id})
         if self._wanted.is_new:
             raise Impossible(
-                f"user is a user {name}, and no file with the password: give the file that belongs to it with "
+                f"there is a user {name}, and no file with the password: give the file that belongs to it with "
                 "--keystone-config, or choose other names with --service-user and --domain-admin"
             )
         if not self._lets_in(user["id"], password):
