@@ -36,12 +36,14 @@ def released(clone: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone of this repository, with the environment of the original, and a change that users notice."""
+    """A clone of this repository, with the environment of the original, and just one change that users notice."""
     there = tmp_path / "clone"
     git(ROOT, "clone", "--quiet", "--no-local", str(ROOT), str(there))
     for name, value in (("user.name", "Tests"), ("user.email", "tests@example.org")):
         git(there, "config", name, value)
     (there / ".venv").symlink_to(ROOT / ".venv")
+    for fragment in (there / "changes").glob("+*"):
+        fragment.unlink()
     (there / "changes/+lists.changed.md").write_text("Lists are shorter.\n")
     return there
 
