@@ -30,7 +30,7 @@ class _Explain(Lister):
 
 
 class Explain(_Explain):
-    """Explain why a stack is not at rest: the reason of each resource to wait, and its release, causes first
+    """Explain why a stack is not at rest: the waits of its resources, root causes first, and the events that end them
 
     Shows nothing if the stack is at rest.
     """
@@ -59,7 +59,7 @@ class Explain(_Explain):
 
 
 class ExplainResource(_Explain):
-    """Explain why a resource is not at rest: its reason to wait, and its release
+    """Explain why a resource is not at rest: its waits, and the events that end them
 
     Shows nothing if the resource is at rest.
     """

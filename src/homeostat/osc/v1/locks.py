@@ -79,7 +79,7 @@ class Lock(_OnStacks):
 class Unlock(_OnStacks):
     """Unlock stacks and their nested stacks
 
-    Resources that locking protected in the cloud get their previous protection. Drift of the meantime is corrected if
+    Resources that locking protected in the cloud get their previous protection. Drift since then is corrected if
     convergence is on.
     """
 

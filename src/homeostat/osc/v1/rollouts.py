@@ -57,7 +57,7 @@ class _OnRollout(ShowOne):
 
 
 class ShowRollout(_OnRollout):
-    """Show the rollout of a group: progress, reason to wait, reports of failed members, possible commands
+    """Show the rollout of a group: its progress, its waits, the reports of failed members, and the commands for it
 
     The resource is a group whose members are reached step by step (its property `metadata_update_pattern`).
     """
