@@ -239,22 +239,20 @@ class Saved:
 
 @CASES.add("DELETE_IN_PROGRESS")
 class Deleting:
-    """One thing is deleted, and the other waits at a hook, as long as that takes."""
+    """In the middle of a deletion: one thing waits for a signal, and another for that."""
 
     @staticmethod
     def make(old: Installation) -> None:
-        resources = {"disk": VOLUME, "first": {**stand_in(wait_secs=0), "depends_on": "disk"}}
-        environment = {"resource_registry": {"resources": {"disk": {"hooks": "pre-delete"}}}}
-        body = {"stack_name": "deleting", "template": template(resources), "environment": environment}
-        old.request("POST", "/stacks", body)
-        old.await_status("deleting", "CREATE_COMPLETE")
+        config = {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "rm -r data", "group": "script"}}
+        deployed = {"config": {"get_resource": "config"}, "server": "0fd6d0e9-12a3-4bd9-a5e4-6d3f40ab3a4b"}
+        cleanup = {"type": "OS::Heat::SoftwareDeployment", "properties": {**deployed, "actions": ["DELETE"]}}
+        create(old, "deleting", {"disk": VOLUME, "config": config, "x": {**cleanup, "depends_on": "disk"}})
         old.stack("DELETE", "deleting")
-        until(lambda: [each["resource_name"] for each in resources_of(old, "deleting")] == ["disk"], "the deletion")
-        until(lambda: any("pre-delete" in reason for reason in event_reasons(old, "deleting", "disk")), "the hook")
+        until(lambda: resource_status(old, "deleting", "x") == "DELETE_IN_PROGRESS", "the deletion")
 
     @staticmethod
     def go_on(new: Installation) -> None:
-        new.stack("POST", "deleting", "/resources/disk/signal", {"unset_hook": "pre-delete"})
+        new.stack("POST", "deleting", "/resources/x/signal", {"deploy_status_code": 0})
         new.await_status("deleting", "absent")
 
 
@@ -389,11 +387,6 @@ def resources_of(at: Installation, name: str) -> list[dict[str, Any]]:
 
 def resource_status(at: Installation, name: str, resource: str) -> str:
     return next((each["resource_status"] for each in resources_of(at, name) if each["resource_name"] == resource), "")
-
-
-def event_reasons(at: Installation, name: str, resource: str) -> list[str]:
-    events = at.stack("GET", name, f"/resources/{resource}/events")["events"]
-    return [event["resource_status_reason"] for event in events]
 
 
 def process_of(at: Installation, server: str) -> int:
