@@ -55,7 +55,7 @@ def suites(plugin: str, *names: str, services: tuple[str, ...], marks: tuple[Any
     return [pytest.param(plugin, name, marks=(pytest.mark.services(*services), *marks)) for name in names]
 
 
-# In halves, as `make test-customers ARGS="--part 1/2"` runs one of them.
+# In parts, as `make test-customers ARGS="--part 1/4"` runs one of them.
 @pytest.mark.parametrize(
     ("plugin", "suite"),
     [
