@@ -2,6 +2,7 @@
 
 - `errors`: errors by who must act
 - `status`: states of stacks and resources, and legal transitions; `stack_actions`: the table of stack actions
+- `record`: frozen dataclasses that are cheap to make
 - `desired`: the desired graph
 - `observed`: observations and verdicts
 - `world`: the input of all decisions

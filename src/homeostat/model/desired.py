@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeostat.model.record import record
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -14,7 +16,7 @@ class Identity:
     project: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Definition:
     """A resource of the desired graph.
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeostat.model.errors import Bug
+from homeostat.model.record import record
 
 AdoptionData = Mapping[str, Any]
 """Entry of a resource in an exported document: `{"action", "status", "metadata", "data"}`; of a nested stack
 `{"document"}`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChangeIntent:
     """The thing is created, updated or adopted.
 

@@ -1,9 +1,10 @@
 """Observed state, kept apart from the desired state (CV1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from homeostat.model.record import record
 from homeostat.model.status import Word
 
 
@@ -19,7 +20,7 @@ class Presence(Word):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Observation:
     """Result of a look at a thing.
 
@@ -71,7 +72,7 @@ class Remedy(Word):
     MANUAL = "manual"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Verdict:
     """Judgement of a resource type on an observation.
 

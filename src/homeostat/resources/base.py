@@ -13,6 +13,7 @@ from homeostat.kinds.registry import CLOUD_KINDS, KINDS
 from homeostat.model.errors import check_name
 from homeostat.model.health_policy import Preserved
 from homeostat.model.observed import READY, Condition, Observation, Presence, Remedy, Verdict
+from homeostat.model.record import record
 from homeostat.resources.comparison import Rule, fingerprint
 from homeostat.resources.graph import Graph
 from homeostat.resources.rules import conflict
@@ -31,7 +32,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values that leave the choice to the cloud; they are never compared with observed values."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Thing:
     """A resource with its last observation: the input of methods that judge it or return its attributes.
 

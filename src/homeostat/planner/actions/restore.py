@@ -4,16 +4,17 @@ The template is unchanged. A mark on the row has the replaced values of the temp
 values, the restored values stay (ADR 0033).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from homeostat.model.marks import RestoredMark
+from homeostat.model.record import record
 from homeostat.model.world import Resource, World
 from homeostat.resources.base import ResourceType
 from homeostat.resources.registry import kind_of
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Restoration:
     """Desired properties of a resource, including restored values.
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from homeostat.clustering.decisions.health_policy import Intervals
 from homeostat.desired.compiling import attributes_of, compile_desired, registry_of, template_of
 from homeostat.desired.implied import graph_of, member_property
 from homeostat.model.desired import Definition, Identity
@@ -289,8 +288,7 @@ class Checker:
         values = kind.check(properties, (*path, "properties"))
         check_storable(values, *path, "properties")
         self.needs.of_resource(kind, values, path)
-        intervals = Intervals(self.expansion.limits.health_interval_min)
-        self.needs.urls |= dict(check_clustering(kind, values, path, intervals))
+        self.needs.urls |= dict(check_clustering(kind, values, path, self.expansion.limits.health_interval_min))
         if isinstance(kind, Membership):
             self.needs.urls |= asked_urls(definition.update_policy, (*path, "update_policy"))
         if isinstance(kind, RemoteStack):

@@ -27,7 +27,7 @@ SIZES = ("desired_capacity", "min_size", "max_size")
 
 
 def check_clustering(
-    kind: ResourceType, values: Mapping[str, Any], path: Path, intervals: Intervals
+    kind: ResourceType, values: Mapping[str, Any], path: Path, interval_min: int
 ) -> Iterable[tuple[str, Path]]:
     """Check the spec of a profile or policy, a health policy, or the sizes of a cluster, as far as they are known yet.
 
@@ -35,7 +35,7 @@ def check_clustering(
         kind: Type of the resource.
         values: Coerced properties; they may hold `UNKNOWN`.
         path: Path of the resource.
-        intervals: The operator's limits for the interval of health checks.
+        interval_min: The operator's shortest interval of health checks, in seconds.
 
     Returns:
         URLs that the service will poll, and their places.
@@ -48,7 +48,7 @@ def check_clustering(
         if spec is not None and spec.type is health_policy.HEALTH:
             return _urls(spec, (*path, "properties", "properties"))
     elif kind.kind == HEALTH and not any(holds(values.get(name), UNKNOWN) for name in ("detection", "recovery")):
-        return _urls(_check_health(policy_spec(values), intervals, (*path, "properties")), (*path, "properties"))
+        return _urls(_check_health(policy_spec(values), interval_min, (*path, "properties")), (*path, "properties"))
     elif kind.kind == CLUSTER and not any(values.get(name) is UNKNOWN for name in SIZES):
         desired, least, most = (values.get(name) for name in SIZES)
         try:
@@ -62,9 +62,9 @@ def _urls(spec: Spec, path: Path) -> Iterable[tuple[str, Path]]:
     return [(url, (*path, *place)) for url, place in fixed_hosts(spec.properties)]
 
 
-def _check_health(spec: Mapping[str, Any], intervals: Intervals, path: Path) -> Spec:
+def _check_health(spec: Mapping[str, Any], interval_min: int, path: Path) -> Spec:
     try:
-        return check_policy(spec, intervals)
+        return check_policy(spec, Intervals(interval_min))
     except Rejected as error:
         raise invalid(error.detail, *path, error="Property error") from error
 
