@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InMetadata
-from homeostat.kinds.registry import KINDS
+from homeostat.resources.kind_fields import fields_of
 
 NAMED = {"node_uuid": "baremetal_node", "portgroup_uuid": "baremetal_port_group"}
 """Field of a port -> the kind that the field refers to."""
@@ -42,10 +42,11 @@ class Ports(BareMetalCollection):
     cleared: ClassVar[Mapping[str, Any]] = {"pxe_enabled": True, "is_smartnic": False}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
+        known = fields_of(self.kind).all
         return {
             name: self.reference(NAMED[name], value) if name in NAMED else value
             for name, value in spec.items()
-            if name in KINDS[self.kind].fields
+            if name in known
         }
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:

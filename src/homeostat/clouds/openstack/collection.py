@@ -14,7 +14,6 @@ from homeostat.clouds.openstack.changed_servers import ServerChanges
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import AsId, Joined, TokenPlace
 from homeostat.clouds.port import Creation
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
 
 LOG = logging.getLogger(__name__)
@@ -331,6 +330,6 @@ class Collection:
         act = self.operations().get(verb)
         if act is None:
             self.get(handle)
-            raise Terminal(f"a {KINDS[self.kind].name} has no operation {verb}")
+            raise Terminal(f"a {self.kind} has no operation {verb}")
         act(handle, arguments)
         return self.get(handle)

@@ -13,9 +13,9 @@ from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.thing_locks import ThingLocks
 from homeostat.clouds.openstack.tokens import InTags
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS
+from homeostat.resources.kind_fields import fields_of
 
 ERROR_S = 30.0
 """Seconds between looks at a load balancer in ERROR."""
@@ -116,7 +116,7 @@ class BalancingCollection(Collection):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         # The repair of an object in ERROR passes all its fields.
-        mutable = [name for name in changed if name in KINDS[self.kind].mutable]
+        mutable = [name for name in changed if name in fields_of(self.kind).mutable]
         if not mutable:
             return self.get(handle)
         with self.turn(self.balancer(handle)):
