@@ -1,7 +1,7 @@
-"""The fields of each kind of cloud objects: those that properties of resource types set, and those that `kinds` adds.
+"""The fields of each kind of cloud objects: the properties of its resource types, and the extra fields in `kinds`.
 
-A property of a built-in type is a field of its kind, under the name in `ResourceType.renamed`, unless the type lists it
-in `unsent`. Types of plug-ins add no fields: the adapters of this service do not know them.
+A property of a built-in type is a field of its kind under the name in `ResourceType.renamed`, unless the type lists the
+property in `unsent`. Types of plug-ins add no fields: adapters of the service know only the built-in types.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ class KindFields:
     """The fields of a kind by name.
 
     Attributes:
-        fixed: Fields that a creation may set, and that never change.
-        mutable: Fields that a creation may set, and an update may change in place.
-        reported: Fields that the cloud alone sets.
+        fixed: Fields of a creation that never change.
+        mutable: Fields of a creation that an update may change in place.
+        reported: Fields set by the cloud alone.
     """
 
     fixed: Mapping[str, Field]
