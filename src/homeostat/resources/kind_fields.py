@@ -10,6 +10,8 @@ from functools import cache
 
 from homeostat.kinds.base import ANY, BOOLEAN, INTEGER, LIST, MAP, NUMBER, TEXT, Field
 from homeostat.kinds.registry import KINDS
+from homeostat.resources.custom_constraints import CUSTOM
+from homeostat.resources.custom_constraints import KINDS as CONSTRAINED
 from homeostat.resources.families import FAMILIES
 from homeostat.resources.schema import Property, ValueType
 
@@ -59,6 +61,18 @@ def fields_of(kind: str) -> KindFields:
         mutable={name: field for name, field in fields.items() if name in mutable},
         reported=extra.reported,
     )
+
+
+@cache
+def links_of(kind: str) -> Mapping[str, str]:
+    """Return field -> kind of the objects that the field names, as the constraints of its properties say."""
+    return {
+        field: CONSTRAINED[name].kind
+        for field, same_field in _properties().get(kind, {}).items()
+        for prop in same_field
+        for constraint in (*prop.constraints, *(prop.items.constraints if prop.items is not None else ()))
+        if (name := constraint.wire.get(CUSTOM, "")) in CONSTRAINED
+    }
 
 
 @cache

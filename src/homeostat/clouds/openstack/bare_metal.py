@@ -8,9 +8,6 @@ from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InMetadata
 from homeostat.resources.kind_fields import fields_of
 
-NAMED = {"node_uuid": "baremetal_node", "portgroup_uuid": "baremetal_port_group"}
-"""Field of a port -> the kind that the field refers to."""
-
 
 class BareMetalCollection(Collection):
     """A collection of objects with a UUID."""
@@ -43,11 +40,7 @@ class Ports(BareMetalCollection):
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         known = fields_of(self.kind).all
-        return {
-            name: self.reference(NAMED[name], value) if name in NAMED else value
-            for name, value in spec.items()
-            if name in known
-        }
+        return self.with_ids({name: value for name, value in spec.items() if name in known})
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         return super().create(token, {name: value for name, value in spec.items() if value is not None})
