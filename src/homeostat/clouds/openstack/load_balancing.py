@@ -280,6 +280,7 @@ class L7Policies(BalancingCollection):
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
+        # Heat's property takes any number, such as 1.0; Octavia takes integers.
         if body.get("position") is not None:
             body["position"] = int(body["position"])
         return body

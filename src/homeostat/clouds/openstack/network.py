@@ -228,6 +228,7 @@ class Networks(NetworkCollection):
 
     def object_of(self, thing: Wire) -> Wire:
         fields = super().object_of(thing)
+        # A text in Heat's templates, and a number in Neutron.
         number = fields.get("provider:segmentation_id")
         return {**fields, "provider:segmentation_id": str(number)} if number is not None else fields
 

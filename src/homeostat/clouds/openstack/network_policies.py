@@ -30,6 +30,7 @@ class SubnetPools(NetworkCollection):
 
     def object_of(self, thing: Wire) -> Wire:
         fields = super().object_of(thing)
+        # Neutron takes numbers and shows texts.
         lengths = ("default_prefixlen", "min_prefixlen", "max_prefixlen")
         return {**fields, **{name: int(fields[name]) for name in lengths if fields.get(name) is not None}}
 
@@ -94,6 +95,7 @@ class NetworkQuotas(NetworkCollection):
         return str(thing.get("project_id") or thing["tenant_id"])
 
     def get(self, handle: str) -> Wire:
+        # Neutron answers a read of any project with the defaults; only its list tells whose quota was set.
         quota = next((thing for thing in self.list() if self.handle_of(thing) == handle), None)
         if quota is None:
             raise Missing(f"project {handle} has the quota of the cloud")
@@ -220,6 +222,7 @@ class QosRules(Aspect):
         try:
             rule = self._send("POST", f"{policy}:", body, token)
         except Terminal:
+            # A policy has one rule of a type and direction: perhaps that of an earlier request, whose answer was lost.
             rules = self.api.get(self.path_of(policy))[self.key]["rules"]
             same = (rule for rule in rules if rule["type"] == self.type and comparison.equal(body, rule))
             rule = {**next(same, {}), "policy": policy}
