@@ -7,7 +7,7 @@ from homeostat.clouds.openstack.registry import COLLECTIONS
 from homeostat.resources.kind_fields import fields_of, links_of
 
 
-def test_the_schema_tells_which_fields_name_objects() -> None:
+def test_the_schema_names_the_fields_that_refer_to_objects() -> None:
     assert links_of("port") == {"network_id": "network", "qos_policy_id": "qos_policy"}
     assert links_of("port_chain") == {"port_pair_groups": "port_pair_group", "flow_classifiers": "flow_classifier"}
 

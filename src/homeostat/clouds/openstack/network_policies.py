@@ -95,7 +95,7 @@ class NetworkQuotas(NetworkCollection):
         return str(thing.get("project_id") or thing["tenant_id"])
 
     def get(self, handle: str) -> Wire:
-        # Neutron answers a read of any project with the defaults; only its list tells whose quota was set.
+        # Neutron answers a read of any project with the defaults; only its list has just the quotas that were set.
         quota = next((thing for thing in self.list() if self.handle_of(thing) == handle), None)
         if quota is None:
             raise Missing(f"project {handle} has the quota of the cloud")
