@@ -11,6 +11,7 @@ from homeostat import kinds
 from homeostat.kinds.base import Field, Kind, Statuses
 from homeostat.kinds.effects import EFFECTS
 from homeostat.kinds.exclusive import EXCLUSIVE, LETS_GO_IN
+from homeostat.resources.kind_fields import fields_of
 
 HEAD = """\
 # Kinds of things
@@ -47,10 +48,11 @@ def _modules() -> Iterator[ModuleType]:
 
 def _kind(kind: Kind) -> Iterator[str]:
     yield from ("", f"### {kind.name}", "", kind.description)
+    known = fields_of(kind.name)
     groups: Mapping[str, Mapping[str, Field]] = {
-        "set once": kind.fixed,
-        "set": kind.mutable,
-        "reported": kind.reported,
+        "set once": known.fixed,
+        "set": known.mutable,
+        "reported": known.reported,
     }
     if any(groups.values()):
         yield from ("", "| field | type | | |", "|---|---|---|---|")

@@ -6,6 +6,7 @@ from typing import Any
 from homeostat.kinds.base import FieldType
 from homeostat.kinds.registry import KINDS
 from homeostat.resources.base import DELETING
+from homeostat.resources.kind_fields import fields_of
 
 TYPES: Mapping[FieldType, tuple[type, ...]] = {
     FieldType.TEXT: (str,),
@@ -19,21 +20,21 @@ TYPES: Mapping[FieldType, tuple[type, ...]] = {
 
 def misfits(kind: str, properties: Mapping[str, Any]) -> list[str]:
     """Return what in an observed object contradicts the definition of its kind."""
-    defined = KINDS[kind]
+    fields = fields_of(kind).all
     found = [
-        f"{name} is {value!r}, not {defined.fields[name].type.value}"
+        f"{name} is {value!r}, not {fields[name].type.value}"
         for name, value in properties.items()
-        if name in defined.fields and not _fits(defined.fields[name].type, value)
+        if name in fields and not _fits(fields[name].type, value)
     ]
     status = properties.get("status")
-    if status is not None and status not in defined.statuses.words | {DELETING}:
+    if status is not None and status not in KINDS[kind].statuses.words | {DELETING}:
         found.append(f"the status {status!r} has no meaning")
     return found
 
 
 def undefined(kind: str, names: Iterable[str]) -> list[str]:
     """Return the names that are no fields which a creation may set."""
-    defined = KINDS[kind]
+    defined = fields_of(kind)
     return sorted(set(names) - defined.fixed.keys() - defined.mutable.keys())
 
 

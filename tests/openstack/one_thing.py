@@ -17,10 +17,10 @@ from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, Creation, Operation
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence, Verdict
 from homeostat.resources.base import Thing
+from homeostat.resources.kind_fields import fields_of
 from homeostat.resources.registry import type_of
 from tests.openstack.projects import Project, auth_of_admin
 from tests.openstack.running import OpenStack
@@ -137,7 +137,7 @@ class Liver:
 
     def fields(self, seen: Observation) -> dict[str, Any]:
         """What the kind says that there is."""
-        return {name: value for name, value in seen.properties.items() if name in KINDS[self.kind].fields}
+        return {name: value for name, value in seen.properties.items() if name in fields_of(self.kind).all}
 
     def update(self, changed: Any) -> None:
         fields = tuple(self.type.renamed.get(name, name) for name in changed)

@@ -18,11 +18,11 @@ from homeostat.clouds.openstack.connections import Connections
 from homeostat.clouds.openstack.network import NetworkCollection
 from homeostat.clouds.openstack.tokens import Joined
 from homeostat.clouds.port import Answer, Change, Creation
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.resources import comparison
 from homeostat.resources.base import EMPTY, ResourceType, Thing
+from homeostat.resources.kind_fields import fields_of
 from homeostat.resources.registry import resource_type
 from tests.kind_checks import misfits
 from tests.openstack.network_lives import LIVES, SSH, WEB, Fields, Life
@@ -232,7 +232,8 @@ def _ended(cloud: OpenStackCloud, kind: str, handle: str, token: str, spec: Fiel
     assert isinstance(again, Observation)
     assert again.not_found
     assert cloud.find(kind, [token])[0].presence is Presence.ABSENT
-    answer = cloud.update(kind, [Change(handle, spec, tuple({"name"} & spec.keys() & KINDS[kind].mutable.keys()))])[0]
+    changed = tuple({"name"} & spec.keys() & fields_of(kind).mutable.keys())
+    answer = cloud.update(kind, [Change(handle, spec, changed)])[0]
     assert isinstance(answer, Observation), repr(answer)
     assert answer.presence is Presence.ABSENT
 

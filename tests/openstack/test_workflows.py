@@ -8,9 +8,9 @@ import pytest
 
 from homeostat.clouds.openstack.cloud import OpenStackCloud
 from homeostat.clouds.port import Answer, Change, Creation, Operation
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation
+from homeostat.resources.kind_fields import fields_of
 from tests.openstack import lives
 from tests.openstack.lives import Life, Spec, accepted, check_life, check_lost, check_never, make, ready, remove
 from tests.openstack.projects import Project
@@ -226,7 +226,8 @@ def test_a_workflow_that_was_written_by_hand_is_read(cloud: OpenStackCloud, work
     seen = cloud.observe("workflow", [workflow])[0].properties
     assert seen["input"] == {"a": None, "b": 2}
     assert seen["tasks"] == [{"name": "t", "action": "std.noop", "wait_before": 1}]
-    change = Change(workflow, {name: before[name] for name in KINDS["workflow"].mutable if name in before}, ("tasks",))
+    spec = {name: before[name] for name in fields_of("workflow").mutable if name in before}
+    change = Change(workflow, spec, ("tasks",))
     accepted(lambda: cloud.update("workflow", [change]))
     assert cloud.observe("workflow", [workflow])[0].properties == before
 

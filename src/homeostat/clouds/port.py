@@ -6,8 +6,8 @@ Everything that acts on or observes real objects goes through `Cloud`. Adapters:
 (`tests/contract/test_clouds.py`, `test_cloud_kinds.py`).
 
 Rules for adapters
-* Arguments and answers are plain data (str, int, float, bool, None, list, dict) with the fields that `homeostat.kinds`
-  defines.
+* Arguments and answers are plain data (str, int, float, bool, None, list, dict) with the fields that
+  `homeostat.resources.kind_fields` returns.
 * A batch is answered item by item, in the order of the request; a failed item is a value in the list, never an
   exception. An exception from the call itself means that the whole batch is `Transient` (not sent) or `Uncertain`
   (perhaps sent). Where answers are missing, the last items are `Uncertain`; with too many answers, all are.
@@ -21,9 +21,9 @@ Rules for adapters
   `Transient`; the observation is then unknown, never absent.
 
 Kinds
-* What objects there are, with their fields, status words and operations, is data: `homeostat.kinds`, a module for each
-  service. An adapter reports the fields of a kind as far as it has them, and may report others besides. Status words
-  are in lower case.
+* What objects there are, with their status words and operations, is data: `homeostat.kinds`, a module for each
+  service; their fields follow from the properties of resource types. An adapter reports the fields of a kind as far
+  as it has them, and may report others besides. Status words are in lower case.
 * Kinds that the service itself provides (`kinds.builtin`) have an operation `adopt`, see `builtin.cloud`.
 
 Snapshots

@@ -1,4 +1,7 @@
-"""The kinds of cloud objects, as data: the fields to send, the fields reported, and the meaning of status words.
+"""The kinds of cloud objects, as data: the fields reported, the meaning of status words, and the operations.
+
+The fields to send are those that the properties of resource types set (`resources.kind_fields`), and the few extra ones
+given here.
 
 An adapter of the port (`clouds.port`) is written against these definitions, and its contract tests check the adapter
 against them (`tests/contract/test_cloud_kinds.py`). Resource types read the meaning of status words from here. Pure.

@@ -81,11 +81,13 @@ class Statuses:
 class Kind:
     """A kind of cloud object. Every object has the field `id`; a cloud may report fields beyond the listed ones.
 
+    Fields that a property of a resource type sets are not repeated here: `resources.kind_fields` has all fields.
+
     Attributes:
         name: Name of the kind in the port.
         description: One sentence about such an object.
-        fixed: Fields that a creation may set, and that never change.
-        mutable: Fields that a creation may set, and an update may change in place.
+        extra_fixed: Fields of a creation that never change, which no property has, or none of this type and shape.
+        extra_mutable: Such fields that an update may change in place.
         reported: Fields that the cloud alone sets.
         statuses: Meaning of its status words.
         operations: Name of an operation -> its arguments and effect; "" if the name says it all.
@@ -98,8 +100,8 @@ class Kind:
 
     name: str
     description: str
-    fixed: Mapping[str, Field] = field(default_factory=dict)
-    mutable: Mapping[str, Field] = field(default_factory=dict)
+    extra_fixed: Mapping[str, Field] = field(default_factory=dict)
+    extra_mutable: Mapping[str, Field] = field(default_factory=dict)
     reported: Mapping[str, Field] = field(default_factory=dict)
     statuses: Statuses = field(default_factory=Statuses)
     operations: Mapping[str, str] = field(default_factory=dict)
@@ -108,11 +110,6 @@ class Kind:
     snapshot_field: str = ""
     parts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """All fields by name."""
-        return {"id": TEXT, **self.fixed, **self.mutable, **self.reported}
 
 
 def snapshot_kind(source: Kind) -> Kind:

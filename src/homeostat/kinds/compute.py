@@ -3,21 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from homeostat.kinds.base import (
-    BOOLEAN,
-    INTEGER,
-    LIST,
-    MAP,
-    NUMBER,
-    TEXT,
-    Field,
-    FieldType,
-    Kind,
-    Statuses,
-    listing,
-    mapping,
-    snapshot_kind,
-)
+from homeostat.kinds.base import BOOLEAN, TEXT, Field, FieldType, Kind, Statuses, listing, mapping, snapshot_kind
 from homeostat.model.errors import Terminal
 from homeostat.model.observed import Remedy
 
@@ -50,27 +36,9 @@ def unconfirmed(missing: Sequence[str], answer: Mapping[str, Any]) -> str:
 
 
 SERVER = Kind(
-    name="server",
-    description="A server.",
-    fixed={
-        "security_groups": LIST,
-        "personality": MAP,
-        "key_name": TEXT,
-        "block_device_mapping": LIST,
-        "availability_zone": TEXT,
-        "scheduler_hints": MAP,
-        "reservation_id": TEXT,
-        "config_drive": BOOLEAN,
-        "diskConfig": TEXT,
-    },
-    mutable={
-        "name": TEXT,
-        "image": TEXT,
-        "flavor": TEXT,
-        "metadata": MAP,
-        "user_data": TEXT,
-        "admin_pass": TEXT,
-        "tags": LIST,
+    "server",
+    "A server.",
+    extra_mutable={
         "networks": listing("[{network, port, fixed_ip}]"),
         "preserve_ephemeral": BOOLEAN,
         "keeps_user_data": Field(FieldType.BOOLEAN, "", "a change of user_data does not rebuild it"),
@@ -97,16 +65,7 @@ SERVER = Kind(
     statuses=Statuses(
         ready=frozenset({"active"}),
         busy=frozenset(
-            {
-                "building",
-                "deleting",
-                "migrating",
-                "rebooting",
-                "rebuilding",
-                "resizing",
-                "starting",
-                "unreachable",
-            }
+            {"building", "deleting", "migrating", "rebooting", "rebuilding", "resizing", "starting", "unreachable"}
         ),
         broken={"error": Remedy.RECREATE, "soft_deleted": Remedy.RECREATE, "rescue": Remedy.MANUAL},
         operations={"lost": "reboot", "stopped": "start", "paused": "unpause", "suspended": "resume"},
@@ -147,7 +106,7 @@ SERVER = Kind(
     },
     snapshot_field="image",
     notes=(
-        ("A locked server refuses every change, its deletion, and every operation but lock, unlock and snapshot."),
+        "A locked server refuses every change, its deletion, and every operation but lock, unlock and snapshot.",
         "A server whose `image` is the id of a snapshot gets the saved disk.",
         "Its `scheduler_hints` name a server group as `{group}`.",
         "A server that is `lost` should run, but its host does not know it.",
@@ -155,113 +114,42 @@ SERVER = Kind(
         "A server that is `unreachable` goes on, or not, on a host that the cloud cannot ask for the time being.",
     ),
 )
-HYPERVISOR = Kind(
-    name="hypervisor",
-    description="A host of servers. It is only looked at; its id is its name.",
-    reported={
-        "name": TEXT,
-        "state": Field(FieldType.TEXT, "up or down", "whether the cloud hears of it"),
-        "status": Field(FieldType.TEXT, "enabled or disabled", "whether it takes new servers"),
-        "forced_down": Field(FieldType.BOOLEAN, "", "whether it was declared down"),
-        "reason": Field(FieldType.TEXT, "", "why it is disabled"),
-        "updated_at": Field(
-            FieldType.NUMBER, "", "when it was heard of last, in seconds since the epoch, where that is known"
-        ),
-        "blind": Field(FieldType.TEXT, "", "why it does not count that hosts are down; empty where it does"),
-    },
-    statuses=Statuses(ready=frozenset({"enabled"}), broken={"disabled": Remedy.MANUAL}),
-    notes=("A cloud may show it to administrators only: to others it is unknown, never absent.",),
-)
-KEYPAIR = Kind(
-    name="keypair",
-    description="A key pair that may log in to servers.",
-    fixed={
-        "name": TEXT,
-        "public_key": TEXT,
-        "type": TEXT,
-        "user": TEXT,
-    },
-    reported={
-        "private_key": TEXT,
-        "fingerprint": TEXT,
-    },
-    id_field="name",
-    creation_only=("private_key",),
-)
-SERVER_GROUP = Kind(
-    name="server_group",
-    description="Servers that should share a host, or should not; they name it as the group in scheduler_hints.",
-    fixed={
-        "name": TEXT,
-        "policies": LIST,
-        "rules": MAP,
-    },
-    reported={
-        "members": listing("[id]"),
-    },
-)
-FLAVOR = Kind(
-    name="flavor",
-    description="A size of servers that users may choose.",
-    fixed={
-        "name": TEXT,
-        "ram": INTEGER,
-        "vcpus": INTEGER,
-        "disk": INTEGER,
-        "swap": INTEGER,
-        "ephemeral": INTEGER,
-        "rxtx_factor": NUMBER,
-        "is_public": BOOLEAN,
-        "flavorid": TEXT,
-    },
-    mutable={
-        "tenants": LIST,
-        "extra_specs": MAP,
-    },
-)
-HOST_AGGREGATE = Kind(
-    name="host_aggregate",
-    description="Compute hosts that have something in common.",
-    mutable={
-        "name": TEXT,
-        "metadata": MAP,
-        "availability_zone": TEXT,
-        "hosts": LIST,
-    },
-)
-COMPUTE_QUOTA = Kind(
-    name="compute_quota",
-    description="The compute quota of a project.",
-    fixed={
-        "project": TEXT,
-    },
-    mutable={
-        "cores": INTEGER,
-        "fixed_ips": INTEGER,
-        "floating_ips": INTEGER,
-        "instances": INTEGER,
-        "injected_files": INTEGER,
-        "injected_file_content_bytes": INTEGER,
-        "injected_file_path_bytes": INTEGER,
-        "key_pairs": INTEGER,
-        "metadata_items": INTEGER,
-        "ram": INTEGER,
-        "security_groups": INTEGER,
-        "security_group_rules": INTEGER,
-        "server_groups": INTEGER,
-        "server_group_members": INTEGER,
-    },
-    notes=("Deleting one restores the defaults of the cloud.",),
-)
-SERVER_SNAPSHOT = snapshot_kind(SERVER)
 
 KINDS = (
     SERVER,
-    HYPERVISOR,
-    KEYPAIR,
-    SERVER_GROUP,
-    FLAVOR,
-    HOST_AGGREGATE,
-    COMPUTE_QUOTA,
-    SERVER_SNAPSHOT,
+    Kind(
+        "hypervisor",
+        "A host of servers. It is only looked at; its id is its name.",
+        reported={
+            "name": TEXT,
+            "state": Field(FieldType.TEXT, "up or down", "whether the cloud hears of it"),
+            "status": Field(FieldType.TEXT, "enabled or disabled", "whether it takes new servers"),
+            "forced_down": Field(FieldType.BOOLEAN, "", "whether it was declared down"),
+            "reason": Field(FieldType.TEXT, "", "why it is disabled"),
+            "updated_at": Field(
+                FieldType.NUMBER, "", "when it was heard of last, in seconds since the epoch, where that is known"
+            ),
+            "blind": Field(FieldType.TEXT, "", "why it does not count that hosts are down; empty where it does"),
+        },
+        statuses=Statuses(ready=frozenset({"enabled"}), broken={"disabled": Remedy.MANUAL}),
+        notes=("A cloud may show it to administrators only: to others it is unknown, never absent.",),
+    ),
+    Kind(
+        "keypair",
+        "A key pair that may log in to servers.",
+        reported={"private_key": TEXT, "fingerprint": TEXT},
+        id_field="name",
+        creation_only=("private_key",),
+    ),
+    Kind(
+        "server_group",
+        "Servers that should share a host, or should not; they name it as the group in scheduler_hints.",
+        reported={"members": listing("[id]")},
+    ),
+    Kind("flavor", "A size of servers that users may choose."),
+    Kind("host_aggregate", "Compute hosts that have something in common."),
+    Kind(
+        "compute_quota", "The compute quota of a project.", notes=("Deleting one restores the defaults of the cloud.",)
+    ),
+    snapshot_kind(SERVER),
 )

@@ -1,6 +1,6 @@
 """Databases."""
 
-from homeostat.kinds.base import INTEGER, LIST, TEXT, Kind, Statuses, listing
+from homeostat.kinds.base import TEXT, Kind, Statuses, listing
 from homeostat.model.observed import Remedy
 
 STATUSES = Statuses(
@@ -12,50 +12,18 @@ STATUSES = Statuses(
 )
 """A failed database may hold data, so it is left to the user (CV13)."""
 
-
-DATABASE_INSTANCE = Kind(
-    name="database_instance",
-    description="A server of databases.",
-    fixed={
-        "networks": LIST,
-        "datastore_type": TEXT,
-        "datastore_version": TEXT,
-        "availability_zone": TEXT,
-        "restore_point": TEXT,
-        "replica_of": TEXT,
-        "replica_count": INTEGER,
-    },
-    mutable={
-        "name": TEXT,
-        "flavor_id": TEXT,
-        "size": INTEGER,
-        "databases": LIST,
-        "users": LIST,
-    },
-    reported={
-        "status": TEXT,
-        "hostname": TEXT,
-        "href": TEXT,
-    },
-    statuses=STATUSES,
-)
-DATABASE_CLUSTER = Kind(
-    name="database_cluster",
-    description="Servers of one database.",
-    fixed={
-        "name": TEXT,
-        "datastore_type": TEXT,
-        "datastore_version": TEXT,
-        "instances": listing("[{id, status, …}]"),
-    },
-    reported={
-        "status": TEXT,
-        "ip": listing("[address]"),
-    },
-    statuses=STATUSES,
-)
-
 KINDS = (
-    DATABASE_INSTANCE,
-    DATABASE_CLUSTER,
+    Kind(
+        "database_instance",
+        "A server of databases.",
+        reported={"status": TEXT, "hostname": TEXT, "href": TEXT},
+        statuses=STATUSES,
+    ),
+    Kind(
+        "database_cluster",
+        "Servers of one database.",
+        extra_fixed={"instances": listing("[{id, status, …}]")},
+        reported={"status": TEXT, "ip": listing("[address]")},
+        statuses=STATUSES,
+    ),
 )

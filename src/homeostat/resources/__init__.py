@@ -1,6 +1,7 @@
 """Resource types: their schemas, and the translation between templates and cloud objects. Pure.
 
 - `base`: the base class of all types; `schema`: schemas of properties and attributes
+- `kind_fields`: the fields of each kind of cloud objects, from the properties of its types
 - `constraints`, `custom_constraints`, `rules`: checks on properties
 - `comparison`: whether an observed value agrees with the desired one; `graph`: implicit dependencies in a template
 - `registry`: all types by name; `discovery`: types of installed packages; `missing`: types whose package was removed

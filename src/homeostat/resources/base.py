@@ -135,6 +135,7 @@ class ResourceType:
         statuses: Meaning of status words; default: of its kind.
         maintenance_methods: Action (SUSPEND, RESUME, LOCK, UNLOCK) -> its method; other actions have no effect.
         renamed: Property -> field of the cloud's object, if the two names differ.
+        unsent: Properties that are no fields of the cloud's object: `spec` puts them into others, or leaves them out.
         name_limit: Longest physical name, in characters.
         deprecated_properties: Deprecated property -> its replacement.
     """
@@ -158,6 +159,7 @@ class ResourceType:
     statuses: ClassVar[Statuses] = Statuses()
     maintenance_methods: ClassVar[Mapping[str, MaintenanceMethod]] = {}
     renamed: ClassVar[Mapping[str, str]] = {}
+    unsent: ClassVar[Collection[str]] = ()
     name_limit: ClassVar[int] = NAME_LIMIT
     deprecated_properties: ClassVar[Mapping[str, str]] = {}
 

@@ -6,13 +6,14 @@ import pytest
 
 from homeostat.kinds.effects import EFFECTS, Named, changed_by, held_things
 from homeostat.kinds.registry import CLOUD_KINDS
+from homeostat.resources.kind_fields import fields_of
 
 
 def test_the_table_speaks_of_kinds_and_fields_that_there_are() -> None:
     for kind, effects in EFFECTS.items():
         for effect in effects:
             assert {effect.kind, effect.through or effect.kind} <= CLOUD_KINDS.keys()
-            assert any(path[0] in CLOUD_KINDS[kind].fields for path in effect.paths), (kind, effect)
+            assert any(path[0] in fields_of(kind).all for path in effect.paths), (kind, effect)
             assert effect.changes
 
 

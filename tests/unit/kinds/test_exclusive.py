@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeostat.kinds.exclusive import EXCLUSIVE, Shared, Way, can_let_go, shared, still_held, without
-from homeostat.kinds.registry import CLOUD_KINDS
+from homeostat.resources.kind_fields import fields_of
 
 NET = {"network": "n", "fixed_ip": "10.0.0.5"}
 ADDRESSES = {"addresses": {"n": [{"port": "p", "addr": "10.0.0.5"}]}}
@@ -122,8 +122,8 @@ def test_what_is_still_seen_to_be_held(kind: str, seen: Any, held: list[str], ex
 @pytest.mark.parametrize("name", EXCLUSIVE)
 def test_the_table_names_fields_of_its_kinds(name: str) -> None:
     """What lets go does so by an update in place."""
-    kind = CLOUD_KINDS[name]
+    kind = fields_of(name)
     for each in EXCLUSIVE[name]:
-        assert each.entries in kind.fields if each.entries else set(each.fields) <= kind.fields.keys()
+        assert each.entries in kind.all if each.entries else set(each.fields) <= kind.all.keys()
         assert each.way is Way.GOES or set([each.entries] if each.entries else each.fields) <= kind.mutable.keys()
-        assert not each.reported_field or each.reported_field in kind.fields
+        assert not each.reported_field or each.reported_field in kind.all

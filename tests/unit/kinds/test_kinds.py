@@ -14,6 +14,7 @@ from homeostat.clouds.simulated.objects import BUILDING_STATUS, READY_STATUS
 from homeostat.kinds.registry import KINDS
 from homeostat.model.observed import Observation
 from homeostat.resources.families.retired import RetiredType
+from homeostat.resources.kind_fields import fields_of
 from homeostat.resources.registry import types
 
 DEFINED = sorted(name for name, kind in types().items() if kind.kind in KINDS and not isinstance(kind, RetiredType))
@@ -47,17 +48,18 @@ def test_a_type_uses_defined_operations_only(name: str) -> None:
     kind, defined = types()[name], KINDS[types()[name].kind]
     methods = kind.maintenance_methods.values()
     assert {each.operation for each in methods if each.operation} <= defined.operations.keys()
-    assert {field for each in methods for field in each.fields} <= defined.mutable.keys()
+    assert {field for each in methods for field in each.fields} <= fields_of(defined.name).mutable.keys()
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_definition_is_sound(name: str) -> None:
     kind = KINDS[name]
-    groups = (kind.fixed, kind.mutable, kind.reported)
-    assert sum(map(len, groups)) + 1 - (kind.id_field == "id") == len(kind.fields), "a field is in two groups"
+    fields = fields_of(name)
+    groups = (fields.fixed, fields.mutable, fields.reported)
+    assert sum(map(len, groups)) + 1 - (kind.id_field == "id") == len(fields.all), "a field is in two groups"
     assert set(kind.creation_only) <= kind.reported.keys()
     assert set(kind.statuses.operations.values()) <= kind.operations.keys(), "it is repaired by what it knows"
-    assert kind.id_field == "" or kind.id_field in {**kind.fixed, **kind.mutable}
-    assert kind.snapshot_field == "" or kind.snapshot_field in {**kind.fixed, **kind.mutable}
+    assert kind.id_field == "" or kind.id_field in {**fields.fixed, **fields.mutable}
+    assert kind.snapshot_field == "" or kind.snapshot_field in {**fields.fixed, **fields.mutable}
     assert {READY_STATUS.get(name)} - {None} <= kind.statuses.ready
     assert {BUILDING_STATUS.get(name)} - {None} <= kind.statuses.busy

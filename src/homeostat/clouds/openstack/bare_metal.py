@@ -6,10 +6,7 @@ from typing import Any, ClassVar
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InMetadata
-from homeostat.kinds.registry import KINDS
-
-NAMED = {"node_uuid": "baremetal_node", "portgroup_uuid": "baremetal_port_group"}
-"""Field of a port -> the kind that the field refers to."""
+from homeostat.resources.kind_fields import fields_of
 
 
 class BareMetalCollection(Collection):
@@ -42,11 +39,8 @@ class Ports(BareMetalCollection):
     cleared: ClassVar[Mapping[str, Any]] = {"pxe_enabled": True, "is_smartnic": False}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        return {
-            name: self.reference(NAMED[name], value) if name in NAMED else value
-            for name, value in spec.items()
-            if name in KINDS[self.kind].fields
-        }
+        known = fields_of(self.kind).all
+        return self.with_ids({name: value for name, value in spec.items() if name in known})
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         return super().create(token, {name: value for name, value in spec.items() if value is not None})

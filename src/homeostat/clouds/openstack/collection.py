@@ -14,8 +14,8 @@ from homeostat.clouds.openstack.changed_servers import ServerChanges
 from homeostat.clouds.openstack.service import Service, Wire
 from homeostat.clouds.openstack.tokens import AsId, Joined, TokenPlace
 from homeostat.clouds.port import Creation
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Rejected, Terminal, ambiguous
+from homeostat.resources.kind_fields import links_of
 
 LOG = logging.getLogger(__name__)
 UNFINISHED = "_unfinished"
@@ -66,6 +66,7 @@ class Collection:
         names: Field with the name that users choose.
         filtered_by_name: Whether any user can filter the list by name, or the service ignores such a filter.
         detail: Path of the list with all fields, below `path`.
+        links: Field -> kind of the objects that it names, for fields without a constraint that says it; "" for none.
         cleared: Field -> its value once a specification drops it, for fields that the service does not let be null.
         further_looks: In words, the requests that reading many objects at rest costs beyond a list of all; "" if their
             number is fixed.
@@ -83,6 +84,7 @@ class Collection:
     names: ClassVar[str] = "name"
     filtered_by_name: ClassVar[bool] = True
     detail: ClassVar[str] = ""
+    links: ClassVar[Mapping[str, str]] = {}
     cleared: ClassVar[Mapping[str, Any]] = {}
     further_looks: ClassVar[str] = ""
 
@@ -218,6 +220,20 @@ class Collection:
         named = self.cloud.collections.get(kind)
         return named.id_of(name) if named is not None else name
 
+    def with_ids(self, fields: Mapping[str, Any]) -> Wire:
+        """Return fields of the kind, with the ids of other objects in place of their names.
+
+        Raises:
+            Terminal: An object does not exist, or its name is ambiguous.
+        """
+        links = {**links_of(self.kind), **self.links}
+        return {name: self._id_in(links[name], value) if name in links else value for name, value in fields.items()}
+
+    def _id_in(self, kind: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.reference(kind, name) for name in value]
+        return self.reference(kind, value)
+
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
         """Add the fields that need another list or request, and that `observe` leaves out for its speed."""
         return things
@@ -331,6 +347,6 @@ class Collection:
         act = self.operations().get(verb)
         if act is None:
             self.get(handle)
-            raise Terminal(f"a {KINDS[self.kind].name} has no operation {verb}")
+            raise Terminal(f"a {self.kind} has no operation {verb}")
         act(handle, arguments)
         return self.get(handle)

@@ -75,8 +75,7 @@ class KeyPairs(ComputeCollection):
         return f"{self.path}/{quote(handle.rpartition('/')[2], safe='')}"
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        user = self.reference("user", spec.get("user"))
-        body = self.body_of({**spec, "user": user} if user else spec)
+        body = self.body_of(self.with_ids(spec))
         how: dict[str, Any] = {}
         private: Wire = {}
         if body.get("type") == "x509":
@@ -94,7 +93,7 @@ class KeyPairs(ComputeCollection):
             if before is None:
                 raise
             return before
-        return {**thing, **private, "user_id": user or ""}
+        return {**thing, **private, "user_id": body.get("user_id") or ""}
 
     def _made_before(self, handle: str, token: str, body: Wire) -> Wire | None:
         """Return the key pair of an earlier request with this token; None if absent."""
@@ -216,6 +215,7 @@ class HostAggregates(ComputeCollection):
     token = InText("name")
 
     def get(self, handle: str) -> Wire:
+        # Nova answers 400, not 404, to an id that is no number, such as the name of an aggregate.
         if not handle.isdigit():
             raise Missing(f"there is no host aggregate {handle}: their ids are numbers")
         return super().get(handle)

@@ -7,8 +7,8 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import LATE_S, Wire
 from homeostat.clouds.openstack.tokens import InMetadata
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Uncertain
+from homeostat.resources.kind_fields import fields_of
 
 CHANGING = "UPDATE_IN_PROGRESS"
 
@@ -29,7 +29,7 @@ class ContainerCollection(Collection):
         return {name: value for name, value in super().body_of(spec).items() if value is not None}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
-        known = [name for name in changed if name in KINDS[self.kind].mutable]
+        known = [name for name in changed if name in fields_of(self.kind).mutable]
         changes = [_change(name, spec.get(name)) for name in known]
         present = self.get(handle)
         if not changes:

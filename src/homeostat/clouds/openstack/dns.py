@@ -7,7 +7,7 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InText
-from homeostat.kinds.registry import KINDS
+from homeostat.resources.kind_fields import fields_of
 
 DESCRIPTION_MAX = 160
 
@@ -28,7 +28,7 @@ class DnsCollection(Collection):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         # The repair of an object in ERROR passes all its fields.
-        return super().update(handle, spec, [name for name in changed if name in KINDS[self.kind].mutable])
+        return super().update(handle, spec, [name for name in changed if name in fields_of(self.kind).mutable])
 
     def delete(self, handle: str) -> Wire | None:
         return self._thing(self.api.request("DELETE", self.path_of(handle), of=handle))

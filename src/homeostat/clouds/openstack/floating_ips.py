@@ -21,9 +21,9 @@ def target(collection: NetworkCollection, spec: Mapping[str, Any]) -> Wire:
     Raises:
         Terminal: The server has no port with an IPv4 address.
     """
-    port = collection.named("port", spec.get("port_id"))
+    port = collection.reference("port", spec.get("port_id"))
     if spec.get("server") and not port:
-        server = collection.named("server", spec["server"])
+        server = collection.reference("server", spec["server"])
         ports = sorted(collection.api.list("/ports", "ports", device_id=server), key=lambda port: port["id"])
         with_ipv4 = (port for port in ports if any("." in fixed["ip_address"] for fixed in port["fixed_ips"]))
         port = next((port["id"] for port in with_ipv4), None)
@@ -55,7 +55,6 @@ class FloatingIps(NetworkCollection):
     kind = "floating_ip"
     path, key, keys = "/floatingips", "floatingip", "floatingips"
     names = "floating_ip_address"
-    references = {"floating_network_id": "network", "subnet_id": "subnet"}
     cleared = {"tags": (), "dns_name": "", "dns_domain": "", **dict.fromkeys(TARGET)}
 
     def object_of(self, thing: Wire) -> Wire:
@@ -101,7 +100,7 @@ class FloatingIpAssociations(Aspect):
         return {**fields, "floatingip_id": of["id"], "status": of["status"]}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        floating = self.named("floating_ip", spec.get("floatingip_id"))
+        floating = self.reference("floating_ip", spec.get("floatingip_id"))
         leads = target(self, spec)
         if not leads["port_id"]:
             raise Terminal("an association needs a port or a server: set port_id or server")
@@ -113,7 +112,7 @@ class FloatingIpAssociations(Aspect):
         """Change the port or the floating IP of an association, which changes its handle."""
         self.get(handle)
         before, _, _ = handle.partition(":")
-        if self.named("floating_ip", spec.get("floatingip_id")) != before:
+        if self.reference("floating_ip", spec.get("floatingip_id")) != before:
             try:
                 self.delete(handle)
             except Missing:
@@ -142,7 +141,6 @@ class PortForwards(NetworkCollection):
     extension = "floating-ip-port-forwarding"
     path, key, keys = "/floatingips", "port_forwarding", "port_forwardings"
     further_looks = "one for each floating IP with port forwardings"
-    references = {"internal_port_id": "port"}
     cleared = {}
     separate = ()
 
@@ -172,7 +170,7 @@ class PortForwards(NetworkCollection):
         return {name: value for name, value in super().body_of(spec).items() if name != "floatingip_id"}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        floating = self.named("floating_ip", spec.get("floatingip_id"))
+        floating = self.reference("floating_ip", spec.get("floatingip_id"))
         body = {self.key: self.token.write(self.body_of(spec), token)}
         forwarding = self._thing(self.api.request("POST", self.path_of(floating), body, of=token))
         return {**forwarding, "floatingip_id": floating}

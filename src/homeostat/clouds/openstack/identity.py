@@ -14,15 +14,6 @@ from homeostat.clouds.openstack.tokens import InField, Joined, TokenPlace
 
 GRANTS = "homeostat_roles"
 """Field of users and groups with the roles granted by this service, so that it revokes no further roles."""
-LINKS = {
-    "domain_id": "domain",
-    "parent_id": "project",
-    "default_project_id": "project",
-    "parent_region_id": "region",
-    "region_id": "region",
-    "service_id": "service",
-}
-"""Field -> the kind that the field refers to."""
 
 
 class IdentityCollection(Collection):
@@ -40,8 +31,7 @@ class IdentityCollection(Collection):
             return name
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        return body | {name: self.reference(kind, body[name]) for name, kind in LINKS.items() if body.get(name)}
+        return super().body_of(self.with_ids(spec))
 
 
 class Domains(IdentityCollection):

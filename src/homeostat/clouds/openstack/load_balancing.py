@@ -13,9 +13,9 @@ from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.thing_locks import ThingLocks
 from homeostat.clouds.openstack.tokens import InTags
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.plan import DELETE_WITH_PARTS
+from homeostat.resources.kind_fields import fields_of
 
 ERROR_S = 30.0
 """Seconds between looks at a load balancer in ERROR."""
@@ -28,14 +28,12 @@ class BalancingCollection(Collection):
     """A collection of load balancers or their parts.
 
     Attributes:
-        links: Field of the kind that refers to another object -> the kind of this object.
         above: Fields that lead to the load balancer, of which the first with a value counts -> the kind of the object.
     """
 
     service = "load-balancer"
     token = InTags()
     statuses = {"pending_delete": "deleting"}
-    links: ClassVar[Mapping[str, str]] = {}
     above: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -57,15 +55,10 @@ class BalancingCollection(Collection):
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         """Return the fields that the service takes, with ids instead of names."""
-        known = self.cloud.collections
-        named = {
-            name: known[self.links[name]].id_of(value) if self.links.get(name) in known else value
-            for name, value in spec.items()
-        }
         # Octavia refuses "" for fields other than names and descriptions.
         return {
             name: value if value != "" or name in ("name", "description") else None
-            for name, value in super().body_of(named).items()
+            for name, value in super().body_of(self.with_ids(spec)).items()
         }
 
     # -- turns ---------------------------------------------------------------------------------------------------
@@ -116,7 +109,7 @@ class BalancingCollection(Collection):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         # The repair of an object in ERROR passes all its fields.
-        mutable = [name for name in changed if name in KINDS[self.kind].mutable]
+        mutable = [name for name in changed if name in fields_of(self.kind).mutable]
         if not mutable:
             return self.get(handle)
         with self.turn(self.balancer(handle)):
@@ -146,12 +139,8 @@ class LoadBalancers(BalancingCollection):
         "flavor": "flavor_id",
         "tenant_id": "project_id",
     }
-    links = {
-        "vip_subnet": "subnet",
-        "vip_network": "network",
-        "flavor": "load_balancer_flavor",
-        "tenant_id": "project",
-    }
+    # Octavia takes availability zones by their names.
+    links = {"vip_network": "network", "availability_zone": ""}
 
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
@@ -264,7 +253,7 @@ class Listeners(BalancingCollection):
     kind = "listener"
     path, key, keys = "/lbaas/listeners", "listener", "listeners"
     renamed = {"loadbalancer": "loadbalancer_id", "default_pool": "default_pool_id", "tenant_id": "project_id"}
-    links = {"loadbalancer": "load_balancer", "default_pool": "pool", "tenant_id": "project"}
+    links = {"tenant_id": "project"}
     above = {"loadbalancer": "load_balancer"}
 
 
@@ -272,7 +261,6 @@ class Pools(BalancingCollection):
     kind = "pool"
     path, key, keys = "/lbaas/pools", "pool", "pools"
     renamed = {"loadbalancer": "loadbalancer_id", "listener": "listener_id"}
-    links = {"loadbalancer": "load_balancer", "listener": "listener"}
     above = {"loadbalancer": "load_balancer", "listener": "listener"}
 
 
@@ -280,7 +268,7 @@ class HealthMonitors(BalancingCollection):
     kind = "health_monitor"
     path, key, keys = "/lbaas/healthmonitors", "healthmonitor", "healthmonitors"
     renamed = {"pool": "pool_id", "tenant_id": "project_id"}
-    links = {"pool": "pool", "tenant_id": "project"}
+    links = {"tenant_id": "project"}
     above = {"pool": "pool"}
 
 
@@ -288,11 +276,11 @@ class L7Policies(BalancingCollection):
     kind = "l7_policy"
     path, key, keys = "/lbaas/l7policies", "l7policy", "l7policies"
     renamed = {"listener": "listener_id", "redirect_pool": "redirect_pool_id"}
-    links = {"listener": "listener", "redirect_pool": "pool"}
     above = {"listener": "listener"}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
+        # Heat's property takes any number, such as 1.0; Octavia takes integers.
         if body.get("position") is not None:
             body["position"] = int(body["position"])
         return body

@@ -14,8 +14,8 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import InMetadata
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Terminal
+from homeostat.resources.kind_fields import fields_of
 
 LIMIT = 20
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -154,7 +154,7 @@ class Subscriptions(Collection):
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         thing = self.get(handle)
-        known = [name for name in changed if name in KINDS[self.kind].mutable]
+        known = [name for name in changed if name in fields_of(self.kind).mutable]
         part: Wire = {name: spec.get(name) or ({} if name == "options" else None) for name in known}
         if not part:
             return thing

@@ -26,7 +26,6 @@ class NetworkCollection(Collection):
 
     Attributes:
         extension: API extension with the collection; "" for the core.
-        references: Field -> kind of the object that the field names, by name or id.
         cleared: Field -> its value once a specification drops it; further fields then stay unchanged.
         separate: Fields that need separate requests, see `set_apart`.
         changed_apart: Fields that need separate requests in updates only.
@@ -38,7 +37,6 @@ class NetworkCollection(Collection):
     service = "network"
     token: ClassVar[TokenPlace] = InDescription()
     extension: ClassVar[str] = ""
-    references: ClassVar[Mapping[str, str]] = {}
     cleared: ClassVar[Mapping[str, Any]] = {"tags": ()}
     separate: ClassVar[tuple[str, ...]] = ("tags",)
     changed_apart: ClassVar[tuple[str, ...]] = ()
@@ -82,11 +80,6 @@ class NetworkCollection(Collection):
                 raise
             return self.handle_of(own[0])
 
-    def named(self, kind: str, name: Any) -> Any:
-        """Return the id of an object of another kind, by name or id; the name if this cloud lacks the kind."""
-        collection = self.cloud.collections.get(kind)
-        return name if collection is None else collection.id_of(name)
-
     def object_of(self, thing: Wire) -> Wire:
         fields = super().object_of(thing)
         if fields.get("tags"):
@@ -94,11 +87,12 @@ class NetworkCollection(Collection):
         return fields
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        return {
-            name: self.named(self.references[name], value) if name in self.references else value
-            for name, value in body.items()
-        }
+        return super().body_of(self.with_ids(spec))
+
+    def placed(self, fixed: Mapping[str, Any]) -> Wire:
+        """Return an entry of `fixed_ips` with the id of its subnet."""
+        subnet = fixed.get("subnet_id")
+        return {**fixed, "subnet_id": self.reference("subnet", subnet)} if subnet else {**fixed}
 
     # -- acting ------------------------------------------------------------------------------------------------------
 
@@ -228,13 +222,13 @@ class Aspect(NetworkCollection):
 class Networks(NetworkCollection):
     kind = "network"
     path, key, keys = "/networks", "network", "networks"
-    references = {"qos_policy_id": "qos_policy"}
     cleared = {"tags": (), "qos_policy_id": None, "dns_domain": "", "port_security_enabled": True, "dhcp_agent_ids": ()}
     separate = ("tags", "dhcp_agent_ids")
     agents = ("dhcp_agent_ids", "dhcp-agents", "dhcp-networks", "network_id")
 
     def object_of(self, thing: Wire) -> Wire:
         fields = super().object_of(thing)
+        # A text in Heat's templates, and a number in Neutron.
         number = fields.get("provider:segmentation_id")
         return {**fields, "provider:segmentation_id": str(number)} if number is not None else fields
 
@@ -242,7 +236,6 @@ class Networks(NetworkCollection):
 class Subnets(NetworkCollection):
     kind = "subnet"
     path, key, keys = "/subnets", "subnet", "subnets"
-    references = {"network_id": "network", "subnetpool_id": "subnetpool", "segment_id": "segment"}
     cleared = {"tags": (), "host_routes": [], "dns_nameservers": []}
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
@@ -291,7 +284,6 @@ def pools_of(cidr: str, gateway: str | None) -> list[dict[str, str]]:
 class Ports(NetworkCollection):
     kind = "port"
     path, key, keys = "/ports", "port", "ports"
-    references = {"network_id": "network", "qos_policy_id": "qos_policy"}
     cleared = {
         "tags": (),
         "allowed_address_pairs": [],
@@ -303,13 +295,10 @@ class Ports(NetworkCollection):
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
         if body.get("fixed_ips"):
-            body["fixed_ips"] = [self._placed(fixed) for fixed in body["fixed_ips"]]
+            body["fixed_ips"] = [self.placed(fixed) for fixed in body["fixed_ips"]]
         if body.get("security_groups"):
-            body["security_groups"] = [self.named("security_group", group) for group in body["security_groups"]]
+            body["security_groups"] = [self.reference("security_group", group) for group in body["security_groups"]]
         return body
-
-    def _placed(self, fixed: Mapping[str, Any]) -> Wire:
-        return {**fixed, "subnet_id": self.named("subnet", fixed["subnet_id"])} if fixed.get("subnet_id") else {**fixed}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         """Create a port; its default network is the network of its first subnet."""

@@ -17,7 +17,6 @@ class AddressScopes(NetworkCollection):
     kind = "address_scope"
     extension = "address-scope"
     path, key, keys = "/address-scopes", "address_scope", "address_scopes"
-    references = {"tenant_id": "project"}
     token = InText("name")
     cleared = {}
     separate = ()
@@ -27,11 +26,11 @@ class SubnetPools(NetworkCollection):
     kind = "subnetpool"
     extension = "subnet_allocation"
     path, key, keys = "/subnetpools", "subnetpool", "subnetpools"
-    references = {"address_scope_id": "address_scope"}
     cleared = {"tags": (), "address_scope_id": None}
 
     def object_of(self, thing: Wire) -> Wire:
         fields = super().object_of(thing)
+        # Neutron takes numbers and shows texts.
         lengths = ("default_prefixlen", "min_prefixlen", "max_prefixlen")
         return {**fields, **{name: int(fields[name]) for name in lengths if fields.get(name) is not None}}
 
@@ -72,9 +71,9 @@ class RbacPolicies(Distinct):
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
         if "object_id" in body:
-            body["object_id"] = self.named(spec["object_type"], body["object_id"])
+            body["object_id"] = self.reference(spec["object_type"], body["object_id"])
         if body.get("target_tenant") not in (None, "*"):
-            body["target_tenant"] = self.named("project", body["target_tenant"])
+            body["target_tenant"] = self.reference("project", body["target_tenant"])
         return body
 
 
@@ -96,6 +95,7 @@ class NetworkQuotas(NetworkCollection):
         return str(thing.get("project_id") or thing["tenant_id"])
 
     def get(self, handle: str) -> Wire:
+        # Neutron answers a read of any project with the defaults; only its list has just the quotas that were set.
         quota = next((thing for thing in self.list() if self.handle_of(thing) == handle), None)
         if quota is None:
             raise Missing(f"project {handle} has the quota of the cloud")
@@ -105,7 +105,7 @@ class NetworkQuotas(NetworkCollection):
         return {**super().object_of(thing), "project": self.handle_of(thing)}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        return self._put(self.named("project", spec["project"]), spec, token)
+        return self._put(self.reference("project", spec["project"]), spec, token)
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         present = self.get(handle)
@@ -128,7 +128,6 @@ class Segments(NetworkCollection):
     kind = "segment"
     extension = "segment"
     path, key, keys = "/segments", "segment", "segments"
-    references = {"network_id": "network"}
     cleared = {"description": ""}
     separate = ()
 
@@ -144,7 +143,7 @@ class MeteringRules(Distinct):
     kind = "metering_rule"
     extension = "metering"
     path, key, keys = "/metering/metering-label-rules", "metering_label_rule", "metering_label_rules"
-    references = {"metering_label_id": "metering_label"}
+    links = {"metering_label_id": "metering_label"}
     distinct = ("metering_label_id",)
 
 
@@ -152,7 +151,6 @@ class Trunks(NetworkCollection):
     kind = "trunk"
     extension = "trunk"
     path, key, keys = "/trunks", "trunk", "trunks"
-    references = {"port_id": "port"}
     cleared = {"description": "", "sub_ports": [], "admin_state_up": True}
     statuses: ClassVar[Mapping[str, str]] = {"degraded": "down"}
     separate = ()
@@ -164,7 +162,7 @@ class Trunks(NetworkCollection):
         return {**body, "sub_ports": self._named(spec["sub_ports"])} if "sub_ports" in body else body
 
     def _named(self, sub_ports: Sequence[Mapping[str, Any]]) -> list[Wire]:
-        return [{**port, "port_id": self.named("port", port["port_id"])} for port in sub_ports or ()]
+        return [{**port, "port_id": self.reference("port", port["port_id"])} for port in sub_ports or ()]
 
     def set_apart(self, handle: str, thing: Wire, part: Wire) -> Wire:
         wanted, present = self._named(part["sub_ports"]), thing["sub_ports"]
@@ -198,7 +196,7 @@ class QosPolicies(NetworkCollection):
     kind = "qos_policy"
     extension = "qos"
     path, key, keys = "/qos/policies", "policy", "policies"
-    references = {"tenant_id": "project"}
+    links = {"tenant_id": "project"}
     cleared = {"tags": (), "description": ""}
 
 
@@ -219,11 +217,12 @@ class QosRules(Aspect):
         return {**rule, "policy": of["id"]} if rule is not None else None
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        policy = self.named("qos_policy", spec["policy"])
+        policy = self.reference("qos_policy", spec["policy"])
         body = {name: value for name, value in spec.items() if name not in ("policy", "tenant_id")}
         try:
             rule = self._send("POST", f"{policy}:", body, token)
         except Terminal:
+            # A policy has one rule of a type and direction: perhaps that of an earlier request, whose answer was lost.
             rules = self.api.get(self.path_of(policy))[self.key]["rules"]
             same = (rule for rule in rules if rule["type"] == self.type and comparison.equal(body, rule))
             rule = {**next(same, {}), "policy": policy}

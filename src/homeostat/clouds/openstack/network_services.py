@@ -19,30 +19,16 @@ REMEDY = "set auth_algorithm to sha256 or another one, and encryption_algorithm 
 
 
 class Plugged(NetworkCollection):
-    """Objects without tags, some of which refer to several objects.
-
-    Attributes:
-        listed: Field -> kind of the objects in its list, by name or id.
-    """
+    """Objects without tags."""
 
     cleared: ClassVar[Mapping[str, Any]] = {"description": ""}
     separate = ()
-    listed: ClassVar[Mapping[str, str]] = {}
-
-    def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        body = super().body_of(spec)
-        named = {name: self._all_named(kind, body[name]) for name, kind in self.listed.items() if body.get(name)}
-        return {**body, **named}
-
-    def _all_named(self, kind: str, names: Sequence[Any]) -> list[Any]:
-        return [self.named(kind, name) for name in names]
 
 
 class VpnServices(Plugged):
     kind = "vpn_service"
     extension = "vpnaas"
     path, key, keys = "/vpn/vpnservices", "vpnservice", "vpnservices"
-    references = {"subnet_id": "subnet", "router_id": "router"}
 
 
 class VpnPolicies(Plugged):
@@ -97,7 +83,7 @@ class IpsecSiteConnections(Plugged):
     kind = "ipsec_site_connection"
     extension = "vpnaas"
     path, key, keys = "/vpn/ipsec-site-connections", "ipsec_site_connection", "ipsec_site_connections"
-    references = {"vpnservice_id": "vpn_service", "ikepolicy_id": "ike_policy", "ipsecpolicy_id": "ipsec_policy"}
+    links = {"vpnservice_id": "vpn_service", "ikepolicy_id": "ike_policy", "ipsecpolicy_id": "ipsec_policy"}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
         body = super().body_of(spec)
@@ -116,28 +102,24 @@ class FlowClassifiers(Plugged):
     kind = "flow_classifier"
     extension = "flow_classifier"
     path, key, keys = "/sfc/flow_classifiers", "flow_classifier", "flow_classifiers"
-    references = {"logical_source_port": "port", "logical_destination_port": "port"}
 
 
 class PortPairs(Plugged):
     kind = "port_pair"
     extension = "sfc"
     path, key, keys = "/sfc/port_pairs", "port_pair", "port_pairs"
-    references = {"ingress": "port", "egress": "port"}
 
 
 class PortPairGroups(Plugged):
     kind = "port_pair_group"
     extension = "sfc"
     path, key, keys = "/sfc/port_pair_groups", "port_pair_group", "port_pair_groups"
-    listed = {"port_pairs": "port_pair"}
 
 
 class PortChains(Plugged):
     kind = "port_chain"
     extension = "sfc"
     path, key, keys = "/sfc/port_chains", "port_chain", "port_chains"
-    listed = {"port_pair_groups": "port_pair_group", "flow_classifiers": "flow_classifier"}
     cleared = {"description": "", "flow_classifiers": []}
 
 
@@ -145,14 +127,12 @@ class TapServices(Plugged):
     kind = "tap_service"
     extension = "taas"
     path, key, keys = "/taas/tap_services", "tap_service", "tap_services"
-    references = {"port_id": "port"}
 
 
 class TapFlows(Plugged):
     kind = "tap_flow"
     extension = "taas"
     path, key, keys = "/taas/tap_flows", "tap_flow", "tap_flows"
-    references = {"source_port": "port", "tap_service_id": "tap_service"}
 
 
 COLLECTIONS = (

@@ -27,10 +27,6 @@ class NestedCollection(BalancingCollection):
     parent: ClassVar[str]
     further_looks = "one for each parent that has changed, and for each parent every ten minutes"
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.renamed = {**cls.renamed, cls.parent: ""}
-
     def __init__(self, cloud: Any) -> None:
         super().__init__(cloud)
         self._quiet = ChildListCache(self.of)
@@ -107,7 +103,7 @@ class NestedCollection(BalancingCollection):
         return {**fields, self.parent: parent}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        return {name: value for name, value in super().body_of(spec).items() if name}
+        return super().body_of({name: value for name, value in spec.items() if name != self.parent})
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         parent = str(self.parents.id_of(spec.get(self.parent)))
@@ -134,7 +130,6 @@ class PoolMembers(NestedCollection):
     kind = "pool_member"
     path, key, keys = "", "member", "members"
     renamed = {"subnet": "subnet_id"}
-    links = {"subnet": "subnet"}
     above = {"pool": "pool"}
     parent = "pool"
 

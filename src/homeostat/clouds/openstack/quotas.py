@@ -1,4 +1,4 @@
-"""Quotas of Compute and Block Storage. A project always has a quota: deletion restores the defaults."""
+"""Quotas of services. A project always has a quota: deletion restores the defaults."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -30,11 +30,8 @@ class Routers(NetworkCollection):
         body = super().body_of(spec)
         gateway = body.get("external_gateway_info")
         if gateway:
-            gateway = {**gateway, "network_id": self.named("network", gateway.get("network_id"))}
-            fixed = [
-                {**entry, "subnet_id": self.named("subnet", entry["subnet_id"])} if entry.get("subnet_id") else entry
-                for entry in gateway.get("external_fixed_ips") or ()
-            ]
+            gateway = {**gateway, "network_id": self.reference("network", gateway.get("network_id"))}
+            fixed = [self.placed(entry) for entry in gateway.get("external_fixed_ips") or ()]
             body["external_gateway_info"] = {**gateway, "external_fixed_ips": fixed} if fixed else gateway
         return body
 
@@ -120,12 +117,12 @@ class RouterInterfaces(NetworkCollection):
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        router = self.named("router", spec.get("router_id"))
+        router = self.reference("router", spec.get("router_id"))
         if spec.get("port_id"):
-            return self._with_port(token, router, self.named("port", spec["port_id"]))
+            return self._with_port(token, router, self.reference("port", spec["port_id"]))
         if not spec.get("subnet_id"):
             raise Terminal("a router interface needs a subnet or a port: set subnet or port")
-        subnet = self.cloud.collections["subnet"].get(self.named("subnet", spec["subnet_id"]))
+        subnet = self.cloud.collections["subnet"].get(self.reference("subnet", spec["subnet_id"]))
         if not subnet["gateway_ip"]:
             raise Terminal(f"subnet {subnet['id']} has no gateway, whose address a router would take: set gateway_ip")
         return self._with_own_port(token, router, subnet)
@@ -250,8 +247,8 @@ class RouterGateways(Aspect):
         return {"router_id": of["id"], "network_id": gateway["network_id"], "status": of["status"]}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        router = self.named("router", spec.get("router_id"))
-        network = self.named("network", spec.get("network_id")) or external(self)
+        router = self.reference("router", spec.get("router_id"))
+        network = self.reference("network", spec.get("network_id")) or external(self)
         handle = f"{router}:{network}"
         try:
             return self.get(handle)
@@ -294,7 +291,7 @@ class ExtraRouteSets(Aspect):
         return {"router_id": of["id"], "routes": present, "status": of["status"]}
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
-        router = self.named("router", spec.get("router_id"))
+        router = self.reference("router", spec.get("router_id"))
         return self._put(router, "add", spec.get("routes") or [], token)
 
     def _put(self, router: str, verb: str, routes: Sequence[Mapping[str, Any]], of: str) -> Wire:

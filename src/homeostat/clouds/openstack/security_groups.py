@@ -73,7 +73,6 @@ def _ways_out(rules: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 class SecurityGroupRules(NetworkCollection):
     kind = "security_group_rule"
     path, key, keys = RULES, "security_group_rule", "security_group_rules"
-    references = {"security_group_id": "security_group", "remote_group_id": "security_group"}
     separate = ()
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:

@@ -104,10 +104,8 @@ class Shares(FileSystemCollection):
     # -- acting ------------------------------------------------------------------------------------------------------
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        named = {"share_network_id": "share_network", "share_type": "share_type"}
-        ids = {field: self.reference(kind, spec[field]) for field, kind in named.items() if spec.get(field)}
         fields = {name: value for name, value in spec.items() if name not in ("access_rules", "metadata")}
-        return super().body_of({**fields, **ids, "metadata": _texts(spec.get("metadata"))})
+        return super().body_of({**self.with_ids(fields), "metadata": _texts(spec.get("metadata"))})
 
     def update(self, handle: str, spec: Mapping[str, Any], changed: Sequence[str]) -> Wire:
         fields = {"name": "display_name", "description": "display_description", "is_public": "is_public"}
@@ -168,10 +166,8 @@ class ShareNetworks(FileSystemCollection):
         return {name: {**thing, "security_services": _used_on(thing, services)} for name, thing in things.items()}
 
     def body_of(self, spec: Mapping[str, Any]) -> Wire:
-        named = {"neutron_net_id": "network", "neutron_subnet_id": "subnet"}
-        ids = {field: self.reference(kind, spec[field]) for field, kind in named.items() if spec.get(field)}
         apart = ("security_services", "nova_network")
-        return super().body_of({name: value for name, value in {**spec, **ids}.items() if name not in apart})
+        return super().body_of(self.with_ids({name: value for name, value in spec.items() if name not in apart}))
 
     def create(self, token: str, spec: Mapping[str, Any]) -> Wire:
         thing, services = super().create(token, spec), spec.get("security_services")

@@ -100,6 +100,7 @@ class VolumeTypeEncryptions(Collection):
         try:
             self.api.request("POST", self.path_of(type_id), self._wrapped(body), of=token)
         except Terminal as error:
+            # A type has one encryption: perhaps that of an earlier request, whose answer was lost.
             if "already exists" not in str(error):
                 raise
         return self.get(type_id)

@@ -10,8 +10,8 @@ from homeostat.clouds.openstack.answers import Missing
 from homeostat.clouds.openstack.collection import Collection
 from homeostat.clouds.openstack.service import Wire
 from homeostat.clouds.openstack.tokens import NAMESPACE, AsId, InMetadata, InTags
-from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
+from homeostat.resources.kind_fields import fields_of
 from homeostat.templates.yaml_parser import parse_yaml
 
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
@@ -47,7 +47,8 @@ class Workflows(Collection):
         return str(thing["name"])
 
     def object_of(self, thing: Wire) -> Wire:
-        fields = {name: value for name, value in thing.items() if name in KINDS[self.kind].fields}
+        known = fields_of(self.kind).all
+        fields = {name: value for name, value in thing.items() if name in known}
         return {**self.token.hide(fields), "id": thing["name"], "project_id": thing.get("project_id")}
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:
@@ -218,7 +219,8 @@ class ExternalResources(Collection):
     def object_of(self, thing: Wire) -> Wire:
         known = thing["variables"]
         run = thing["execution"] if "execution" in thing else self._execution(thing)
-        fields = {name: known.get(name) for name in (*KINDS[self.kind].fixed, *KINDS[self.kind].mutable, "action")}
+        kind = fields_of(self.kind)
+        fields = {name: known.get(name) for name in (*kind.fixed, *kind.mutable, "action")}
         return super().object_of({**fields, **_state_of(known, run), "name": thing["name"]})
 
     def complete(self, things: Mapping[str, Wire]) -> Mapping[str, Wire]:

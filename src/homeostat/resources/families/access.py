@@ -136,6 +136,7 @@ class DeployedServer(ResourceType):
         "metadata": mapping("Accepted for old templates.", update=True),
         **AGENT,
     }
+    unsent = {"metadata", *AGENT}
     attributes = {
         "name": Attribute("Name of the server."),
         "os_collect_config": Attribute("Settings of the configuration agent.", ValueType.MAP, live=True, secret=True),

@@ -103,6 +103,10 @@ class AlarmType(ResourceType):
     alarm_type: ClassVar[str]
     maintenance_methods = switched("enabled", suspended=False, running=True)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.unsent = {name for name in cls.properties if name not in COMMON or name.endswith("_queues")}
+
     def maintenance_method(self, thing: Thing, action: str) -> MaintenanceMethod | None:
         """Return how to suspend or resume; an alarm disabled by its template stays disabled on resume."""
         if action == "RESUME" and thing.properties.get("enabled") is False:

@@ -156,6 +156,10 @@ class ContainerType(KeyManagerType):
         "consumers": Attribute("Who uses it.", ValueType.LIST),
     }
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.unsent = cls.properties.keys() - {"name"}
+
     def references(self, values: Props) -> dict[str, Any]:
         """Return name of a secret -> its reference; for most types each property but `name` is such a reference."""
         return {name: value for name, value in values.items() if name != "name" and value}

@@ -35,6 +35,7 @@ class KeyPair(ResourceType):
         "type": text("Kind of key.", constraints=(one_of("ssh", "x509"),)),
         "user": text("User it belongs to.", constraints=(custom("keystone.user"),)),
     }
+    unsent = {"save_private_key"}
     attributes = {
         "public_key": Attribute("The public key."),
         "private_key": Attribute("The private key where it was saved, else empty.", live=True, secret=True),

@@ -170,6 +170,7 @@ class CloudConfig(Config):
     name = "OS::Heat::CloudConfig"
     description = "A document of cloud-init for servers."
     properties = {"cloud_config": mapping("The document.")}
+    unsent = {"cloud_config"}
 
     def document(self, values: Props) -> Any:
         return "#cloud-config\n" + yaml.safe_dump(values.get("cloud_config") or {})
@@ -251,6 +252,7 @@ class SoftwareComponent(Config):
         ),
         **{name: prop for name, prop in _COMMON.items() if name != "group"},
     }
+    unsent = {"configs"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         """Check that no action is in more than one of the configs."""

@@ -222,6 +222,7 @@ class SoftwareDeployment(ResourceType):
     kind = DEPLOYMENT
     description = "Applies a config to a server, and waits for its outputs."
     properties = _PROPERTIES
+    unsent = {"server", "signal_transport"}
     attributes = _ATTRIBUTES
     open_attributes = True
     maintenance_methods = passed_on("SUSPEND", "RESUME")
@@ -278,6 +279,7 @@ class StructuredDeployment(SoftwareDeployment):
     name = "OS::Heat::StructuredDeployment"
     description = "Applies a map to a server, with values put in for its inputs."
     properties = {**_PROPERTIES, **STRUCTURED_PROPERTIES}
+    unsent = {*SoftwareDeployment.unsent, "input_values_validate"}
 
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         return {

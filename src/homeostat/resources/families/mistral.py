@@ -136,6 +136,7 @@ class CronTrigger(ResourceType):
         "first_time": text("When it runs first, as YYYY-MM-DD HH:MM."),
         "count": integer("How often it runs."),
     }
+    unsent = {"workflow"}
     attributes = {
         "next_execution_time": Attribute("When it runs next."),
         "remaining_executions": Attribute("How often it will still run.", ValueType.INTEGER),

@@ -79,6 +79,8 @@ def value_specs(**options: Any) -> Property:
 class NetworkingType(ResourceType):
     """Base of the types of networking."""
 
+    unsent = {SPECS}
+
     def spec(self, values: Props, physical_name: str) -> dict[str, Any]:
         spec = super().spec(values, physical_name)
         spec.update(spec.pop(SPECS, None) or {})
@@ -291,6 +293,7 @@ class Port(NetworkingType):
         "propagate_uplink_status": Attribute("Whether it has its uplink's status.", ValueType.BOOLEAN),
     }
     renamed = {"network": "network_id", "qos_policy": "qos_policy_id"}
+    unsent = {SPECS, "replacement_policy", "no_fixed_ips"}
     deprecated_properties = {"network_id": "network"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:

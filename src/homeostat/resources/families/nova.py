@@ -165,6 +165,10 @@ class Server(ServerType):
         "tags": listing("Tags of the server.", update=True, items=text(), same=comparison.includes),
         **AGENT,
     }
+    unsent = {
+        *("block_device_mapping_v2", "admin_user", SERVER_GROUP, "user_data_format", *AGENT),
+        *("flavor_update_policy", "image_update_policy", "user_data_update_policy"),
+    }
     attributes = {
         "name": Attribute("Name of the server."),
         "addresses": Attribute("Addresses with their ports, by network name and id.", ValueType.MAP),
@@ -339,21 +343,7 @@ def _has_address(entry: Mapping[str, Any]) -> bool:
     return not bare and not entry.get("port") and bool(entry.get("network") or entry.get("subnet"))
 
 
-_OWN = frozenset(
-    {
-        "admin_user",
-        "block_device_mapping",
-        "block_device_mapping_v2",
-        "deployment_swift_data",
-        "flavor_update_policy",
-        "image_update_policy",
-        "networks",
-        SERVER_GROUP,
-        "software_config_transport",
-        "user_data_format",
-        "user_data_update_policy",
-    }
-)
+_OWN = frozenset({*Server.unsent, "block_device_mapping", "networks"})
 """Properties of a server that only the service itself uses, or that `spec` translates."""
 
 _UNSAID: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}, "os_collect_config": {}}

@@ -41,6 +41,7 @@ class RemoteStack(ResourceType):
         "timeout": integer("Minutes that an operation may take.", update=True),
         "parameters": mapping("Values for the parameters of the template.", default={}, update=True),
     }
+    unsent = {"context", "timeout"}
     attributes = {
         "stack_name": Attribute("Name of the stack.", field="name"),
         "outputs": Attribute("Values of the outputs by name.", ValueType.MAP),

@@ -7,7 +7,7 @@ from typing import Any
 from homeostat.resources import comparison
 from homeostat.resources.base import Props, ResourceType, Thing, payload
 from homeostat.resources.constraints import CIDR, DNS_DOMAIN, IP_ADDRESS, RELATIVE_DNS_NAME
-from homeostat.resources.families.neutron import NetworkingType, link, owner, tags, value_specs
+from homeostat.resources.families.neutron import SPECS, NetworkingType, link, owner, tags, value_specs
 from homeostat.resources.graph import Graph, entries, mentioned, of_type, pick, same, subnets_of
 from homeostat.resources.rules import at_most_one, conflict, exactly_one, is_set, require
 from homeostat.resources.schema import (
@@ -69,6 +69,7 @@ class Router(NetworkingType):
         "admin_state_up": Attribute("Whether it is switched on."),
         "tenant_id": Attribute("Project that owns it."),
     }
+    unsent = {SPECS, "l3_agent_id"}
 
     def validate(self, values: Props, path: tuple[str | int, ...]) -> None:
         at_most_one(values, path, "l3_agent_id", "l3_agent_ids")
@@ -240,6 +241,7 @@ class ExtraRoute(NetworkingType):
         "destination": text("Where it leads.", required=True),
         "nexthop": text("Address to go by.", required=True),
     }
+    unsent = {"destination", "nexthop"}
 
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the interfaces and the gateway of the router, which make the next hop reachable."""

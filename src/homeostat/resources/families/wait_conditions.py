@@ -53,6 +53,7 @@ class WaitConditionHandle(Handle):
             constraints=(one_of(*Transport),),
         )
     }
+    unsent = {"signal_transport"}
     attributes = {
         "token": Attribute("Token that may signal this handle and nothing else.", live=True, secret=True),
         "endpoint": Attribute("Address to which signals are posted with the token.", live=True),
