@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import described_body
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, Flag, described_body, quoted
+from homeostat.api.http.inputs import Body, Flag, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.bodies import (
     CreateRequest,

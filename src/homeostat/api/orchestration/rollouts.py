@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import COUNT_MAX, Body, described_body, quoted
+from homeostat.api.http.inputs import COUNT_MAX, Body, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import rollouts as models
@@ -126,20 +127,18 @@ def steer_rollout(
     dependencies=[may("rollouts:approve")],
     summary="Approve a step of a rollout",
     responses=answers(models.ShownRollout) | documented(409),
-    openapi_extra=described_body(models.Approval),
 )
 def approve_rollout(
-    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Read[models.Approval]
 ) -> Response:
     """Approve the current step of a rollout, so that the next step begins once the step's members have reported.
 
     The rule `rollouts:approve` authorizes this request. Send `step` to not approve a later step by mistake. The
     response is 409 if the rollout is not running or needs no approval, and for a locked stack.
     """
-    step = _step(body)
 
     def approve(driver: RolloutEngine, key: str, by: str) -> Rollout:
-        return driver.approve(key, by, step)
+        return driver.approve(key, by, body.step)
 
     return _steered(context, stack_name, stack_id, resource_name, approve)
 
@@ -295,15 +294,3 @@ def _verb(body: Body) -> str:
     if value not in (None, {}, ""):
         raise Rejected("HTTPBadRequest", f"{verb}: it takes no value; send null")
     return verb
-
-
-def _step(body: Body) -> int | None:
-    unknown = sorted(body.keys() - {"step"})
-    if unknown:
-        raise Rejected("HTTPBadRequest", f"{unknown[0][:SHOWN_MAX]!r}: there is no such key; there may be step")
-    step = body.get("step")
-    if step is None:
-        return None
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 < step <= COUNT_MAX:
-        raise Rejected("HTTPBadRequest", "step: it must be the number of a step, 1 or more")
-    return step

@@ -4,21 +4,20 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import Fault, Read, RequestBody
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, described_body
 from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, Snapshots
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at
 from homeostat.json_pieces import Items
-from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.services.snapshots import not_found
 from homeostat.store.schema.rows import SnapshotRow, StackRow
@@ -30,15 +29,12 @@ ONE = f"{STACK}/snapshots/{{snapshot_id}}"
 NAME_MAX = 255
 
 
-class SnapshotRequest(BaseModel):
-    name: str | None = Field(None, description="Name of the snapshot; need not be unique.", max_length=NAME_MAX)
-
-
-def _name(body: Body) -> str | None:
-    name = body.get("name")
-    if name is not None and (not isinstance(name, str) or len(name) > NAME_MAX):
-        raise Rejected("HTTPBadRequest", f"name: a text of at most {NAME_MAX} characters is needed, got {name!r}")
-    return name
+class SnapshotRequest(RequestBody, extra="ignore"):
+    name: Annotated[
+        str | None,
+        Field(description="Name of the snapshot; need not be unique.", max_length=NAME_MAX),
+        Fault(f"a text of at most {NAME_MAX} characters is needed", ", got {input}"),
+    ] = None
 
 
 @ROUTER.post(
@@ -46,17 +42,15 @@ def _name(body: Body) -> str | None:
     dependencies=[may("stacks:snapshot")],
     summary="Take a snapshot of a stack",
     responses=answers(Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
-    openapi_extra=described_body(SnapshotRequest),
 )
-def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Read[SnapshotRequest]) -> Response:
     """Take a snapshot of a stack that is at rest.
 
     The snapshot includes the data of servers and volumes, also in nested stacks.
     """
-    name = _name(body)
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    row = context.service.snapshots.take(stack_id, name, unlimited=context.caller.is_admin)
+    row = context.service.snapshots.take(stack_id, body.name, unlimited=context.caller.is_admin)
     return Json(_summary(row) | {"data": None})
 
 

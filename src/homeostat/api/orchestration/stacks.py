@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import described_body
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
+from homeostat.api.http.inputs import COUNT_MAX, Body, Flag
 from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (

@@ -8,7 +8,8 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context
-from homeostat.api.http.inputs import Body, Flag, described_body
+from homeostat.api.http.bodies import described_body
+from homeostat.api.http.inputs import Body, Flag
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.bodies import TemplateRequest, read_request
 from homeostat.api.orchestration.models.templates import Validation

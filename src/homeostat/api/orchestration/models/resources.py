@@ -1,10 +1,17 @@
 """Resources: details, observations and marks."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from homeostat.api.http.bodies import Fault, RequestBody, fault
 from homeostat.api.orchestration.models.stacks import Link
+from homeostat.model.errors import Rejected
+
+TARGETS_MAX = 1000
+TEXT_MAX = 1000
+"""Characters of a text that is written to many resources."""
+LASTS_MAX_S = 86_400.0 * 365
 
 
 class Observed(BaseModel):
@@ -61,21 +68,48 @@ class Unhealthy(BaseModel):
     expires_at: str | None = Field(description="When the mark ends, if the service has not acted on it before.")
 
 
-class Mark(BaseModel):
+class Mark(RequestBody):
     """Marks a resource unhealthy, or healthy again."""
+
+    unknown = "Unexpected parameter(s) {keys}; there may be {names}"
 
     mark_unhealthy: bool
     resource_status_reason: str | None = None
 
 
+def _check_count(targets: list[str]) -> list[str]:
+    if len(targets) > TARGETS_MAX:
+        raise Rejected("RequestLimitExceeded", f"Request limit exceeded: resources has more than {TARGETS_MAX} items")
+    return targets
+
+
 class Marking(Mark):
     """Marks several resources."""
 
-    resources: list[str] = Field(min_length=1, description="Names, physical ids, or paths like group/0/server.")
-    reporter: str | None = Field(None, description="The client, such as a health checker.")
-    expires_in: float | None = Field(
-        None, gt=0, description="Seconds until the mark ends, if the service has not acted on it before."
-    )
+    resource_status_reason: str | None = Field(None, max_length=TEXT_MAX)
+    resources: Annotated[
+        list[Annotated[str, Field(min_length=1), Fault("it must be a name, a physical id or a path")]],
+        Field(min_length=1, fail_fast=True, description="Names, physical ids, or paths like group/0/server."),
+        AfterValidator(_check_count),
+        Fault("it must be a list of names, physical ids or paths"),
+    ]
+    reporter: str | None = Field(None, max_length=TEXT_MAX, description="The client, such as a health checker.")
+    expires_in: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=LASTS_MAX_S,
+            description="Seconds until the mark ends, if the service has not acted on it before.",
+        ),
+        Fault(f"it must be a number of seconds, at most {LASTS_MAX_S:.0f}"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _check_meaning(self) -> "Marking":
+        for name in ("reporter", "expires_in"):
+            if name in self.model_fields_set and not self.mark_unhealthy:
+                raise fault(f"{name}: it has no meaning when a mark is removed; leave it out")
+        return self
 
 
 class MarkedResource(BaseModel):

@@ -1,7 +1,11 @@
 """Rollouts to the members of groups."""
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
+from homeostat.api.http.bodies import Fault, RequestBody
+from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.orchestration.models.stacks import Link
 from homeostat.model.rollout import PATTERNS, AppliesTo, MemberOrder, OnFailure, RolloutState, Steering
 from homeostat.planner.report.rollouts import Awaited
@@ -92,7 +96,13 @@ class Rollouts(BaseModel):
     links: list[Link]
 
 
-class Approval(BaseModel):
+class Approval(RequestBody):
     """Approves a step."""
 
-    step: int | None = Field(None, ge=1, description="The step to approve: another step is refused. Default: any.")
+    unknown = "{key!r}: there is no such key; there may be {names}"
+
+    step: Annotated[
+        int | None,
+        Field(ge=1, le=COUNT_MAX, description="The step to approve: another step is refused. Default: any."),
+        Fault("it must be the number of a step, 1 or more"),
+    ] = None
