@@ -8,12 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, get_args
 
-from fastapi import APIRouter, Depends
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request
 from fastapi.params import Depends as Dependency
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, WrapValidator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    SkipValidation,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
-from homeostat.api.http.inputs import Body
+from homeostat.api.http.inputs import SMALL, Body
 from homeostat.model.errors import Rejected
 
 KEY_SHOWN = 40
@@ -22,7 +33,7 @@ WITHOUT_PLACE, WITH_PLACE = "fault", "fault_at"
 """Types of errors with a message of their own."""
 MESSAGES = {
     "bool_type": "it must be true or false, got {input!r}",
-    "dict_type": "it must be a map",
+    "dict_type": "it must be a map, not {kind}",
     "list_type": "it must be a list",
     "string_too_long": "it has {length} characters; at most {max_length} are kept",
     "string_type": "it must be a text",
@@ -47,15 +58,14 @@ class RequestBody(BaseModel):
         # Ahead of pydantic's own check, which collects an error for each of perhaps 100,000 unknown keys.
         if not isinstance(value, Mapping):
             raise fault(f"it must be a map that may have {', '.join(cls.model_fields)}")
-        if cls.model_config.get("extra") == "forbid":
-            cls.check_keys(value)
+        cls.check_form(value)
         return value
 
     @classmethod
-    def check_keys(cls, value: Mapping[str, Any]) -> None:
-        """Raise an error for unknown keys."""
+    def check_form(cls, value: Mapping[str, Any]) -> None:
+        """Raise an error for unknown keys, ahead of all other checks."""
         unknown = sorted(value.keys() - cls.model_fields.keys())
-        if unknown:
+        if unknown and cls.model_config.get("extra") == "forbid":
             raise PydanticCustomError(
                 "unknown", "unknown key", {"keys": unknown, "text": cls.unknown, "names": ", ".join(cls.model_fields)}
             )
@@ -99,6 +109,37 @@ ONE_BY_ONE = WrapValidator(_one_by_one)
 """Checks the entries of a map up to the first fault: pydantic collects one for each entry."""
 
 
+def _map_or_text(value: Any) -> Any:
+    if not isinstance(value, dict | str | None):
+        raise ValueError(f"it must be a map or text, not {type(value).__name__}")
+    return value
+
+
+def _check_texts(value: Any) -> Any:
+    for name, content in value.items() if isinstance(value, dict) else ():
+        if not isinstance(content, str):
+            raise ValueError(f"the content of {name} must be text")
+        if "\0" in content:
+            raise ValueError(f"{name} holds a NUL character; encode what is no text (base64)")
+    return value
+
+
+def at_most(count: int, key: str) -> BeforeValidator:
+    """Return the check that a list or map under this key has no more entries: Rejected (RequestLimitExceeded)."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict | list) and len(value) > count:
+            message = f"Request limit exceeded: {key}: there are {len(value)}, more than {count}"
+            raise Rejected("RequestLimitExceeded", message)
+        return value
+
+    return BeforeValidator(check)
+
+
+MapOrText = Annotated[dict[str, Any] | str | None, SkipValidation, AfterValidator(_map_or_text)]
+Texts = Annotated[dict[str, str], BeforeValidator(_check_texts)]
+
+
 def read(model: type[M], value: Any, place: str = "") -> M:
     """Return the checked body, or a map of it, found at this place.
 
@@ -131,7 +172,7 @@ def _message(model: type[BaseModel], error: ErrorDetails, place: str) -> str:
         message = faults[0].message
     elif kind in MESSAGES:
         length = len(value) if isinstance(value, str) else 0
-        message = MESSAGES[kind].format_map({**context, "input": value, "length": length})
+        message = MESSAGES[kind].format_map({**context, "input": value, "kind": type(value).__name__, "length": length})
     else:
         message = error["msg"].removeprefix("Value error, ")
     return f"{place}: {message}" if place else str(message)
@@ -146,8 +187,9 @@ class _Reader:
     def __init__(self, model: type[RequestBody]) -> None:
         self.model = model
 
-    async def __call__(self, body: Body) -> RequestBody:
-        return read(self.model, body)
+    async def __call__(self, request: Request, body: Body) -> RequestBody:
+        large = len(await request.body()) > SMALL
+        return await to_thread.run_sync(read, self.model, body) if large else read(self.model, body)
 
 
 if TYPE_CHECKING:

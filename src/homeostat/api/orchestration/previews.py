@@ -9,16 +9,14 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
-from homeostat.api.http.bodies import described_body
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, Flag, quoted
+from homeostat.api.http.inputs import Flag, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_name,
     read_request,
-    refuse_converge,
     refuse_revision,
 )
 from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
@@ -51,18 +49,16 @@ Nested = Annotated[Flag, Query(description="Include the resources of nested stac
     dependencies=[may("stacks:preview"), HEAVY],
     summary="Preview a stack",
     responses=answers(StackPreview) | documented(409),
-    openapi_extra=described_body(CreateRequest),
 )
-def preview_stack(context: Context, body: Body) -> Response:
+def preview_stack(context: Context, body: Read[CreateRequest]) -> Response:
     """Preview a new stack; nothing is created.
 
     The response has the stack as `GET` would show it, with its resources, and the same fields as the preview of an
     update. With `adopt_stack_data`, the things in the document are looked at, but not changed. The response has the
     changes after the adoption; `adoption` lists the resources that would not be adopted.
     """
-    name = read_name(body)
-    refuse_converge(body)
-    request, document = read_request(body, context), body.get("adopt_stack_data") or None
+    name, document = body.stack_name, body.adopt_stack_data or None
+    request = read_request(body, context)
     if document is None:
         preview = context.service.stack_service.preview_new(context.project, name, request)
         return Json(_new_stack(context, preview, request, _tree(context, preview)), remedy=SMALLER)
@@ -130,17 +126,16 @@ def _adoption(adopted: AdoptionPreview) -> Wire:
     dependencies=[may("stacks:preview_update"), HEAVY],
     summary="Preview an update",
     responses=answers(UpdatePreview),
-    openapi_extra=described_body(UpdateRequest),
 )
 def preview_update(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
 ) -> Response:
     """Preview an update: the resources that would change, how and why, as the planner decides. Changes nothing.
 
     The preview is valid for one revision of the stack, the `ETag` of the response. Send this tag in `If-Match` of the
     update: if the stack has changed since, the update is refused with 412.
     """
-    return _preview(context, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
+    return _preview(context, stack_name, stack_id, body, patch=bool(body.existing), show_nested=show_nested)
 
 
 @ROUTER.patch(
@@ -148,17 +143,16 @@ def preview_update(
     dependencies=[may("stacks:preview_update_patch"), HEAVY],
     summary="Preview an update of parts",
     responses=answers(UpdatePreview),
-    openapi_extra=described_body(UpdateRequest),
 )
 def preview_patch(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
 ) -> Response:
     """Preview an update of only the parts in the body."""
     return _preview(context, stack_name, stack_id, body, patch=True, show_nested=show_nested)
 
 
 def _preview(
-    context: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
+    context: RequestContext, stack_name: str, stack_id: str, body: UpdateRequest, *, patch: bool, show_nested: bool
 ) -> Response:
     request = read_request(body, context)
     refuse_revision(request, patch=patch)

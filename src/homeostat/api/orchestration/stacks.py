@@ -12,17 +12,15 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
-from homeostat.api.http.bodies import described_body
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import COUNT_MAX, Body, Flag
+from homeostat.api.http.inputs import COUNT_MAX, Flag
 from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_name,
     read_request,
-    refuse_converge,
     refuse_revision,
 )
 from homeostat.api.orchestration.listing import StackQuery
@@ -120,12 +118,10 @@ def _item(context: RequestContext, row: StackRow, project: str | None) -> dict[s
     summary="Create a stack",
     status_code=201,
     responses=answers(CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
-    openapi_extra=described_body(CreateRequest),
 )
-def create_stack(context: Context, body: Body) -> Response:
-    name = read_name(body)
-    refuse_converge(body)
-    request, document = read_request(body, context), body.get("adopt_stack_data") or None
+def create_stack(context: Context, body: Read[CreateRequest]) -> Response:
+    name, document = body.stack_name, body.adopt_stack_data or None
+    request = read_request(body, context)
     if document is None:
         stack_id = context.service.stack_service.create(
             context.project, context.caller.user, name, request, by=context.caller
@@ -163,16 +159,15 @@ def show_stack(
     status_code=202,
     response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
-    openapi_extra=described_body(UpdateRequest),
 )
 def update_stack(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], if_match: IfMatch = None
 ) -> Response:
     """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack.
 
     With `If-Match`, the stack must still be at this revision. The response has the `ETag` of the new revision.
     """
-    return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.get("existing")))
+    return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.existing))
 
 
 @ROUTER.patch(
@@ -182,17 +177,16 @@ def update_stack(
     status_code=202,
     response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
-    openapi_extra=described_body(UpdateRequest),
 )
 def patch_stack(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], if_match: IfMatch = None
 ) -> Response:
     """Update the parts in the body and keep all omitted ones; `If-Match` as for a whole update."""
     return _update(context, stack_name, stack_id, body, if_match, patch=True)
 
 
 def _update(
-    context: RequestContext, stack_name: str, stack_id: str, body: Body, if_match: str | None, *, patch: bool
+    context: RequestContext, stack_name: str, stack_id: str, body: UpdateRequest, if_match: str | None, *, patch: bool
 ) -> Response:
     request = read_request(body, context)
     refuse_revision(request, patch=patch)

@@ -75,7 +75,7 @@ class SwitchedConvergence(RequestBody):
     convergence: StackSwitches
 
     @classmethod
-    def check_keys(cls, value: Mapping[str, Any]) -> None:
+    def check_form(cls, value: Mapping[str, Any]) -> None:
         """Raise an error for any other form of the body."""
         if value.keys() != {"convergence"} or not isinstance(value["convergence"], Mapping):
             raise fault('The body must be {"convergence": {…}}')
