@@ -21,7 +21,9 @@ from homeostat.api.orchestration.models.configs import (
     ServerMetadata,
     ShownSoftwareConfig,
     ShownSoftwareDeployment,
+    SoftwareConfigItem,
     SoftwareConfigs,
+    SoftwareDeployment,
     SoftwareDeploymentChanges,
     SoftwareDeployments,
 )
@@ -152,7 +154,7 @@ def list_deployments(
     return json_stream({"software_deployments": Items(_all_deployments(context, server_id))})
 
 
-def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator[Wire]:
+def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator[SoftwareDeployment]:
     limit, after = READ_MAX, ""
     while limit == READ_MAX:
         with context.db.read() as tx:
@@ -306,30 +308,47 @@ def _stored(tx: Connection, context: RequestContext, kind: str, id: str) -> Reco
     return record
 
 
-def _config_item(record: Record, project: str | None) -> Wire:
+def _config_item(record: Record, project: str | None) -> SoftwareConfigItem:
     """Build a list item; it names the project when all projects are listed."""
-    view = {name: record.object[name] for name in ("name", "group")}
+    config = record.object
+    view: SoftwareConfigItem = {
+        "id": record.id,
+        "name": config["name"],
+        "group": config["group"],
+        "creation_time": at(record.created_at),
+    }
     if project is None:
         view["project"] = record.project
-    return {"id": record.id, **view, "creation_time": at(record.created_at)}
+    return view
 
 
-def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[Wire]:
+def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[SoftwareDeployment]:
     waiting = [record for record in deployment_records if record.object.get("status") == deployments.IN_PROGRESS]
     keys = {record.id: records.key_of(record.token) for record in waiting}
     owners = records.owners(tx, keys.values())
     return [_deployment(record, owners.get(keys.get(record.id, ""))) for record in deployment_records]
 
 
-def _deployment(record: Record, owner: Owner | None) -> Wire:
+def _deployment(record: Record, owner: Owner | None) -> SoftwareDeployment:
     """Build the response for a deployment.
 
     Args:
         owner: The resource; None if the deployment does not wait, or belongs to no stack.
     """
-    names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
-    view: Wire = {"id": record.id, **{name: record.object.get(name) for name in names}}
+    deployment = record.object
+    view: SoftwareDeployment = {
+        "id": record.id,
+        "server_id": deployment["server_id"],
+        "config_id": deployment.get("config_id"),
+        "input_values": deployment.get("input_values"),
+        "output_values": deployment.get("output_values"),
+        "action": deployment.get("action"),
+        "status": deployment.get("status"),
+        "status_reason": deployment.get("status_reason"),
+        "creation_time": at(record.created_at),
+        "updated_time": at(record.updated_at),
+    }
     # The resource may fail while its deployment still waits for the server's outputs, for instance by a time-out.
     if owner is not None and owner.status == Status.FAILED:
         view |= {"status": deployments.FAILED, "status_reason": owner.reason}
-    return {**view, "creation_time": at(record.created_at), "updated_time": at(record.updated_at)}
+    return view

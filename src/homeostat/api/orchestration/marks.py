@@ -10,9 +10,8 @@ from homeostat.api.context import Context, RequestContext, ResourceName, StackId
 from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.models.resources import Mark, Marked, Marking
+from homeostat.api.orchestration.models.resources import Mark, Marked, MarkedResource, Marking
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire
 from homeostat.services.marks import MarkOutcome, MarkRequest, Marks
 
 ROUTER = router("resources")
@@ -71,7 +70,7 @@ def _by(context: RequestContext) -> str | None:
     return context.caller.user_id or context.caller.user
 
 
-def _shown(outcome: MarkOutcome) -> Wire:
+def _shown(outcome: MarkOutcome) -> MarkedResource:
     return {
         "resource": outcome.target,
         "path": list(outcome.path),

@@ -19,7 +19,7 @@ from homeostat.api.orchestration.bodies import (
     read_request,
     refuse_revision,
 )
-from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
+from homeostat.api.orchestration.models import previews as models
 from homeostat.api.orchestration.revision_match import tag_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
@@ -48,7 +48,7 @@ Nested = Annotated[Flag, Query(description="Include the resources of nested stac
     "/stacks/preview",
     dependencies=[may("stacks:preview"), HEAVY],
     summary="Preview a stack",
-    responses=answers(StackPreview) | documented(409),
+    responses=answers(models.StackPreview) | documented(409),
 )
 def preview_stack(context: Context, body: Read[CreateRequest]) -> Response:
     """Preview a new stack; nothing is created.
@@ -125,7 +125,7 @@ def _adoption(adopted: AdoptionPreview) -> Wire:
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update"), HEAVY],
     summary="Preview an update",
-    responses=answers(UpdatePreview),
+    responses=answers(models.UpdatePreview),
 )
 def preview_update(
     context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
@@ -142,7 +142,7 @@ def preview_update(
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update_patch"), HEAVY],
     summary="Preview an update of parts",
-    responses=answers(UpdatePreview),
+    responses=answers(models.UpdatePreview),
 )
 def preview_patch(
     context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
@@ -169,14 +169,16 @@ def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) ->
     return {"resource_changes": changes, "more_members": _more(preview) if show_nested else []}
 
 
-def _changed(context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool) -> Iterator[Wire]:
+def _changed(
+    context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool
+) -> Iterator[models.PreviewedResource]:
     """Yield the resources with this fate, each built on demand: members share their common parts in memory."""
     for stack, note in all_of(preview, (fate,)):
         if show_nested or not stack.path:
             yield _previewed(context, stack, note)
 
 
-def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
+def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> models.PreviewedResource:
     """Build the resource of an update's preview: existing resources as they are, new resources as they will be."""
     return {
         **_resource(context, preview, note),
@@ -186,11 +188,11 @@ def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview)
     }
 
 
-def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
+def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) -> models.ResourceAsPlanned:
     row = note.row
     address = context.url(preview.project, "stacks", preview.name, preview.id)
     identity = {"stack_name": preview.name, "stack_id": preview.id, "tenant": preview.project, "path": ""}
-    view: Wire = {
+    view: models.ResourceAsPlanned = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
         "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
@@ -209,7 +211,9 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
         "resource_identity": {**identity, "path": f"/resources/{note.name}"},
         "stack_identity": identity,
     }
-    return {**view, "parent_resource": preview.path[-1]} if preview.path else view
+    if preview.path:
+        view["parent_resource"] = preview.path[-1]
+    return view
 
 
 @lru_cache(TYPES_MAX)
@@ -226,14 +230,14 @@ def _unknown_attributes(type_name: str) -> Wire:
     return dict.fromkeys(sorted(set(kind.attributes) - {"show"})) if kind is not None else {}
 
 
-def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:
+def _differences(preview: Preview, note: ResourcePreview) -> list[models.PropertyChange]:
     """Return the changed properties as the template has them, then other changed sections of the definition."""
     redaction = preview.redaction
     values = [
         (name, *(redaction.shown(note.name, name, version.get(name)) for version in (note.before, note.after)))
         for name in as_changed(note.changed)
     ]
-    of_properties = [
+    of_properties: list[models.PropertyChange] = [
         {"name": name, "before": before, "after": after}
         for name, before, after in values
         if before != after or before == HIDDEN or after == NOT_YET
@@ -260,7 +264,7 @@ def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wi
     return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 
 
-def _more(preview: Preview) -> list[Wire]:
+def _more(preview: Preview) -> list[models.MoreMembers]:
     """Return the counts of members of large groups that are not listed singly."""
     return [
         {"path": list(stack.path), "stack_name": stack.name, "change": fate.value, "count": count}

@@ -18,7 +18,7 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import rollouts as models
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.orchestration.views import at, link
 from homeostat.convergence.members.rollouts import NO_ROLLOUT, USER, RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
@@ -84,7 +84,8 @@ def list_rollouts(
     if len(page) == query.limit:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": page[-1].key}
         links.append(link("next", f"{context.stack_url(top)}/rollouts?{urlencode(params)}"))
-    return Json({"rollouts": items, "links": links})
+    view: models.Rollouts = {"rollouts": items, "links": links}
+    return Json(view)
 
 
 @ROUTER.get(PATH, dependencies=[may("rollouts:show")], summary="Show a rollout", responses=answers(models.ShownRollout))
@@ -179,7 +180,7 @@ def _shown(
     *,
     top: StackRow | None = None,
     known: dict[str, StackRow] | None = None,
-) -> Wire:
+) -> models.Rollout:
     """Build a rollout.
 
     Args:
@@ -236,7 +237,7 @@ def _stack(tx: Connection, known: dict[str, StackRow], stack_id: str) -> StackRo
     return known[stack_id]
 
 
-def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> Wire:
+def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> models.Members:
     total = max(rollout.total if members is None else int(members.size), rollout.active)
     return {
         "total": total,
@@ -247,7 +248,7 @@ def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> 
     }
 
 
-def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
+def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> models.Failures:
     settings, reasons = rollout.settings, report.reasons or {}
     names = rollouts.names_of(tx, rollout.members, reasons)
     return {
@@ -262,7 +263,7 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
     }
 
 
-def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
+def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> models.Settings:
     alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
         "applies_to": settings.applies_to,

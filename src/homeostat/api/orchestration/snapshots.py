@@ -1,7 +1,7 @@
 """Routes for snapshots of a stack: take, list, show, delete, restore."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from fastapi import Path
 from pydantic import Field
@@ -13,10 +13,10 @@ from homeostat.api.context import HEAVY, Context, RequestContext, StackId, Stack
 from homeostat.api.http.bodies import Fault, Read, RequestBody
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json, json_stream, nothing
-from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, Snapshots
+from homeostat.api.orchestration.models.stacks import Exported, ShownSnapshot, Snapshot, Snapshots
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at
+from homeostat.api.orchestration.views import at
 from homeostat.json_pieces import Items
 from homeostat.model.status import Action, Status
 from homeostat.services.snapshots import not_found
@@ -51,7 +51,7 @@ def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, bo
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
     row = context.service.snapshots.take(stack_id, body.name, unlimited=context.caller.is_admin)
-    return Json(_summary(row) | {"data": None})
+    return Json(_shown(row, None))
 
 
 @ROUTER.get(
@@ -68,7 +68,7 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
     return json_stream({"snapshots": Items(_all(context, stack, ids))})
 
 
-def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Wire]:
+def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Snapshot]:
     """Yield snapshots, each read just before it is sent; snapshots that are deleted meanwhile are left out."""
     for id in ids:
         with context.db.read() as tx:
@@ -129,7 +129,7 @@ def restore_snapshot(context: Context, stack_name: StackName, stack_id: StackId,
     return nothing(202)
 
 
-def _summary(row: SnapshotRow) -> Wire:
+def _shown(row: SnapshotRow, data: Exported | None) -> Snapshot:
     return {
         "id": row.id,
         "name": row.name,
@@ -137,15 +137,16 @@ def _summary(row: SnapshotRow) -> Wire:
         "status": row.status,
         "status_reason": row.reason,
         "creation_time": at(row.created_at),
+        "data": data,
     }
 
 
-def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Wire:
+def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Snapshot:
     """Build the snapshot, with its data if complete; hidden values are redacted."""
     if row.data is None:
-        return _summary(row) | {"data": None}
+        return _shown(row, None)
     graph = context.service.graphs.of_revision(tx, stack, int(row.revision))
-    data = {
+    data: dict[str, Any] = {
         "name": stack.name,
         "id": stack.id,
         "action": Action.SNAPSHOT,
@@ -158,4 +159,4 @@ def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: Sna
         "template": template_of(graph),
         **row.data,
     }
-    return _summary(row) | {"data": data}
+    return _shown(row, cast(Exported, data))

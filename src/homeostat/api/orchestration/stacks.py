@@ -30,7 +30,10 @@ from homeostat.api.orchestration.models.stacks import (
     OutputNames,
     ShownOutput,
     ShownStack,
+    Stack,
+    StackDetail,
     Stacks,
+    StackSummary,
 )
 from homeostat.api.orchestration.revision_match import IfMatch, check_match, tag_of
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
@@ -69,7 +72,7 @@ def _page(context: RequestContext, request: Request, query: StackQuery, listing:
         yield "links", [link("next", _next_page(context, request.query_params, last[0]))]
 
 
-def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[dict[str, Any]]:
+def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[StackSummary]:
     """Yield the stacks of a list, read in parts; put the id of the last into `last` if further stacks may follow."""
     left, marker = listing.limit or COUNT_MAX, listing.marker
     while left:
@@ -105,7 +108,7 @@ def list_stacks_detailed(context: Context) -> Response:
     return json_stream({"stacks": Items(_items(context, listing, []), small=True)})
 
 
-def _item(context: RequestContext, row: StackRow, project: str | None) -> dict[str, Any]:
+def _item(context: RequestContext, row: StackRow, project: str | None) -> StackSummary:
     """Build a list item; it names the project when all projects are listed."""
     return (
         stack_summary(context, row) if project is not None else {**stack_summary(context, row), "project": row.project}
@@ -146,9 +149,10 @@ def show_stack(
     with context.db.read() as tx:
         row = context.stack(tx, stack_name, stack_id)
         graph = context.service.graphs.described(tx, row)
-        body = stack_detail(context, tx, row, graph)
+        body: StackDetail = stack_detail(context, tx, row, graph)
         if resolve_outputs and not is_deleted(row):
-            body["outputs"] = outputs.resolved(tx, row, graph)
+            with_outputs: Stack = {**body, "outputs": outputs.resolved(tx, row, graph)}
+            body = with_outputs
     return Json({"stack": body}, headers=tag_of(row.revision))
 
 

@@ -1,20 +1,24 @@
 """Software configs and deployments."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from homeostat.api.http.bodies import Fault, RequestBody
 
 
-class SoftwareConfigItem(BaseModel):
+class SoftwareConfigItem(TypedDict):
     id: str
     name: str
     group: str
     creation_time: str
+    project: NotRequired[Annotated[str, Field(description="Only in the list of all projects.")]]
 
 
 class NewSoftwareConfig(BaseModel):
+    """A new config; the rules for configs in templates hold."""
+
     name: str = ""
     group: str = "Heat::Ungrouped"
     config: Any = Field("", description="A text or a map.")
@@ -30,11 +34,11 @@ class SoftwareConfig(SoftwareConfigItem):
     options: dict[str, Any]
 
 
-class SoftwareConfigs(BaseModel):
+class SoftwareConfigs(TypedDict):
     software_configs: list[SoftwareConfigItem]
 
 
-class ShownSoftwareConfig(BaseModel):
+class ShownSoftwareConfig(TypedDict):
     software_config: SoftwareConfig
 
 
@@ -61,26 +65,26 @@ class NewSoftwareDeployment(SoftwareDeploymentChanges):
     server_id: Annotated[str, Field(min_length=1), Fault("the id of a server is needed")]
 
 
-class SoftwareDeployment(BaseModel):
+class SoftwareDeployment(TypedDict):
     id: str
     server_id: str
     config_id: str | None
     input_values: dict[str, Any] | None
     output_values: dict[str, Any] | None
     action: str | None
-    status: str | None = Field(description="IN_PROGRESS, COMPLETE or FAILED.")
+    status: Annotated[str | None, Field(description="IN_PROGRESS, COMPLETE or FAILED.")]
     status_reason: str | None
     creation_time: str
     updated_time: str | None
 
 
-class SoftwareDeployments(BaseModel):
+class SoftwareDeployments(TypedDict):
     software_deployments: list[SoftwareDeployment]
 
 
-class ShownSoftwareDeployment(BaseModel):
+class ShownSoftwareDeployment(TypedDict):
     software_deployment: SoftwareDeployment
 
 
-class ServerMetadata(BaseModel):
+class ServerMetadata(TypedDict):
     metadata: list[SoftwareConfig]

@@ -1,8 +1,9 @@
 """Resources: details, observations and marks."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+from typing_extensions import TypedDict
 
 from homeostat.api.http.bodies import Fault, RequestBody, fault
 from homeostat.api.orchestration.models.stacks import Link
@@ -14,22 +15,22 @@ TEXT_MAX = 1000
 LASTS_MAX_S = 86_400.0 * 365
 
 
-class Observed(BaseModel):
+class Observed(TypedDict):
     """The last observation of a resource."""
 
     presence: str
-    seen_at: str = Field(description="When a change was last observed.")
-    looked_at: str = Field(description="When the resource was last observed.")
+    seen_at: Annotated[str, Field(description="When a change was last observed.")]
+    looked_at: Annotated[str, Field(description="When the resource was last observed.")]
     reason: str
-    blind: str | None = Field(None, description="Why the resource cannot be observed now.")
+    blind: NotRequired[Annotated[str, Field(description="Why the resource cannot be observed now.")]]
     properties: dict[str, Any]
     drift: list["Drift"]
-    left_alone: str | None = Field(
-        None, description="A difference that is not corrected, because convergence is switched off."
-    )
+    left_alone: NotRequired[
+        Annotated[str, Field(description="A difference that is not corrected, because convergence is switched off.")]
+    ]
 
 
-class Drift(BaseModel):
+class Drift(TypedDict):
     """A property that differs from its desired value."""
 
     property: str
@@ -38,17 +39,23 @@ class Drift(BaseModel):
     since: str
 
 
-class Difference(BaseModel):
+class Difference(TypedDict):
     """A property that is not the same in the template, as last applied, and as last observed."""
 
     property: str
-    template: Any = Field(description="Value in the newest template; `(not known yet)` if it cannot be evaluated.")
-    applied: Any = Field(description="Value last requested of the cloud.")
-    observed: Any = Field(description="Value last reported by the cloud; null if the cloud does not report it.")
-    since: str | None = Field(description="When the difference was first seen; null if only the template differs.")
+    template: Annotated[
+        Any, Field(description="Value in the newest template; `(not known yet)` if it cannot be evaluated.")
+    ]
+    applied: Annotated[Any, Field(description="Value last requested of the cloud.")]
+    observed: Annotated[
+        Any, Field(description="Value last reported by the cloud; null if the cloud does not report it.")
+    ]
+    since: Annotated[
+        str | None, Field(description="When the difference was first seen; null if only the template differs.")
+    ]
 
 
-class Leftover(BaseModel):
+class Leftover(TypedDict):
     """A thing of the same name that is being removed."""
 
     physical_resource_id: str
@@ -58,14 +65,16 @@ class Leftover(BaseModel):
     updated_time: str
 
 
-class Unhealthy(BaseModel):
+class Unhealthy(TypedDict):
     """The mark of an unhealthy resource."""
 
     reason: str
-    reported_by: str | None = Field(description="The user.")
-    reporter: str | None = Field(description="The client of that user, such as a health checker.")
+    reported_by: Annotated[str | None, Field(description="The user.")]
+    reporter: Annotated[str | None, Field(description="The client of that user, such as a health checker.")]
     since: str
-    expires_at: str | None = Field(description="When the mark ends, if the service has not acted on it before.")
+    expires_at: Annotated[
+        str | None, Field(description="When the mark ends, if the service has not acted on it before.")
+    ]
 
 
 class Mark(RequestBody):
@@ -112,20 +121,23 @@ class Marking(Mark):
         return self
 
 
-class MarkedResource(BaseModel):
-    resource: str = Field(description="As in the request.")
-    path: list[str] = Field(description="Names of the resources from the requested stack down to this one.")
+class MarkedResource(TypedDict):
+    resource: Annotated[str, Field(description="As in the request.")]
+    path: Annotated[list[str], Field(description="Names of the resources from the requested stack down to this one.")]
     resource_status: str
-    changed: bool = Field(
-        description="Whether the state changed; false if the resource is being deleted or had this state already."
-    )
+    changed: Annotated[
+        bool,
+        Field(
+            description="Whether the state changed; false if the resource is being deleted or had this state already."
+        ),
+    ]
 
 
-class Marked(BaseModel):
+class Marked(TypedDict):
     resources: list[MarkedResource]
 
 
-class Resource(BaseModel):
+class Resource(TypedDict):
     resource_name: str
     logical_resource_id: str
     physical_resource_id: str
@@ -135,27 +147,27 @@ class Resource(BaseModel):
     creation_time: str
     updated_time: str
     required_by: list[str]
-    parent_resource: str | None = None
+    parent_resource: NotRequired[str]
     links: list[Link]
-    observed: Observed | None = None
-    asked_at: str | None = Field(None, description="When convergence was requested; absent once it is done.")
-    unhealthy: Unhealthy | None = Field(None, description="The mark; absent if there is none.")
-    deletion_policy: str | None = Field(None, description="The deletion policy; absent if it is Delete.")
-    waiting: str | None = None
-    leftovers: list[Leftover] | None = None
-    differences: list[Difference] | None = Field(None, description="Only with `with_differences`.")
-    description: str | None = None
-    attributes: dict[str, Any] | None = None
+    observed: Observed | None
+    asked_at: NotRequired[Annotated[str, Field(description="When convergence was requested; absent once it is done.")]]
+    unhealthy: NotRequired[Annotated[Unhealthy, Field(description="The mark; absent if there is none.")]]
+    deletion_policy: NotRequired[Annotated[str, Field(description="The deletion policy; absent if it is Delete.")]]
+    waiting: NotRequired[str]
+    leftovers: NotRequired[list[Leftover]]
+    differences: NotRequired[Annotated[list[Difference], Field(description="Only with `with_differences`.")]]
+    description: NotRequired[str]
+    attributes: NotRequired[dict[str, Any]]
 
 
-class Resources(BaseModel):
+class Resources(TypedDict):
     resources: list[Resource]
-    links: list[Link] | None = Field(None, description="`next`: the page after this one; only with a limit.")
+    links: NotRequired[Annotated[list[Link], Field(description="`next`: the page after this one; only with a limit.")]]
 
 
-class ShownResource(BaseModel):
+class ShownResource(TypedDict):
     resource: Resource
 
 
-class Metadata(BaseModel):
+class Metadata(TypedDict):
     metadata: dict[str, Any]
