@@ -3,7 +3,7 @@
 import json
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -187,7 +187,7 @@ def _rest(service: Service, stack_id: str, wanted: str) -> None:
         raise Stopped(f"{service.state(stack_id)} instead of {wanted}: {row.reason}")
 
 
-def _outputs(service: Service, stack_id: str) -> list[dict[str, Any]]:
+def _outputs(service: Service, stack_id: str) -> Sequence[Mapping[str, Any]]:
     """Outputs as the API gives them."""
     with service.db.read() as tx:
         row = stacks.get(tx, stack_id)

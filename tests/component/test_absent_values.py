@@ -1,6 +1,7 @@
 """What is read and is not there is an error, never a silent null: the tables of the reference, line by line."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,7 +109,7 @@ def test_a_part_that_is_not_there_is_an_error_in_what_is_made_of_it() -> None:
         assert "nothing at host" in output(service, stack_id)["output_error"]
 
 
-def output(service: Service, stack_id: str) -> dict[str, Any]:
+def output(service: Service, stack_id: str) -> Mapping[str, Any]:
     with service.db.read() as tx:
         row = service.stack(stack_id)
         (shown,) = outputs.resolved(tx, row, Graphs().described(tx, row))

@@ -99,11 +99,16 @@ class _Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
+        schemas = document["components"]["schemas"]
         for operations in document["paths"].values():
             for operation in operations.values():
                 operation["responses"].pop("422", None)
+                content = operation.get("requestBody", {}).get("content", {})
+                parts = content.get("application/json", {}).get("schema", {}).pop("$defs", {})
+                for name, schema in parts.items():
+                    assert schemas.setdefault(name, schema) == schema, f"two schemas have the name {name}"
         for name in ("HTTPValidationError", "ValidationError"):
-            document["components"]["schemas"].pop(name, None)
+            schemas.pop(name, None)
         return document
 
 
@@ -149,9 +154,7 @@ def create_app(
     app.state.addresses = addresses
     app.state.admission = Authenticator(db, clock, access, ec2)
     app.include_router(signed_urls.EARLY)
-    for router in ROUTERS:
-        app.include_router(router)
-    for router in (*CLUSTERING, WEBHOOKS):
+    for router in (*ROUTERS, *CLUSTERING, WEBHOOKS):
         app.include_router(router)
     app.include_router(signed_urls.ROUTER)
     app.include_router(cloudformation.ROUTER)

@@ -11,8 +11,9 @@ from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
 from homeostat.api.cloudformation.responses import without_colons
+from homeostat.api.http.bodies import read
 from homeostat.api.orchestration import outputs
-from homeostat.api.orchestration.bodies import read_name, read_request
+from homeostat.api.orchestration.bodies import UpdateRequest, check_name, read_request
 from homeostat.api.orchestration.revision_text import shown_template, template_of
 from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_summary
 from homeostat.model.desired import Identity
@@ -112,7 +113,7 @@ def _output(output: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def create_stack(action: ActionContext) -> Any:
-    name = read_name({"stack_name": action.parameters.needed("StackName")})
+    name = check_name(action.parameters.needed("StackName"))
     request = _request(action)
     service = action.context.service
     stack_id = service.stack_service.create(
@@ -166,7 +167,7 @@ def _request(action: ActionContext, *, without_template: bool = False, cleared: 
         "timeout_mins": parameters.get("TimeoutInMinutes"),
         "clear_parameters": sorted(cleared),
     }
-    return read_request(body, action.context)
+    return read_request(read(UpdateRequest, body), action.context)
 
 
 def _source(action: ActionContext) -> tuple[Mapping[str, Any] | None, str | None]:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ class EventPage:
         over: No event will ever follow.
     """
 
-    events: Sequence[dict[str, Any]]
+    events: Sequence[Mapping[str, Any]]
     cursor: int
     more: bool
     over: bool
@@ -189,5 +189,5 @@ async def _happens(changed: asyncio.Event) -> bool:
     return True
 
 
-def _encoded(event: dict[str, Any]) -> bytes:
+def _encoded(event: Mapping[str, Any]) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (event["id"].encode(), orjson.dumps(event))

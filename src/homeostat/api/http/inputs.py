@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 from anyio import to_thread
 from fastapi import Depends, Request
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator
 
 from homeostat.model.errors import Rejected
 from homeostat.templates.parser import check_bounds
@@ -102,12 +102,6 @@ async def _signal_body(request: Request) -> Mapping[str, Any] | None:
 Body = Annotated[Mapping[str, Any], Depends(_body)]
 HarmlessBody = Annotated[Mapping[str, Any], Depends(_harmless_body)]
 SignalBody = Annotated[Mapping[str, Any] | None, Depends(_signal_body)]
-
-
-def described_body(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """Return the `openapi_extra` of a route whose body is read by `Body`, more leniently than the framework would."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 def flag(value: Any) -> bool:

@@ -1,15 +1,22 @@
 """Information about the service itself: its build and its workers."""
 
 import datetime
-from dataclasses import asdict
-from typing import Any
 
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.models.about import BuildInfo, Services, ShownExamination, ShownServiceState
+from homeostat.api.orchestration.models.about import (
+    BuildInfo,
+    Examination,
+    Services,
+    ServiceState,
+    ShownExamination,
+    ShownServiceState,
+    WorkerService,
+    WorkerState,
+)
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import at
 from homeostat.doctor.checks import Level
@@ -55,7 +62,7 @@ def show_service(context: Context) -> Response:
         now = context.db.now_of(tx)
         all_workers, owned, backlog = workers.listed(tx), health.owned(tx, now), health.backlog(tx, now)
         aside = health.set_aside(tx)
-    state = {
+    state: ServiceState = {
         "version": VERSION,
         "workers": [_worker(worker, now, owned.get(worker.name, 0)) for worker in all_workers],
         "shards": {
@@ -89,9 +96,11 @@ def examine_service(context: Context) -> Response:
     if usable:
         with context.db.read() as tx:
             aside = health.set_aside(tx)
-    examination = {
+    examination: Examination = {
         "healthy": all(check.level is not Level.FAIL for check in checks),
-        "checks": [asdict(check) for check in checks],
+        "checks": [
+            {"name": check.name, "level": check.level, "found": check.found, "remedy": check.remedy} for check in checks
+        ],
         "set_aside": [
             {
                 "stack_name": row.stack,
@@ -106,7 +115,7 @@ def examine_service(context: Context) -> Response:
     return Json({"examination": examination})
 
 
-def _worker(worker: Worker, now: float, shards: int) -> dict[str, Any]:
+def _worker(worker: Worker, now: float, shards: int) -> WorkerState:
     return {
         "name": worker.name,
         "host": worker.host,
@@ -120,7 +129,7 @@ def _worker(worker: Worker, now: float, shards: int) -> dict[str, Any]:
     }
 
 
-def _service(worker: Worker, alive: bool) -> dict[str, Any]:
+def _service(worker: Worker, alive: bool) -> WorkerService:
     return {
         "id": worker.name,
         "binary": "homeostat-worker",

@@ -1,8 +1,8 @@
 """Routes for software configs and their deployments to servers, created by stacks or by requests."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
@@ -12,7 +12,8 @@ from starlette.responses import Response
 from homeostat.api.access.enforcer import forbidden
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext
-from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
+from homeostat.api.http.bodies import Read, described_body
+from homeostat.api.http.inputs import COUNT_MAX, Body, Flag
 from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration.models.configs import (
     NewSoftwareConfig,
@@ -20,7 +21,9 @@ from homeostat.api.orchestration.models.configs import (
     ServerMetadata,
     ShownSoftwareConfig,
     ShownSoftwareDeployment,
+    SoftwareConfigItem,
     SoftwareConfigs,
+    SoftwareDeployment,
     SoftwareDeploymentChanges,
     SoftwareDeployments,
 )
@@ -45,8 +48,6 @@ READ_MAX = 20
 """Records that a list reads at once: each may be as large as a body."""
 ConfigId = Annotated[str, Path(description="Id of the config.")]
 DeploymentId = Annotated[str, Path(description="Id of the deployment.")]
-FIELDS = ("config_id", "input_values", "output_values", "action", "status", "status_reason")
-"""Fields of a deployment that a caller may set."""
 
 
 class ConfigQuery(BaseModel):
@@ -153,7 +154,7 @@ def list_deployments(
     return json_stream({"software_deployments": Items(_all_deployments(context, server_id))})
 
 
-def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator[Wire]:
+def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator[SoftwareDeployment]:
     limit, after = READ_MAX, ""
     while limit == READ_MAX:
         with context.db.read() as tx:
@@ -168,19 +169,12 @@ def _all_deployments(context: RequestContext, server_id: str | None) -> Iterator
     dependencies=[may("software_deployments:create")],
     summary="Create a software deployment",
     responses=answers(ShownSoftwareDeployment),
-    openapi_extra=described_body(NewSoftwareDeployment),
 )
-def create_deployment(context: Context, body: Body) -> Response:
+def create_deployment(context: Context, body: Read[NewSoftwareDeployment]) -> Response:
     """Create a deployment. The server sees it in its metadata at once."""
-    values = _values(body)
-    server = body.get("server_id")
-    if not isinstance(server, str) or not server:
-        raise Rejected("HTTPBadRequest", "server_id: the id of a server is needed")
-    if "config_id" not in values:
-        raise Rejected("HTTPBadRequest", "config_id: the id of a config is needed")
     object = {"name": "", "input_values": {}, "output_values": {}, "action": "INIT", "status": deployments.COMPLETE}
-    object |= {"status_reason": "", "server_id": server, **values}
-    deployment = _record(context, DEPLOYMENT, object, server)
+    object |= {"status_reason": "", **body.values()}
+    deployment = _record(context, DEPLOYMENT, object, body.server_id)
     _add(context, deployment)
     return Json({"software_deployment": _deployment(deployment, None)})
 
@@ -230,14 +224,13 @@ def show_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     dependencies=[may("software_deployments:update")],
     summary="Update a software deployment",
     responses=answers(ShownSoftwareDeployment),
-    openapi_extra=described_body(SoftwareDeploymentChanges),
 )
-def update_deployment(context: Context, deployment_id: DeploymentId, body: Body) -> Response:
+def update_deployment(context: Context, deployment_id: DeploymentId, body: Read[SoftwareDeploymentChanges]) -> Response:
     """Update the fields that are given and not null.
 
     If the deployment belongs to a stack, its resource reacts to the new status.
     """
-    values = _values(body)
+    values = body.values()
     with context.db.write() as tx:
         # Locked before it is read: a signal of the server may change the deployment at the same time.
         records.for_update(context.db, tx, deployment_id)
@@ -272,17 +265,6 @@ def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response
             records.remove(tx, [deployment.id])
         context.service.signals.inbox.look(tx, [deployment], context.db.now_of(tx))
     return nothing()
-
-
-def _values(body: Mapping[str, Any]) -> Wire:
-    """Return the fields of a deployment, without nulls. Raise Rejected naming the invalid one."""
-    values = {name: body[name] for name in FIELDS if body.get(name) is not None}
-    for name, value in values.items():
-        wanted: type = dict if name.endswith("_values") else str
-        if not isinstance(value, wanted):
-            raise Rejected("HTTPBadRequest", f"{name}: it must be a {'map' if wanted is dict else 'text'}")
-    deployments.check_status(values.get("status"))
-    return values
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -326,30 +308,47 @@ def _stored(tx: Connection, context: RequestContext, kind: str, id: str) -> Reco
     return record
 
 
-def _config_item(record: Record, project: str | None) -> Wire:
+def _config_item(record: Record, project: str | None) -> SoftwareConfigItem:
     """Build a list item; it names the project when all projects are listed."""
-    view = {name: record.object[name] for name in ("name", "group")}
+    config = record.object
+    view: SoftwareConfigItem = {
+        "id": record.id,
+        "name": config["name"],
+        "group": config["group"],
+        "creation_time": at(record.created_at),
+    }
     if project is None:
         view["project"] = record.project
-    return {"id": record.id, **view, "creation_time": at(record.created_at)}
+    return view
 
 
-def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[Wire]:
+def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[SoftwareDeployment]:
     waiting = [record for record in deployment_records if record.object.get("status") == deployments.IN_PROGRESS]
     keys = {record.id: records.key_of(record.token) for record in waiting}
     owners = records.owners(tx, keys.values())
     return [_deployment(record, owners.get(keys.get(record.id, ""))) for record in deployment_records]
 
 
-def _deployment(record: Record, owner: Owner | None) -> Wire:
+def _deployment(record: Record, owner: Owner | None) -> SoftwareDeployment:
     """Build the response for a deployment.
 
     Args:
         owner: The resource; None if the deployment does not wait, or belongs to no stack.
     """
-    names = ("server_id", "config_id", "input_values", "output_values", "action", "status", "status_reason")
-    view: Wire = {"id": record.id, **{name: record.object.get(name) for name in names}}
+    deployment = record.object
+    view: SoftwareDeployment = {
+        "id": record.id,
+        "server_id": deployment["server_id"],
+        "config_id": deployment.get("config_id"),
+        "input_values": deployment.get("input_values"),
+        "output_values": deployment.get("output_values"),
+        "action": deployment.get("action"),
+        "status": deployment.get("status"),
+        "status_reason": deployment.get("status_reason"),
+        "creation_time": at(record.created_at),
+        "updated_time": at(record.updated_at),
+    }
     # The resource may fail while its deployment still waits for the server's outputs, for instance by a time-out.
     if owner is not None and owner.status == Status.FAILED:
         view |= {"status": deployments.FAILED, "status_reason": owner.reason}
-    return {**view, "creation_time": at(record.created_at), "updated_time": at(record.updated_at)}
+    return view

@@ -14,9 +14,9 @@ from homeostat.api.context import Context, RequestContext, ResourceName, StackId
 from homeostat.api.http.event_streams import MEDIA_TYPE, PAGE, EventPage
 from homeostat.api.http.inputs import COUNT_MAX
 from homeostat.api.http.responses import Json, Stream, json_stream, nothing
-from homeostat.api.orchestration.models.events import Events, ShownEvent
+from homeostat.api.orchestration.models.events import EventItem, Events, ShownEvent
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, event_detail, event_item, event_seq
+from homeostat.api.orchestration.views import event_detail, event_item, event_seq
 from homeostat.desired.redaction import Redaction
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
@@ -166,7 +166,7 @@ def _is_over(tx: Connection, top: StackRow, stack_ids: Sequence[str], last: int)
 
 def _listed(
     context: RequestContext, page: Sequence[EventRow], by_id: Mapping[str, StackRow], root: StackRow | None
-) -> list[Wire]:
+) -> list[EventItem]:
     return [event_item(context, event, by_id[event.stack_id], root) for event in page]
 
 

@@ -16,7 +16,7 @@ from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import explanations as models
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at, is_deleted, link, stack_identity
+from homeostat.api.orchestration.views import at, is_deleted, link, stack_identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.model.waiting import Waiting
@@ -89,7 +89,9 @@ def _explaining(context: RequestContext, tx: Connection) -> Explainer:
     return Explainer(tx, context.service.definitions, context.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
 
 
-def _stack(context: RequestContext, stack: StackRow, query: ExplainQuery, page: Page, progress: StackProgress) -> Wire:
+def _stack(
+    context: RequestContext, stack: StackRow, query: ExplainQuery, page: Page, progress: StackProgress
+) -> models.Explanation:
     view = stack_identity(context, stack)
     if page.after is not None:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": _marker(page.after)}
@@ -110,7 +112,7 @@ def _stack(context: RequestContext, stack: StackRow, query: ExplainQuery, page: 
     }
 
 
-def _waiting(waiting: Waiting | None) -> Wire | None:
+def _waiting(waiting: Waiting | None) -> models.StackWaiting | None:
     if waiting is None:
         return None
     return {
@@ -121,11 +123,11 @@ def _waiting(waiting: Waiting | None) -> Wire | None:
     }
 
 
-def _unseen(unseen: Unseen | None) -> Wire | None:
+def _unseen(unseen: Unseen | None) -> models.Unseen | None:
     return None if unseen is None else {"reason": unseen.reason, "since": at(unseen.looked_at)}
 
 
-def _path(chain: Chain) -> Wire | None:
+def _path(chain: Chain) -> models.CriticalPath | None:
     if not chain.links:
         return None
     return {
@@ -143,12 +145,12 @@ def _path(chain: Chain) -> Wire | None:
     }
 
 
-def _estimate(progress: StackProgress) -> Wire | None:
+def _estimate(progress: StackProgress) -> models.Estimate | None:
     estimate = progress.estimate
     return None if estimate is None else {"seconds": estimate.seconds, "by": estimate.by, "rate": progress.rate}
 
 
-def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
+def _reason(context: RequestContext, explained: ExplainedResource) -> models.Reason:
     explanation, stack = explained.explanation, explained.stack
     links = [
         link("self", context.url(stack.project, "stacks", stack.name, stack.id, "resources", explanation.name)),
@@ -179,7 +181,7 @@ def _reason(context: RequestContext, explained: ExplainedResource) -> Wire:
     }
 
 
-def _cause(cause: Cause | None) -> Wire | None:
+def _cause(cause: Cause | None) -> models.Cause | None:
     if cause is None:
         return None
     explanation = cause.explanation

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, StackId, StackName
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.models.graphs import ShownGraph
+from homeostat.api.orchestration.models.graphs import GraphResource, NestedGraph, ShownGraph
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, is_deleted, shown_mark
+from homeostat.api.orchestration.views import is_deleted, shown_mark
 from homeostat.model.status import Status, joined
 from homeostat.model.world import Resource
 from homeostat.planner.current import current_row
@@ -45,61 +45,65 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
         tally = progress.counted_by_stack(tx, [stack.id]).get(stack.id, progress.NO_NODES)
         large = max(len(graph.definitions), tally.planned) > GRAPH_MAX
         items = [] if large or is_deleted(stack) else _listed(tx, stack, graph)
-    counts = {
-        "planned": max(tally.planned, len(graph.definitions)),
-        "done": tally.done,
-        "failed": tally.failed,
-    }
-    return Json(
-        {
-            "graph": {
-                "stack_name": stack.name,
-                "stack_status": joined(stack.action, stack.status),
-                "revision": stack.revision,
-                **counts,
-                "listed": not large,
-                "resources": items,
-            }
+    view: ShownGraph = {
+        "graph": {
+            "stack_name": stack.name,
+            "stack_status": joined(stack.action, stack.status),
+            "revision": stack.revision,
+            "planned": max(tally.planned, len(graph.definitions)),
+            "done": tally.done,
+            "failed": tally.failed,
+            "listed": not large,
+            "resources": items,
         }
-    )
+    }
+    return Json(view)
 
 
-def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
+def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[GraphResource]:
     alike: dict[str, list[Resource]] = defaultdict(list)
     for state in views.states(tx, stack.id):
         alike[state.name].append(state)
     nested = _nested(tx, stack)
     facts = stacks.facts(stack)
-    items = []
+    items: list[GraphResource] = []
     for name in (*graph.definitions, *(name for name in alike if name not in graph.definitions)):
         definition = graph.definitions.get(name)
         row = current_row(alike.get(name, ()), facts)
         if row is None and definition is None:
             row = max(alike[name], key=lambda row: row.born)
         called = definition.shown_type if definition is not None else ""
-        view: Wire = {"name": name, "type": row.shown_type if row is not None else called}
-        view |= _state(row, alike.get(name, ()))
+        shown_type = row.shown_type if row is not None else called
+        view = _resource(name, shown_type, row, alike.get(name, ()))
         if definition is not None and definition.requires:
             view["requires"] = list(definition.requires)
-        below = nested.get(row.handle) if row is not None else None
-        items.append(view if below is None else view | {"nested": below})
+        if row is not None and row.handle in nested:
+            view["nested"] = nested[row.handle]
+        items.append(view)
     return items
 
 
-def _state(row: Resource | None, alike: Iterable[Resource]) -> Wire:
+def _resource(name: str, shown_type: str, row: Resource | None, alike: Iterable[Resource]) -> GraphResource:
     if row is None:
-        return {"status": "INIT_COMPLETE"}
-    view: Wire = {"status": joined(row.action, row.status), "id": shown_id(row.type, row.handle)}
+        return {"name": name, "type": shown_type, "status": "INIT_COMPLETE"}
+    view: GraphResource = {
+        "name": name,
+        "type": shown_type,
+        "status": joined(row.action, row.status),
+        "id": shown_id(row.type, row.handle),
+    }
     if row.status != Status.COMPLETE and row.reason:
         view["reason"] = row.reason
     mark = mark_of(row)
     if mark is not None:
         view["unhealthy"] = shown_mark(mark)
     leaving = sum(other is not row for other in alike)
-    return view | ({"leaving": leaving} if leaving else {})
+    if leaving:
+        view["leaving"] = leaving
+    return view
 
 
-def _nested(tx: Connection, stack: StackRow) -> Mapping[str, Wire]:
+def _nested(tx: Connection, stack: StackRow) -> Mapping[str, NestedGraph]:
     """Return the progress of the nested stack of each resource, deeper stacks included, by the nested stack's id."""
     children = {row.id: row for row in views.descendants(tx, stack, 1)}
     if not children:

@@ -1,6 +1,6 @@
 """Routes that show the findings of health policies, and approve recoveries (ADR 0072); Heat has none."""
 
-from typing import Annotated
+from typing import Annotated, cast
 from urllib.parse import urlencode
 
 from fastapi import Query
@@ -13,7 +13,7 @@ from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.models import health as models
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, link
+from homeostat.api.orchestration.views import link
 from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.hosts import to_lift
@@ -59,15 +59,18 @@ def list_health(
         holding = [_policy(policy, top) for policy in member_health.policies(tx, top)]
         declared = [_host(host, top) for host in member_health.declared_hosts(tx, top)]
     items = [
-        {
-            "stack_name": member.stack_name,
-            "stack_id": member.stack_id,
-            "resource_name": member.name,
-            "path": [member.name] if member.stack_id == top.id else [member.parent_name, member.name],
-            "physical_resource_id": member.handle,
-            "resource_status": joined(member.action, member.status),
-            **described(node, member.marks),
-        }
+        cast(
+            models.MemberHealth,
+            {
+                "stack_name": member.stack_name,
+                "stack_id": member.stack_id,
+                "resource_name": member.name,
+                "path": _path(member, top),
+                "physical_resource_id": member.handle,
+                "resource_status": joined(member.action, member.status),
+                **described(node, member.marks),
+            },
+        )
         for member in members
         for node in [with_report(member.health, member.marks, now)]
         if query.finding in (None, node.finding)
@@ -78,24 +81,30 @@ def list_health(
         if query.finding is not None:
             params["finding"] = query.finding.value
         links.append(link("next", f"{context.stack_url(top)}/health?{urlencode(params)}"))
-    return Json({"health": items, "policies": holding, "hosts": declared, "links": links})
+    view: models.StackHealth = {"health": items, "policies": holding, "hosts": declared, "links": links}
+    return Json(view)
 
 
-def _host(row: member_health.DeclaredHost, top: StackRow) -> Wire:
+def _path(
+    row: member_health.JudgedMember | member_health.DeclaredHost | member_health.StoredPolicy, top: StackRow
+) -> list[str]:
+    return [row.name] if row.stack_id == top.id else [row.parent_name or "", row.name]
+
+
+def _host(row: member_health.DeclaredHost, top: StackRow) -> models.DeclaredHost:
     return {
         "host": row.host,
         "since": timestamp(row.at),
-        "path": [row.name] if row.stack_id == top.id else [row.parent_name, row.name],
+        "path": _path(row, top),
         "reason": row.reason,
         "released_by": to_lift(row.host),
     }
 
 
-def _policy(row: member_health.StoredPolicy, top: StackRow) -> Wire:
+def _policy(row: member_health.StoredPolicy, top: StackRow) -> models.HoldingPolicy:
     policy = stored_health_policy(row.spec)
-    path = [row.name] if row.stack_id == top.id else [row.parent_name, row.name]
     return {
-        "path": [] if row.stack_id == top.parent_id else path,
+        "path": [] if row.stack_id == top.parent_id else _path(row, top),
         "members": row.members,
         "mode": policy.mode,
         "interval": policy.interval_s,

@@ -9,6 +9,8 @@ from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
+from homeostat.api.orchestration.models import resources as models
+from homeostat.api.orchestration.models.stacks import Link
 from homeostat.api.orchestration.views import Wire, at, link, shown_mark
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.redaction import Redaction
@@ -142,11 +144,11 @@ class Inventory:
             row, leftovers, kind = None, tuple(alike), _shown(definition)
         return Entry(name, kind, row, leftovers, definition.description if definition is not None else "")
 
-    def wire(self, context: RequestContext, entry: Entry) -> Wire:
+    def wire(self, context: RequestContext, entry: Entry) -> models.Resource:
         """Build the resource for a list."""
         row, stack = entry.row, self.stack
         begun_at = stack.updated_at or stack.created_at
-        view: Wire = {
+        view: models.Resource = {
             "resource_name": entry.name,
             "logical_resource_id": entry.name,
             "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
@@ -175,12 +177,12 @@ class Inventory:
             view["leftovers"] = [_leftover(leftover) for leftover in entry.leftovers]
         return view
 
-    def detail(self, context: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> Wire:
+    def detail(self, context: RequestContext, entry: Entry, with_attr: Sequence[str] = ()) -> models.Resource:
         """Build the resource with description and attributes. Raise Rejected for an unknown requested attribute."""
         attributes = self._attributes(entry.row, with_attr) if entry.row is not None else {}
         return {**self.wire(context, entry), "description": entry.description, "attributes": attributes}
 
-    def differences(self, context: RequestContext, entry: Entry) -> list[Wire]:
+    def differences(self, context: RequestContext, entry: Entry) -> list[models.Difference]:
         """Return the properties that are not the same in the template, as last applied, and as last observed."""
         row, definition = entry.row, self._graph.definitions.get(entry.name)
         if row is None or definition is None or not row.handle or definition.type != row.type:
@@ -232,7 +234,7 @@ class Inventory:
         child = stacks.get(self._tx, row.handle)
         return child is not None and child.shards > SHARDS_SHOWN
 
-    def _links(self, context: RequestContext, entry: Entry) -> list[Wire]:
+    def _links(self, context: RequestContext, entry: Entry) -> list[Link]:
         stack = self.stack
         url = context.stack_url(stack)
         links = [link("self", f"{url}/resources/{quoted(entry.name)}"), link("stack", url)]
@@ -242,7 +244,7 @@ class Inventory:
                 links.append(link("nested", context.stack_url(child)))
         return links
 
-    def _seen(self, row: Resource) -> Wire | None:
+    def _seen(self, row: Resource) -> models.Observed | None:
         """Build the field `observed`: the last observation, compared with the desired state."""
         seen = self._world.seen.get(row.key)
         if seen is None:
@@ -256,7 +258,7 @@ class Inventory:
             )
         look, properties = seen.observation, self._observed.get(row.key, {})
         looked_at, blind = self._looked.get(row.shard, (0.0, ""))
-        view: Wire = {
+        view: models.Observed = {
             "presence": look.presence.value,
             "seen_at": at(look.seen_at),
             "looked_at": at(max(look.seen_at, looked_at)),
@@ -267,9 +269,13 @@ class Inventory:
             "drift": self._drift(row, look, properties),
         }
         alone = left_alone(row)
-        return view | ({"blind": blind} if blind else {}) | ({"left_alone": alone} if alone else {})
+        if blind:
+            view["blind"] = blind
+        if alone:
+            view["left_alone"] = alone
+        return view
 
-    def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[Wire]:
+    def _drift(self, row: Resource, look: Observation, observed: Mapping[str, tuple[Any, float]]) -> list[models.Drift]:
         """Return each property that differs: desired and observed value, and since when."""
         if not look.present or row.busy or row.deleting or row.external_id is not None:
             return []
@@ -311,7 +317,7 @@ def _shown(definition: Definition | None) -> str:
     return "" if definition is None else definition.shown_type
 
 
-def _leftover(row: Resource) -> Wire:
+def _leftover(row: Resource) -> models.Leftover:
     return {
         "physical_resource_id": shown_id(row.type, row.handle),
         "resource_type": row.shown_type,

@@ -1,27 +1,55 @@
 """Parsing of lock requests (LK1, LK7)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
 
 from homeostat.api.context import RequestContext
+from homeostat.api.http.bodies import Fault, RequestBody, read
 from homeostat.model.errors import Rejected
 from homeostat.store.stacks.locks import Lock
 
-LEVELS = ("all", "stacks")
 REASON_MAX = 1000
-KEYS = ("level", "reason", "expires_in", "expires_at")
+LASTS_MAX_S = 1e9
+
+
+def _moment(text: Any) -> datetime | None:
+    moment = None if text is None else datetime.fromisoformat(text if isinstance(text, str) else "")
+    return None if moment is None else moment.replace(tzinfo=moment.tzinfo or UTC)
+
+
+class LockOptions(RequestBody):
+    """The value of the action `lock`."""
+
+    level: Annotated[Literal["all", "stacks"], Fault("it must be one of all, stacks", ", not {input}")] = "all"
+    reason: Annotated[
+        str | None, Field(max_length=REASON_MAX), Fault(f"it must be a text of at most {REASON_MAX} characters")
+    ] = None
+    expires_in: Annotated[
+        float | None, Field(gt=0, le=LASTS_MAX_S), Fault("it must be a number of seconds above 0")
+    ] = None
+    expires_at: Annotated[
+        datetime | None,
+        BeforeValidator(_moment),
+        Fault("it must be a time such as 2030-12-31T18:00:00Z", ", not {input}"),
+    ] = None
 
 
 def lock(context: RequestContext, stack_id: str, options: Any) -> None:
-    """Lock a stack.
-
-    Args:
-        options: `{"level": "all" | "stacks", "reason": text, "expires_in": seconds | "expires_at": time}`
-    """
-    if options not in (None, "") and not isinstance(options, Mapping):
-        raise _wrong("", f"it must be a map that may have {', '.join(KEYS)}, or null")
-    context.service.actions.lock(stack_id, _wanted(context, options or {}), _breaks(context))
+    """Lock a stack. The options may be null or ""."""
+    wanted = read(LockOptions, {} if options in (None, "") else options, "lock")
+    now, caller = context.service.clock.now(), context.caller
+    lock: Lock = {
+        "level": wanted.level,
+        "owner": caller.user,
+        "owner_id": caller.user_id,
+        "reason": wanted.reason,
+        "at": now,
+        "expires_at": _end(wanted, now),
+    }
+    context.service.actions.lock(stack_id, lock, _breaks(context))
 
 
 def unlock(context: RequestContext, stack_id: str) -> None:
@@ -29,51 +57,20 @@ def unlock(context: RequestContext, stack_id: str) -> None:
     context.service.actions.unlock(stack_id, _breaks(context))
 
 
-def _wanted(context: RequestContext, options: Mapping[str, Any]) -> Lock:
-    """Parse the lock. Raise Rejected naming the place."""
-    unknown = [name for name in options if name not in KEYS]
-    if unknown:
-        raise _wrong(f".{unknown[0]}", f"there is no such key; there are {', '.join(KEYS)}")
-    level = options.get("level", "all")
-    if level not in LEVELS:
-        raise _wrong(".level", f"it must be one of {', '.join(LEVELS)}, not {level!r}")
-    reason = options.get("reason")
-    if reason is not None and not (isinstance(reason, str) and len(reason) <= REASON_MAX):
-        raise _wrong(".reason", f"it must be a text of at most {REASON_MAX} characters")
-    now, caller = context.service.clock.now(), context.caller
-    return {
-        "level": level,
-        "owner": caller.user,
-        "owner_id": caller.user_id,
-        "reason": reason,
-        "at": now,
-        "expires_at": _end(options, now),
-    }
-
-
-def _end(options: Mapping[str, Any], now: float) -> float | None:
-    """Return the time at which the lock expires, in seconds since the epoch; None for never."""
-    span, end = options.get("expires_in"), options.get("expires_at")
-    if span is None and end is None:
-        return None
-    if span is not None and end is not None:
-        raise _wrong(".expires_at", "give this or expires_in, not both")
-    if span is not None:
-        if isinstance(span, bool) or not isinstance(span, int | float) or not 0 < span <= 10**9:
-            raise _wrong(".expires_in", "it must be a number of seconds above 0")
-        return now + span
-    try:
-        moment = datetime.fromisoformat(end or "")
-    except (TypeError, ValueError) as error:
-        raise _wrong(".expires_at", f"it must be a time such as 2030-12-31T18:00:00Z, not {end!r}") from error
-    seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+def _end(options: LockOptions, now: float) -> float | None:
+    """Return the time at which the lock expires, in seconds since the epoch; None for never. Raise Rejected."""
+    if options.expires_at is None:
+        return None if options.expires_in is None else now + options.expires_in
+    if options.expires_in is not None:
+        raise _wrong("give this or expires_in, not both")
+    seconds = options.expires_at.timestamp()
     if seconds <= now:
-        raise _wrong(".expires_at", f"the time {end} is over")
+        raise _wrong(f"the time {options.expires_at.isoformat()} is over")
     return seconds
 
 
-def _wrong(place: str, message: str) -> Rejected:
-    return Rejected("HTTPBadRequest", f"lock{place}: {message}")
+def _wrong(message: str) -> Rejected:
+    return Rejected("HTTPBadRequest", f"lock.expires_at: {message}")
 
 
 def _breaks(context: RequestContext) -> Callable[[Lock], bool]:

@@ -5,7 +5,7 @@ import logging
 from sqlalchemy import Connection
 
 from homeostat.api.orchestration.inventory import Inventory
-from homeostat.api.orchestration.views import Wire
+from homeostat.api.orchestration.models import stacks as models
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, LeadsNowhere, Rejected
 from homeostat.planner.scope import RowScope
@@ -19,12 +19,12 @@ OUTPUTS_MAX = 16 * 1024 * 1024
 """Maximum total size (see `templates.weights`) of the function results of all outputs in one response."""
 
 
-def declared(graph: Graph) -> list[Wire]:
+def declared(graph: Graph) -> list[models.OutputName]:
     """Return names and descriptions, without values."""
     return [{"output_key": output.name, "description": output.description} for output in _outputs(graph)]
 
 
-def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
+def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[models.Output]:
     """Return all outputs with their values; reads only the rows that the outputs depend on."""
     outputs = _outputs(graph)
     if not outputs:
@@ -33,7 +33,7 @@ def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[Wire]:
     return [_resolved(stack, output, scope) for output in outputs]
 
 
-def resolved_one(tx: Connection, stack: StackRow, graph: Graph, key: str) -> Wire:
+def resolved_one(tx: Connection, stack: StackRow, graph: Graph, key: str) -> models.Output:
     """Return one output with its value. Raise Rejected (NotFound)."""
     for output in _outputs(graph):
         if output.name == key:
@@ -50,8 +50,8 @@ def _scope(tx: Connection, stack: StackRow, graph: Graph, outputs: list[Output])
     return Inventory(tx, stack, graph, names).scope(names)
 
 
-def _resolved(stack: StackRow, output: Output, scope: Scope) -> Wire:
-    view: Wire = {"output_key": output.name, "description": output.description, "output_value": None}
+def _resolved(stack: StackRow, output: Output, scope: Scope) -> models.Output:
+    view: models.Output = {"output_key": output.name, "description": output.description, "output_value": None}
     if not output.active:
         return view
     try:

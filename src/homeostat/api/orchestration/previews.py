@@ -9,18 +9,17 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, Flag, described_body, quoted
+from homeostat.api.http.inputs import Flag, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_name,
     read_request,
-    refuse_converge,
     refuse_revision,
 )
-from homeostat.api.orchestration.models.previews import StackPreview, UpdatePreview
+from homeostat.api.orchestration.models import previews as models
 from homeostat.api.orchestration.revision_match import tag_of
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import Wire, at, link
@@ -49,19 +48,17 @@ Nested = Annotated[Flag, Query(description="Include the resources of nested stac
     "/stacks/preview",
     dependencies=[may("stacks:preview"), HEAVY],
     summary="Preview a stack",
-    responses=answers(StackPreview) | documented(409),
-    openapi_extra=described_body(CreateRequest),
+    responses=answers(models.StackPreview) | documented(409),
 )
-def preview_stack(context: Context, body: Body) -> Response:
+def preview_stack(context: Context, body: Read[CreateRequest]) -> Response:
     """Preview a new stack; nothing is created.
 
     The response has the stack as `GET` would show it, with its resources, and the same fields as the preview of an
     update. With `adopt_stack_data`, the things in the document are looked at, but not changed. The response has the
     changes after the adoption; `adoption` lists the resources that would not be adopted.
     """
-    name = read_name(body)
-    refuse_converge(body)
-    request, document = read_request(body, context), body.get("adopt_stack_data") or None
+    name, document = body.stack_name, body.adopt_stack_data or None
+    request = read_request(body, context)
     if document is None:
         preview = context.service.stack_service.preview_new(context.project, name, request)
         return Json(_new_stack(context, preview, request, _tree(context, preview)), remedy=SMALLER)
@@ -128,36 +125,34 @@ def _adoption(adopted: AdoptionPreview) -> Wire:
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update"), HEAVY],
     summary="Preview an update",
-    responses=answers(UpdatePreview),
-    openapi_extra=described_body(UpdateRequest),
+    responses=answers(models.UpdatePreview),
 )
 def preview_update(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
 ) -> Response:
     """Preview an update: the resources that would change, how and why, as the planner decides. Changes nothing.
 
     The preview is valid for one revision of the stack, the `ETag` of the response. Send this tag in `If-Match` of the
     update: if the stack has changed since, the update is refused with 412.
     """
-    return _preview(context, stack_name, stack_id, body, patch=bool(body.get("existing")), show_nested=show_nested)
+    return _preview(context, stack_name, stack_id, body, patch=bool(body.existing), show_nested=show_nested)
 
 
 @ROUTER.patch(
     f"{STACK}/preview",
     dependencies=[may("stacks:preview_update_patch"), HEAVY],
     summary="Preview an update of parts",
-    responses=answers(UpdatePreview),
-    openapi_extra=described_body(UpdateRequest),
+    responses=answers(models.UpdatePreview),
 )
 def preview_patch(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, show_nested: Nested = False
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], show_nested: Nested = False
 ) -> Response:
     """Preview an update of only the parts in the body."""
     return _preview(context, stack_name, stack_id, body, patch=True, show_nested=show_nested)
 
 
 def _preview(
-    context: RequestContext, stack_name: str, stack_id: str, body: Mapping[str, Any], *, patch: bool, show_nested: bool
+    context: RequestContext, stack_name: str, stack_id: str, body: UpdateRequest, *, patch: bool, show_nested: bool
 ) -> Response:
     request = read_request(body, context)
     refuse_revision(request, patch=patch)
@@ -174,14 +169,16 @@ def _changes(context: RequestContext, preview: Preview, *, show_nested: bool) ->
     return {"resource_changes": changes, "more_members": _more(preview) if show_nested else []}
 
 
-def _changed(context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool) -> Iterator[Wire]:
+def _changed(
+    context: RequestContext, preview: Preview, fate: Fate, *, show_nested: bool
+) -> Iterator[models.PreviewedResource]:
     """Yield the resources with this fate, each built on demand: members share their common parts in memory."""
     for stack, note in all_of(preview, (fate,)):
         if show_nested or not stack.path:
             yield _previewed(context, stack, note)
 
 
-def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
+def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview) -> models.PreviewedResource:
     """Build the resource of an update's preview: existing resources as they are, new resources as they will be."""
     return {
         **_resource(context, preview, note),
@@ -191,11 +188,11 @@ def _previewed(context: RequestContext, preview: Preview, note: ResourcePreview)
     }
 
 
-def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wire:
+def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) -> models.ResourceAsPlanned:
     row = note.row
     address = context.url(preview.project, "stacks", preview.name, preview.id)
     identity = {"stack_name": preview.name, "stack_id": preview.id, "tenant": preview.project, "path": ""}
-    view: Wire = {
+    view: models.ResourceAsPlanned = {
         "resource_name": note.name,
         "logical_resource_id": note.name,
         "physical_resource_id": shown_id(row.type, row.handle) if row is not None else "",
@@ -214,7 +211,9 @@ def _resource(context: RequestContext, preview: Preview, note: ResourcePreview) 
         "resource_identity": {**identity, "path": f"/resources/{note.name}"},
         "stack_identity": identity,
     }
-    return {**view, "parent_resource": preview.path[-1]} if preview.path else view
+    if preview.path:
+        view["parent_resource"] = preview.path[-1]
+    return view
 
 
 @lru_cache(TYPES_MAX)
@@ -231,14 +230,14 @@ def _unknown_attributes(type_name: str) -> Wire:
     return dict.fromkeys(sorted(set(kind.attributes) - {"show"})) if kind is not None else {}
 
 
-def _differences(preview: Preview, note: ResourcePreview) -> list[Wire]:
+def _differences(preview: Preview, note: ResourcePreview) -> list[models.PropertyChange]:
     """Return the changed properties as the template has them, then other changed sections of the definition."""
     redaction = preview.redaction
     values = [
         (name, *(redaction.shown(note.name, name, version.get(name)) for version in (note.before, note.after)))
         for name in as_changed(note.changed)
     ]
-    of_properties = [
+    of_properties: list[models.PropertyChange] = [
         {"name": name, "before": before, "after": after}
         for name, before, after in values
         if before != after or before == HIDDEN or after == NOT_YET
@@ -265,7 +264,7 @@ def _new(context: RequestContext, preview: Preview, note: ResourcePreview) -> Wi
     return {**_resource(context, preview, note), "properties": properties, "metadata": {}}
 
 
-def _more(preview: Preview) -> list[Wire]:
+def _more(preview: Preview) -> list[models.MoreMembers]:
     """Return the counts of members of large groups that are not listed singly."""
     return [
         {"path": list(stack.path), "stack_name": stack.name, "change": fate.value, "count": count}

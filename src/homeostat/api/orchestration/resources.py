@@ -16,10 +16,11 @@ from homeostat.api.context import Context, RequestContext, ResourceName, StackId
 from homeostat.api.http.inputs import COUNT_MAX, Flag
 from homeostat.api.http.responses import Json, json_stream
 from homeostat.api.orchestration.inventory import Entry, Inventory
+from homeostat.api.orchestration.models import resources as models
 from homeostat.api.orchestration.models.resources import Metadata, Resources, ShownResource
 from homeostat.api.orchestration.resource_parts import some_at_a_time
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, link
+from homeostat.api.orchestration.views import link
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, instance_metadata
 from homeostat.builtin.signals import metadata_of
 from homeostat.json_pieces import Entries, Items
@@ -29,7 +30,7 @@ from homeostat.resources.registry import shown_id
 from homeostat.store.stacks import views
 
 ROUTER = router("resources")
-Listed = tuple[str, Wire]
+Listed = tuple[str, models.Resource]
 """A resource of a list: its marker and its response."""
 
 
@@ -111,7 +112,7 @@ def _page(
         yield "links", [link("next", f"{url}?{urlencode([*asked, ('marker', last[0])])}")]
 
 
-def _counted(items: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[Wire]:
+def _counted(items: Iterator[Listed], limit: int | None, last: list[str]) -> Iterator[models.Resource]:
     """Yield a page; put the marker of its end into `last` if further resources follow."""
     marker = ""
     for count, item in enumerate(items):
@@ -141,13 +142,13 @@ def _fitting(context: RequestContext, query: ResourceQuery, ids: Sequence[str]) 
 
 def _listed(
     context: RequestContext, query: ResourceQuery, inventory: Inventory, entry: Entry
-) -> tuple[str, Wire | None]:
+) -> tuple[str, models.Resource | None]:
     """Return the name of a resource and its response; None instead of the response if the query excludes it."""
     if not query.fits(entry):
         return entry.name, None
     view = inventory.detail(context, entry) if query.with_detail else inventory.wire(context, entry)
     if query.with_differences:
-        view = {**view, "differences": inventory.differences(context, entry)}
+        view["differences"] = inventory.differences(context, entry)
     return entry.name, view
 
 

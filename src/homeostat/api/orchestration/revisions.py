@@ -8,10 +8,10 @@ from starlette.responses import Response
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, StackId, StackName
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.models.stacks import Revisions, ShownRevision
+from homeostat.api.orchestration.models.stacks import Revision, Revisions, ShownRevision
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at
+from homeostat.api.orchestration.views import at
 from homeostat.revision_diff import text_of
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
@@ -68,7 +68,7 @@ def show_revision(
     return text_or_json(request, {"revision": _summary(context, stack, row) | view}, lambda: text_of(view))
 
 
-def _summary(context: RequestContext, stack: StackRow, row: RevisionSummary) -> Wire:
+def _summary(context: RequestContext, stack: StackRow, row: RevisionSummary) -> Revision:
     return {
         "number": row.number,
         "action": row.action,

@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import Context, RequestContext, ResourceName, StackId, StackName
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import COUNT_MAX, Body, described_body, quoted
+from homeostat.api.http.inputs import COUNT_MAX, Body, quoted
 from homeostat.api.http.responses import Json
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import rollouts as models
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at, link
+from homeostat.api.orchestration.views import at, link
 from homeostat.convergence.members.rollouts import NO_ROLLOUT, USER, RolloutEngine
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
@@ -83,7 +84,8 @@ def list_rollouts(
     if len(page) == query.limit:
         params = {"nested_depth": query.nested_depth, "limit": query.limit, "marker": page[-1].key}
         links.append(link("next", f"{context.stack_url(top)}/rollouts?{urlencode(params)}"))
-    return Json({"rollouts": items, "links": links})
+    view: models.Rollouts = {"rollouts": items, "links": links}
+    return Json(view)
 
 
 @ROUTER.get(PATH, dependencies=[may("rollouts:show")], summary="Show a rollout", responses=answers(models.ShownRollout))
@@ -126,20 +128,18 @@ def steer_rollout(
     dependencies=[may("rollouts:approve")],
     summary="Approve a step of a rollout",
     responses=answers(models.ShownRollout) | documented(409),
-    openapi_extra=described_body(models.Approval),
 )
 def approve_rollout(
-    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Body
+    context: Context, stack_name: StackName, stack_id: StackId, resource_name: ResourceName, body: Read[models.Approval]
 ) -> Response:
     """Approve the current step of a rollout, so that the next step begins once the step's members have reported.
 
     The rule `rollouts:approve` authorizes this request. Send `step` to not approve a later step by mistake. The
     response is 409 if the rollout is not running or needs no approval, and for a locked stack.
     """
-    step = _step(body)
 
     def approve(driver: RolloutEngine, key: str, by: str) -> Rollout:
-        return driver.approve(key, by, step)
+        return driver.approve(key, by, body.step)
 
     return _steered(context, stack_name, stack_id, resource_name, approve)
 
@@ -180,7 +180,7 @@ def _shown(
     *,
     top: StackRow | None = None,
     known: dict[str, StackRow] | None = None,
-) -> Wire:
+) -> models.Rollout:
     """Build a rollout.
 
     Args:
@@ -237,7 +237,7 @@ def _stack(tx: Connection, known: dict[str, StackRow], stack_id: str) -> StackRo
     return known[stack_id]
 
 
-def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> Wire:
+def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> models.Members:
     total = max(rollout.total if members is None else int(members.size), rollout.active)
     return {
         "total": total,
@@ -248,7 +248,7 @@ def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> 
     }
 
 
-def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
+def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> models.Failures:
     settings, reasons = rollout.settings, report.reasons or {}
     names = rollouts.names_of(tx, rollout.members, reasons)
     return {
@@ -263,7 +263,7 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> Wire:
     }
 
 
-def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> Wire:
+def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> models.Settings:
     alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
         "applies_to": settings.applies_to,
@@ -295,15 +295,3 @@ def _verb(body: Body) -> str:
     if value not in (None, {}, ""):
         raise Rejected("HTTPBadRequest", f"{verb}: it takes no value; send null")
     return verb
-
-
-def _step(body: Body) -> int | None:
-    unknown = sorted(body.keys() - {"step"})
-    if unknown:
-        raise Rejected("HTTPBadRequest", f"{unknown[0][:SHOWN_MAX]!r}: there is no such key; there may be step")
-    step = body.get("step")
-    if step is None:
-        return None
-    if isinstance(step, bool) or not isinstance(step, int) or not 0 < step <= COUNT_MAX:
-        raise Rejected("HTTPBadRequest", "step: it must be the number of a step, 1 or more")
-    return step

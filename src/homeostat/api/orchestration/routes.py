@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from fastapi import APIRouter
-
+from homeostat.api.http.bodies import Router
 from homeostat.api.http.faults import documented
 from homeostat.api.http.responses import Json
 
 STACK = "/stacks/{stack_name}/{stack_id}"
 
 
-def router(tag: str) -> APIRouter:
+def router(tag: str) -> Router:
     """Return a router for routes below `/v1/{project}`, all of which require access to the project."""
-    return APIRouter(
+    return Router(
         prefix="/v1/{project}",
         tags=[tag],
         default_response_class=Json,

@@ -1,24 +1,23 @@
 """Routes for snapshots of a stack: take, list, show, delete, restore."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from fastapi import Path
-from pydantic import BaseModel, Field
+from pydantic import Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import Fault, Read, RequestBody
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import Body, described_body
 from homeostat.api.http.responses import Json, json_stream, nothing
-from homeostat.api.orchestration.models.stacks import ShownSnapshot, Snapshot, Snapshots
+from homeostat.api.orchestration.models.stacks import Exported, ShownSnapshot, Snapshot, Snapshots
 from homeostat.api.orchestration.revision_text import environment_of, template_of
 from homeostat.api.orchestration.routes import STACK, answers, router
-from homeostat.api.orchestration.views import Wire, at
+from homeostat.api.orchestration.views import at
 from homeostat.json_pieces import Items
-from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
 from homeostat.services.snapshots import not_found
 from homeostat.store.schema.rows import SnapshotRow, StackRow
@@ -30,15 +29,12 @@ ONE = f"{STACK}/snapshots/{{snapshot_id}}"
 NAME_MAX = 255
 
 
-class SnapshotRequest(BaseModel):
-    name: str | None = Field(None, description="Name of the snapshot; need not be unique.", max_length=NAME_MAX)
-
-
-def _name(body: Body) -> str | None:
-    name = body.get("name")
-    if name is not None and (not isinstance(name, str) or len(name) > NAME_MAX):
-        raise Rejected("HTTPBadRequest", f"name: a text of at most {NAME_MAX} characters is needed, got {name!r}")
-    return name
+class SnapshotRequest(RequestBody, extra="ignore"):
+    name: Annotated[
+        str | None,
+        Field(description="Name of the snapshot; need not be unique.", max_length=NAME_MAX),
+        Fault(f"a text of at most {NAME_MAX} characters is needed", ", got {input}"),
+    ] = None
 
 
 @ROUTER.post(
@@ -46,18 +42,16 @@ def _name(body: Body) -> str | None:
     dependencies=[may("stacks:snapshot")],
     summary="Take a snapshot of a stack",
     responses=answers(Snapshot, "Accepted; the snapshot is being taken.") | documented(409),
-    openapi_extra=described_body(SnapshotRequest),
 )
-def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Body) -> Response:
+def take_snapshot(context: Context, stack_name: StackName, stack_id: StackId, body: Read[SnapshotRequest]) -> Response:
     """Take a snapshot of a stack that is at rest.
 
     The snapshot includes the data of servers and volumes, also in nested stacks.
     """
-    name = _name(body)
     with context.db.read() as tx:
         context.live_stack(tx, stack_name, stack_id)
-    row = context.service.snapshots.take(stack_id, name, unlimited=context.caller.is_admin)
-    return Json(_summary(row) | {"data": None})
+    row = context.service.snapshots.take(stack_id, body.name, unlimited=context.caller.is_admin)
+    return Json(_shown(row, None))
 
 
 @ROUTER.get(
@@ -74,7 +68,7 @@ def list_snapshots(context: Context, stack_name: StackName, stack_id: StackId) -
     return json_stream({"snapshots": Items(_all(context, stack, ids))})
 
 
-def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Wire]:
+def _all(context: RequestContext, stack: StackRow, ids: Sequence[str]) -> Iterator[Snapshot]:
     """Yield snapshots, each read just before it is sent; snapshots that are deleted meanwhile are left out."""
     for id in ids:
         with context.db.read() as tx:
@@ -135,7 +129,7 @@ def restore_snapshot(context: Context, stack_name: StackName, stack_id: StackId,
     return nothing(202)
 
 
-def _summary(row: SnapshotRow) -> Wire:
+def _shown(row: SnapshotRow, data: Exported | None) -> Snapshot:
     return {
         "id": row.id,
         "name": row.name,
@@ -143,15 +137,16 @@ def _summary(row: SnapshotRow) -> Wire:
         "status": row.status,
         "status_reason": row.reason,
         "creation_time": at(row.created_at),
+        "data": data,
     }
 
 
-def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Wire:
+def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Snapshot:
     """Build the snapshot, with its data if complete; hidden values are redacted."""
     if row.data is None:
-        return _summary(row) | {"data": None}
+        return _shown(row, None)
     graph = context.service.graphs.of_revision(tx, stack, int(row.revision))
-    data = {
+    data: dict[str, Any] = {
         "name": stack.name,
         "id": stack.id,
         "action": Action.SNAPSHOT,
@@ -164,4 +159,4 @@ def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: Sna
         "template": template_of(graph),
         **row.data,
     }
-    return _summary(row) | {"data": data}
+    return _shown(row, cast(Exported, data))

@@ -12,16 +12,15 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context, RequestContext, StackId, StackName
+from homeostat.api.http.bodies import Read
 from homeostat.api.http.faults import documented
-from homeostat.api.http.inputs import COUNT_MAX, Body, Flag, described_body
+from homeostat.api.http.inputs import COUNT_MAX, Flag
 from homeostat.api.http.responses import Json, json_stream, nothing
 from homeostat.api.orchestration import outputs
 from homeostat.api.orchestration.bodies import (
     CreateRequest,
     UpdateRequest,
-    read_name,
     read_request,
-    refuse_converge,
     refuse_revision,
 )
 from homeostat.api.orchestration.listing import StackQuery
@@ -31,7 +30,10 @@ from homeostat.api.orchestration.models.stacks import (
     OutputNames,
     ShownOutput,
     ShownStack,
+    Stack,
+    StackDetail,
     Stacks,
+    StackSummary,
 )
 from homeostat.api.orchestration.revision_match import IfMatch, check_match, tag_of
 from homeostat.api.orchestration.revision_text import AS_YAML, environment_of, shown_template, text_or_json
@@ -70,7 +72,7 @@ def _page(context: RequestContext, request: Request, query: StackQuery, listing:
         yield "links", [link("next", _next_page(context, request.query_params, last[0]))]
 
 
-def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[dict[str, Any]]:
+def _items(context: RequestContext, listing: Listing, last: list[str]) -> Iterator[StackSummary]:
     """Yield the stacks of a list, read in parts; put the id of the last into `last` if further stacks may follow."""
     left, marker = listing.limit or COUNT_MAX, listing.marker
     while left:
@@ -106,7 +108,7 @@ def list_stacks_detailed(context: Context) -> Response:
     return json_stream({"stacks": Items(_items(context, listing, []), small=True)})
 
 
-def _item(context: RequestContext, row: StackRow, project: str | None) -> dict[str, Any]:
+def _item(context: RequestContext, row: StackRow, project: str | None) -> StackSummary:
     """Build a list item; it names the project when all projects are listed."""
     return (
         stack_summary(context, row) if project is not None else {**stack_summary(context, row), "project": row.project}
@@ -119,12 +121,10 @@ def _item(context: RequestContext, row: StackRow, project: str | None) -> dict[s
     summary="Create a stack",
     status_code=201,
     responses=answers(CreatedStack, "Accepted; the stack is being created.", 201) | documented(409),
-    openapi_extra=described_body(CreateRequest),
 )
-def create_stack(context: Context, body: Body) -> Response:
-    name = read_name(body)
-    refuse_converge(body)
-    request, document = read_request(body, context), body.get("adopt_stack_data") or None
+def create_stack(context: Context, body: Read[CreateRequest]) -> Response:
+    name, document = body.stack_name, body.adopt_stack_data or None
+    request = read_request(body, context)
     if document is None:
         stack_id = context.service.stack_service.create(
             context.project, context.caller.user, name, request, by=context.caller
@@ -149,9 +149,10 @@ def show_stack(
     with context.db.read() as tx:
         row = context.stack(tx, stack_name, stack_id)
         graph = context.service.graphs.described(tx, row)
-        body = stack_detail(context, tx, row, graph)
+        body: StackDetail = stack_detail(context, tx, row, graph)
         if resolve_outputs and not is_deleted(row):
-            body["outputs"] = outputs.resolved(tx, row, graph)
+            with_outputs: Stack = {**body, "outputs": outputs.resolved(tx, row, graph)}
+            body = with_outputs
     return Json({"stack": body}, headers=tag_of(row.revision))
 
 
@@ -162,16 +163,15 @@ def show_stack(
     status_code=202,
     response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
-    openapi_extra=described_body(UpdateRequest),
 )
 def update_stack(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], if_match: IfMatch = None
 ) -> Response:
     """Replace template, parameters, environment, files and tags as a whole. Accepted in every state of the stack.
 
     With `If-Match`, the stack must still be at this revision. The response has the `ETag` of the new revision.
     """
-    return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.get("existing")))
+    return _update(context, stack_name, stack_id, body, if_match, patch=bool(body.existing))
 
 
 @ROUTER.patch(
@@ -181,17 +181,16 @@ def update_stack(
     status_code=202,
     response_class=Response,
     responses=answers(None, "Accepted; the stack is being updated.", 202) | documented(412),
-    openapi_extra=described_body(UpdateRequest),
 )
 def patch_stack(
-    context: Context, stack_name: StackName, stack_id: StackId, body: Body, if_match: IfMatch = None
+    context: Context, stack_name: StackName, stack_id: StackId, body: Read[UpdateRequest], if_match: IfMatch = None
 ) -> Response:
     """Update the parts in the body and keep all omitted ones; `If-Match` as for a whole update."""
     return _update(context, stack_name, stack_id, body, if_match, patch=True)
 
 
 def _update(
-    context: RequestContext, stack_name: str, stack_id: str, body: Body, if_match: str | None, *, patch: bool
+    context: RequestContext, stack_name: str, stack_id: str, body: UpdateRequest, if_match: str | None, *, patch: bool
 ) -> Response:
     request = read_request(body, context)
     refuse_revision(request, patch=patch)

@@ -8,9 +8,10 @@ from starlette.responses import Response
 
 from homeostat.api.access.policy import may
 from homeostat.api.context import HEAVY, Context
-from homeostat.api.http.inputs import Body, Flag, described_body
+from homeostat.api.http.bodies import Read
+from homeostat.api.http.inputs import Flag
 from homeostat.api.http.responses import Json
-from homeostat.api.orchestration.bodies import TemplateRequest, read_request
+from homeostat.api.orchestration.bodies import TemplateRequest, read_template
 from homeostat.api.orchestration.models.templates import Validation
 from homeostat.api.orchestration.routes import answers, router
 from homeostat.api.orchestration.views import NO_DESCRIPTION
@@ -34,11 +35,10 @@ NO_STACK = "None"
     dependencies=[may("stacks:validate_template"), HEAVY],
     summary="Validate a template",
     responses=answers(Validation),
-    openapi_extra=described_body(TemplateRequest),
 )
 def validate(
     context: Context,
-    body: Body,
+    body: Read[TemplateRequest],
     show_nested: Annotated[Flag, Query(description="Include nested templates.")] = False,
     ignore_errors: Annotated[str, Query(description="Codes of errors to ignore, separated by commas.")] = "",
 ) -> Response:
@@ -47,7 +47,7 @@ def validate(
     unknown = sorted(ignored - IGNORABLE)
     if unknown:
         raise Rejected("HTTPBadRequest", f"ignore_errors: unknown error codes {', '.join(unknown)}")
-    request = read_request(body, context)
+    request = read_template(body, context)
     compiled, nested = context.service.stack_service.validate(
         Identity(NO_STACK, NO_STACK, context.project), request, ignored
     )

@@ -4,11 +4,14 @@ import datetime
 import uuid
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import Connection
 
 from homeostat.api.context import RequestContext
+from homeostat.api.orchestration.models.events import Event, EventItem
+from homeostat.api.orchestration.models.resources import Unhealthy
+from homeostat.api.orchestration.models.stacks import Link, Lock, StackDetail, StackIdentity, StackSummary
 from homeostat.model.marks import UnhealthyMark
 from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties
@@ -20,6 +23,14 @@ from homeostat.store.stacks import stacks
 
 Wire = dict[str, Any]
 NO_DESCRIPTION = "No description"
+
+
+@overload
+def at(seconds: float) -> str: ...
+
+
+@overload
+def at(seconds: float | None) -> str | None: ...
 
 
 def at(seconds: float | None) -> str | None:
@@ -38,18 +49,19 @@ def precisely(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def link(rel: str, href: str) -> Wire:
+def link(rel: str, href: str) -> Link:
     return {"href": href, "rel": rel}
 
 
-def stack_identity(context: RequestContext, stack: Any) -> Wire:
+def stack_identity(context: RequestContext, stack: Any) -> StackIdentity:
     return {"id": stack.id, "links": [link("self", context.stack_url(stack))]}
 
 
-def stack_summary(context: RequestContext, stack: StackRow) -> Wire:
+def stack_summary(context: RequestContext, stack: StackRow) -> StackSummary:
     """Build an item of the stack list. The description is always empty: it would require every stack's template."""
     return {
-        **stack_identity(context, stack),
+        "id": stack.id,
+        "links": [link("self", context.stack_url(stack))],
         "stack_name": stack.name,
         "description": "",
         "stack_status": joined(stack.action, stack.status),
@@ -64,7 +76,7 @@ def stack_summary(context: RequestContext, stack: StackRow) -> Wire:
     }
 
 
-def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph: Graph) -> Wire:
+def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph: Graph) -> StackDetail:
     """Build a stack without its outputs.
 
     Args:
@@ -87,12 +99,18 @@ def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph
     }
 
 
-def lock_shown(stack: Any) -> Wire | None:
+def lock_shown(stack: Any) -> Lock | None:
     """Return the lock of a stack; None if unlocked."""
     if stack.lock is None:
         return None
-    view = {name: stack.lock.get(name) for name in ("level", "owner", "reason")}
-    return {**view, "locked_at": at(stack.lock.get("at")), "expires_at": at(stack.lock.get("expires_at"))}
+    lock = stack.lock
+    return {
+        "level": lock.get("level"),
+        "owner": lock.get("owner"),
+        "reason": lock.get("reason"),
+        "locked_at": at(lock.get("at")),
+        "expires_at": at(lock.get("expires_at")),
+    }
 
 
 def stack_parameters(stack: StackRow, graph: Graph) -> dict[str, str]:
@@ -109,7 +127,7 @@ def event_seq(text: str) -> int | None:
         return None
 
 
-def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: StackRow | None = None) -> Wire:
+def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: StackRow | None = None) -> EventItem:
     """Build an item of an event list.
 
     Args:
@@ -136,7 +154,7 @@ def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: 
     }
 
 
-def event_detail(context: RequestContext, event: EventRow, stack: StackRow, properties: Mapping[str, Any]) -> Wire:
+def event_detail(context: RequestContext, event: EventRow, stack: StackRow, properties: Mapping[str, Any]) -> Event:
     return {
         **event_item(context, event, stack),
         "resource_type": event.type,
@@ -148,7 +166,7 @@ def _of_resource(context: RequestContext, stack: StackRow, name: str) -> str:
     return context.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
 
 
-def shown_mark(mark: UnhealthyMark) -> Wire:
+def shown_mark(mark: UnhealthyMark) -> Unhealthy:
     """Build the mark of an unhealthy resource."""
     return {
         "reason": mark.reason,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from homeostat.model.errors import InvalidTemplateAttribute, Rejected, Terminal, invalid
+from homeostat.model.errors import InvalidTemplateAttribute, Terminal, invalid
 from homeostat.model.observed import READY, Condition, Verdict
 from homeostat.resources.base import Props, ResourceType, Thing, passed_on, settling
 from homeostat.resources.families.configs import ACTIONS, UNGROUPED
@@ -310,16 +310,6 @@ def replaced_on_change(config: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any
         for entry in config.get("inputs") or ()
         if entry.get("replace_on_change")
     }
-
-
-def check_status(status: str | None) -> None:
-    """Check the status in a request.
-
-    Raises:
-        Rejected: The API does not know the status.
-    """
-    if status is not None and status not in (IN_PROGRESS, COMPLETE, FAILED):
-        raise Rejected("HTTPBadRequest", f"status: it is {IN_PROGRESS}, {COMPLETE} or {FAILED}, not {status!r}")
 
 
 TYPES = [SoftwareDeployment, StructuredDeployment]

@@ -1,4 +1,4 @@
-"""Schemas of responses, for the OpenAPI document. Responses are built as plain data, not from these classes.
+"""Bodies of requests and responses: they document both, requests are checked by them, responses built as them.
 
 One module for each subject:
 

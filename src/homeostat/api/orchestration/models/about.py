@@ -1,16 +1,19 @@
 """The service itself."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from homeostat.doctor.checks import Level
 
 
-class BuildInfo(BaseModel):
+class BuildInfo(TypedDict):
     api: dict[str, str]
     engine: dict[str, str]
 
 
-class WorkerService(BaseModel):
+class WorkerService(TypedDict):
     id: str
     binary: str
     engine_id: str
@@ -24,55 +27,57 @@ class WorkerService(BaseModel):
     status: str
 
 
-class Services(BaseModel):
+class Services(TypedDict):
     services: list[WorkerService]
 
 
-class WorkerState(BaseModel):
+class WorkerState(TypedDict):
     name: str
     host: str
     pid: int
     version: str
-    board: str = Field(description="Channel that announces work to the worker: `sql` or `redis`.")
+    board: Annotated[str, Field(description="Channel that announces work to the worker: `sql` or `redis`.")]
     alive: bool
-    shards: int = Field(description="Number of shards that it owns now.")
+    shards: Annotated[int, Field(description="Number of shards that it owns now.")]
     started_at: str
     seen_at: str
 
 
-class ShardCounts(BaseModel):
-    owned: int = Field(description="Shards owned by living workers.")
-    waiting: int = Field(description="Shards that are due, and that no worker has taken.")
-    waiting_seconds: float = Field(description="Longest time that a shard has waited.")
-    set_aside: int = Field(description="Shards that have met a bug of the service, and are tried again later.")
+class ShardCounts(TypedDict):
+    owned: Annotated[int, Field(description="Shards owned by living workers.")]
+    waiting: Annotated[int, Field(description="Shards that are due, and that no worker has taken.")]
+    waiting_seconds: Annotated[float, Field(description="Longest time that a shard has waited.")]
+    set_aside: Annotated[
+        int, Field(description="Shards that have met a bug of the service, and are tried again later.")
+    ]
 
 
-class RequestLimit(BaseModel):
+class RequestLimit(TypedDict):
     """A service of the cloud with a limit of requests, which all processes share."""
 
     service: str
-    waiting_seconds: float = Field(description="Time that a new request waits for its turn.")
+    waiting_seconds: Annotated[float, Field(description="Time that a new request waits for its turn.")]
 
 
-class ServiceState(BaseModel):
+class ServiceState(TypedDict):
     version: str
     workers: list[WorkerState]
     shards: ShardCounts
     requests: list[RequestLimit]
 
 
-class ShownServiceState(BaseModel):
+class ShownServiceState(TypedDict):
     service: ServiceState
 
 
-class CheckResult(BaseModel):
+class CheckResult(TypedDict):
     name: str
     level: Level
     found: str
-    remedy: str = Field(description="What to do; empty if all is well.")
+    remedy: Annotated[str, Field(description="What to do; empty if all is well.")]
 
 
-class SetAside(BaseModel):
+class SetAside(TypedDict):
     """A shard that was set aside because of a bug of the service."""
 
     stack_name: str
@@ -82,11 +87,11 @@ class SetAside(BaseModel):
     reason: str
 
 
-class Examination(BaseModel):
-    healthy: bool = Field(description="Whether no check fails; warnings do not count.")
+class Examination(TypedDict):
+    healthy: Annotated[bool, Field(description="Whether no check fails; warnings do not count.")]
     checks: list[CheckResult]
     set_aside: list[SetAside]
 
 
-class ShownExamination(BaseModel):
+class ShownExamination(TypedDict):
     examination: Examination

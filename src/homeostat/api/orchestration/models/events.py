@@ -1,13 +1,14 @@
 """Events."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from homeostat.api.orchestration.models.stacks import Link
 
 
-class EventItem(BaseModel):
+class EventItem(TypedDict):
     id: str
     event_time: str
     resource_name: str
@@ -15,8 +16,10 @@ class EventItem(BaseModel):
     physical_resource_id: str | None
     resource_status: str
     resource_status_reason: str
-    requested_by: str | None = Field(description="Who sent the request that made the change; null for the service.")
-    request_id: str | None = Field(description="Id of the request, as in its response.")
+    requested_by: Annotated[
+        str | None, Field(description="Who sent the request that made the change; null for the service.")
+    ]
+    request_id: Annotated[str | None, Field(description="Id of the request, as in its response.")]
     links: list[Link]
 
 
@@ -25,9 +28,9 @@ class Event(EventItem):
     resource_properties: dict[str, Any]
 
 
-class Events(BaseModel):
+class Events(TypedDict):
     events: list[EventItem]
 
 
-class ShownEvent(BaseModel):
+class ShownEvent(TypedDict):
     event: Event

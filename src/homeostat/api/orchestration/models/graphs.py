@@ -1,14 +1,17 @@
 """The graph of a stack."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from homeostat.api.orchestration.models.resources import Unhealthy
 
 
-class Counts(BaseModel):
-    planned: int = Field(description="Resources and leftovers that have to come to rest.")
-    done: int = Field(description="Number of them at rest.")
-    failed: int = Field(description="Number of them that failed.")
+class Counts(TypedDict):
+    planned: Annotated[int, Field(description="Resources and leftovers that have to come to rest.")]
+    done: Annotated[int, Field(description="Number of them at rest.")]
+    failed: Annotated[int, Field(description="Number of them that failed.")]
 
 
 class NestedGraph(Counts):
@@ -19,27 +22,27 @@ class NestedGraph(Counts):
     status: str
 
 
-class GraphResource(BaseModel):
+class GraphResource(TypedDict):
     """One resource. Keys that do not apply are omitted."""
 
     name: str
     type: str
     status: str
-    id: str | None = Field(None, description="Physical id.")
-    reason: str | None = Field(None, description="Reason of a status that is not COMPLETE.")
-    unhealthy: Unhealthy | None = None
-    leaving: int = Field(0, description="Number of things of this name that are being removed.")
-    requires: list[str] = Field([], description="Names of the resources that it requires.")
-    nested: NestedGraph | None = None
+    id: NotRequired[Annotated[str, Field(description="Physical id.")]]
+    reason: NotRequired[Annotated[str, Field(description="Reason of a status that is not COMPLETE.")]]
+    unhealthy: NotRequired[Unhealthy]
+    leaving: NotRequired[Annotated[int, Field(description="Number of things of this name that are being removed.")]]
+    requires: NotRequired[Annotated[list[str], Field(description="Names of the resources that it requires.")]]
+    nested: NotRequired[NestedGraph]
 
 
 class GraphOfStack(Counts):
     stack_name: str
     stack_status: str
     revision: int
-    listed: bool = Field(description="Whether `resources` lists all; if there are too many, it is empty.")
+    listed: Annotated[bool, Field(description="Whether `resources` lists all; if there are too many, it is empty.")]
     resources: list[GraphResource]
 
 
-class ShownGraph(BaseModel):
+class ShownGraph(TypedDict):
     graph: GraphOfStack

@@ -1,13 +1,13 @@
 """Previews: the changes of an update or a creation."""
 
-from typing import Any
+from typing import Any, NotRequired
 
-from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypedDict
 
-from homeostat.api.orchestration.models.resources import Resource
+from homeostat.api.orchestration.models.stacks import Link, StackIdentity
 
 
-class PropertyChange(BaseModel):
+class PropertyChange(TypedDict):
     """A changed property.
 
     Secrets are redacted; a value that depends on a resource yet to be created is `(not known yet)`.
@@ -18,7 +18,27 @@ class PropertyChange(BaseModel):
     after: Any
 
 
-class PreviewedResource(Resource):
+class ResourceAsPlanned(TypedDict):
+    resource_name: str
+    logical_resource_id: str
+    physical_resource_id: str
+    resource_type: str
+    resource_action: str
+    resource_status: str
+    resource_status_reason: str
+    creation_time: str | None
+    updated_time: str | None
+    required_by: list[str]
+    parent_resource: NotRequired[str]
+    links: list[Link]
+    description: str
+    attributes: dict[str, Any]
+    stack_name: str
+    resource_identity: dict[str, str]
+    stack_identity: dict[str, str]
+
+
+class PreviewedResource(ResourceAsPlanned):
     """A resource in a preview.
 
     `path` has the names of the resources above, from the root; `change_reason` is why the resource is replaced or
@@ -27,14 +47,11 @@ class PreviewedResource(Resource):
     """
 
     path: list[str]
-    resource_action: str
-    resource_identity: dict[str, str]
-    stack_identity: dict[str, str]
     change_reason: str
     property_changes: list[PropertyChange]
 
 
-class ResourceChanges(BaseModel):
+class ResourceChanges(TypedDict):
     unchanged: list[PreviewedResource]
     updated: list[PreviewedResource]
     replaced: list[PreviewedResource]
@@ -42,7 +59,7 @@ class ResourceChanges(BaseModel):
     deleted: list[PreviewedResource]
 
 
-class MoreMembers(BaseModel):
+class MoreMembers(TypedDict):
     """Members of a large group that are not listed singly."""
 
     path: list[str]
@@ -51,7 +68,7 @@ class MoreMembers(BaseModel):
     count: int
 
 
-class UpdatePreview(BaseModel):
+class UpdatePreview(TypedDict):
     """Effects of an update on the stack at this revision."""
 
     revision: int
@@ -59,7 +76,7 @@ class UpdatePreview(BaseModel):
     more_members: list[MoreMembers]
 
 
-class Obstacle(BaseModel):
+class Obstacle(TypedDict):
     """A resource that would not be adopted, and why."""
 
     path: list[str]
@@ -69,7 +86,7 @@ class Obstacle(BaseModel):
     reason: str
 
 
-class AdoptionTag(BaseModel):
+class AdoptionTag(TypedDict):
     """A tag that an adoption would write: on the thing `id` of this kind, with the id of the adopted thing `of`."""
 
     path: list[str]
@@ -79,7 +96,7 @@ class AdoptionTag(BaseModel):
     of: str
 
 
-class Adoption(BaseModel):
+class Adoption(TypedDict):
     """Resources that would not be adopted, and tags that an adoption would write.
 
     Attributes:
@@ -96,12 +113,24 @@ class Adoption(BaseModel):
     tags: list[AdoptionTag]
 
 
-class PreviewedStack(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
+class PreviewedStack(StackIdentity):
     stack_name: str
+    description: str
+    template_description: str
+    parameters: dict[str, str]
+    capabilities: list[str]
+    notification_topics: list[str]
+    disable_rollback: bool
+    timeout_mins: int | None
+    creation_time: None
+    updated_time: None
+    deletion_time: None
+    stack_owner: str | None
+    parent: None
+    stack_user_project_id: str
+    tags: list[str]
     resources: list[Any]
-    adoption: Adoption | None = None
+    adoption: NotRequired[Adoption]
 
 
 class StackPreview(UpdatePreview):

@@ -1,16 +1,17 @@
 """Stacks: summaries, details, outputs, snapshots, revisions and exported documents."""
 
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+from typing_extensions import TypedDict
 
 
-class Link(BaseModel):
+class Link(TypedDict):
     href: str
     rel: str
 
 
-class StackIdentity(BaseModel):
+class StackIdentity(TypedDict):
     id: str
     links: list[Link]
 
@@ -27,57 +28,61 @@ class StackSummary(StackIdentity):
     parent: str | None
     stack_user_project_id: str
     tags: list[str] | None
+    project: NotRequired[Annotated[str, Field(description="Only in the list of all projects.")]]
 
 
-class OutputName(BaseModel):
+class OutputName(TypedDict):
     output_key: str
     description: str
 
 
 class Output(OutputName):
     output_value: Any
-    output_error: str | None = None
+    output_error: NotRequired[str]
 
 
-class Lock(BaseModel):
+class Lock(TypedDict):
     """A lock: nothing in the stack changes until it is unlocked."""
 
-    level: str = Field(description="`all`: with its resources; `stacks`: without.")
-    owner: str | None = Field(description="The user who locked it, if users have names.")
+    level: Annotated[str, Field(description="`all`: with its resources; `stacks`: without.")]
+    owner: Annotated[str | None, Field(description="The user who locked it, if users have names.")]
     reason: str | None
     locked_at: str
-    expires_at: str | None = Field(description="When the lock ends; null: never.")
+    expires_at: Annotated[str | None, Field(description="When the lock ends; null: never.")]
 
 
-class Stack(StackSummary):
+class StackDetail(StackSummary):
     template_description: str
     parameters: dict[str, str]
     capabilities: list[str]
     notification_topics: list[str]
     disable_rollback: bool
     timeout_mins: int | None
-    template_source: str | None = Field(
-        description="The file that the template was read from, if the client reported it."
-    )
-    lock: Lock | None = None
-    outputs: list[Output] | None = None
+    template_source: Annotated[
+        str | None, Field(description="The file that the template was read from, if the client reported it.")
+    ]
+    lock: Lock | None
 
 
-class Stacks(BaseModel):
+class Stack(StackDetail):
+    outputs: NotRequired[list[Output]]
+
+
+class Stacks(TypedDict):
     stacks: list[StackSummary]
-    links: list[Link] | None = None
-    count: int | None = None
+    links: NotRequired[list[Link]]
+    count: NotRequired[int]
 
 
-class CreatedStack(BaseModel):
+class CreatedStack(TypedDict):
     stack: StackIdentity
 
 
-class ShownStack(BaseModel):
+class ShownStack(TypedDict):
     stack: Stack
 
 
-class Exported(BaseModel):
+class Exported(TypedDict):
     """A stack as a document. A nested stack's document takes the place of its resource."""
 
     name: str
@@ -93,42 +98,51 @@ class Exported(BaseModel):
     resources: dict[str, Any]
 
 
-class Snapshot(BaseModel):
+class Snapshot(TypedDict):
     id: str
     name: str | None
-    action: str = Field(description="CREATE, or DELETE while its data in the cloud is being deleted.")
+    action: Annotated[str, Field(description="CREATE, or DELETE while its data in the cloud is being deleted.")]
     status: str
     status_reason: str
     creation_time: str
-    data: Exported | None = Field(
-        description="The stack as it was; `resource_data` has the ids of its data in the cloud. Null until complete."
-    )
+    data: Annotated[
+        Exported | None,
+        Field(
+            description="The stack as it was; `resource_data` has ids of its data in the cloud. Null until complete."
+        ),
+    ]
 
 
-class Snapshots(BaseModel):
+class Snapshots(TypedDict):
     snapshots: list[Snapshot]
 
 
-class ShownSnapshot(BaseModel):
+class ShownSnapshot(TypedDict):
     snapshot: Snapshot
 
 
-class Revision(BaseModel):
+class Revision(TypedDict):
     number: int
-    action: str = Field(description='The action that stored it: CREATE, UPDATE, LOCK, …; "" for very old ones.')
+    action: Annotated[
+        str, Field(description='The action that stored it: CREATE, UPDATE, LOCK, …; "" for very old ones.')
+    ]
     creation_time: str
-    requested_by: str | None = Field(description="Who asked for it; null for the service itself, and very old ones.")
-    request_id: str | None = Field(description="Id of the request.")
-    empty: bool = Field(description="Whether it has no resources: the stack was deleted, or rolled back to nothing.")
+    requested_by: Annotated[
+        str | None, Field(description="Who asked for it; null for the service itself, and very old ones.")
+    ]
+    request_id: Annotated[str | None, Field(description="Id of the request.")]
+    empty: Annotated[
+        bool, Field(description="Whether it has no resources: the stack was deleted, or rolled back to nothing.")
+    ]
     newest: bool
-    complete: bool = Field(description="The last revision that was complete.")
+    complete: Annotated[bool, Field(description="The last revision that was complete.")]
 
 
-class Revisions(BaseModel):
+class Revisions(TypedDict):
     revisions: list[Revision]
 
 
-class Environment(BaseModel):
+class Environment(TypedDict):
     parameters: dict[str, Any]
     parameter_defaults: dict[str, Any]
     resource_registry: dict[str, Any]
@@ -142,13 +156,13 @@ class RevisionAsItWas(Revision):
     files: dict[str, str]
 
 
-class ShownRevision(BaseModel):
+class ShownRevision(TypedDict):
     revision: RevisionAsItWas
 
 
-class OutputNames(BaseModel):
+class OutputNames(TypedDict):
     outputs: list[OutputName]
 
 
-class ShownOutput(BaseModel):
+class ShownOutput(TypedDict):
     output: Output

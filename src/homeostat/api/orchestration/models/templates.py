@@ -1,43 +1,44 @@
 """Validated templates, and building blocks of templates: types, versions and functions."""
 
-from typing import Any
+from typing import Any, NotRequired
 
-from pydantic import BaseModel
+from typing_extensions import TypedDict
 
 
-class Validation(BaseModel):
+class Validation(TypedDict):
     Description: str
     Parameters: dict[str, dict[str, Any]]
-    ParameterGroups: list[dict[str, Any]] | None = None
-    NestedParameters: dict[str, Any] | None = None
+    ParameterGroups: NotRequired[list[dict[str, Any]]]
+    NestedParameters: NotRequired[dict[str, Any]]
     Environment: dict[str, Any]
 
 
-class ResourceTypes(BaseModel):
+class ResourceTypes(TypedDict):
     resource_types: list[Any]
 
 
-class ResourceSchema(BaseModel):
+class ResourceSchema(TypedDict):
     resource_type: str
+    description: str
     properties: dict[str, Any]
     attributes: dict[str, Any]
     support_status: dict[str, Any]
 
 
-class TemplateVersion(BaseModel):
+class TemplateVersion(TypedDict):
     version: str
     type: str
     aliases: list[str]
 
 
-class TemplateVersions(BaseModel):
+class TemplateVersions(TypedDict):
     template_versions: list[TemplateVersion]
 
 
-class TemplateFunction(BaseModel):
+class TemplateFunction(TypedDict):
     functions: str
     description: str
 
 
-class TemplateFunctions(BaseModel):
+class TemplateFunctions(TypedDict):
     template_functions: list[TemplateFunction]
