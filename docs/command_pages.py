@@ -11,32 +11,37 @@ from homeostat.main import parser
 CONFIGURATION = """\
 # Configuration
 
-Every setting of the service is a flag of `homeostat serve` (and of `api` and `worker`) and an environment variable;
-the flag wins. A settings file, `--config FILE` or `/etc/homeostat/homeostat.toml`, has the same names, and gives way to
-both: [an example](homeostat.toml) lists all of them. Only its owner may write it; users who may not read it do
-without. Clients read `HOMEOSTAT_URL`, `HOMEOSTAT_PROJECT`, and for `basic` access `HOMEOSTAT_USER` and
-`HOMEOSTAT_PASSWORD`.
+This page lists every setting of the service: a flag of `homeostat serve` (and of `api` and `worker`), an environment
+variable, and a key of a settings file. Flags override variables, and both override the file, `--config FILE` or
+`/etc/homeostat/homeostat.toml` ([an example](homeostat.toml) with all keys). Only the owner may write the file; it has
+no effect for users who may not read it. Clients read `HOMEOSTAT_URL`, `HOMEOSTAT_PROJECT`, and for `basic` access
+`HOMEOSTAT_USER` and `HOMEOSTAT_PASSWORD`.
 
 | variable | flag | default | meaning |
 |---|---|---|---|""".splitlines()
 SETTINGS_FILE = """\
-# Settings of Homeostat, as /etc/homeostat/homeostat.toml or for --config FILE: all that there are, with their defaults.
-# Flags and environment variables go before them. Only the owner of the file may write it.
+# All settings of Homeostat with their defaults, for /etc/homeostat/homeostat.toml or --config FILE.
+# Flags and environment variables override them. Only the owner of the file may write it.
 # Written by docs/generate.py.""".splitlines()
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
-    1: "the operation failed; what and why is on standard error",
+    1: "the operation failed; the reason is on standard error",
     2: "wrong usage",
     3: "no service answers",
-    4: "`plan --detailed-exit-code`: there is something to do",
+    4: "`plan --detailed-exit-code`: the plan has changes",
 }
 
 
 def commands_page() -> str:
-    lines = ["# Commands", "", "`homeostat COMMAND --help` tells the same.", ""]
+    lines = [
+        "# Commands",
+        "",
+        "This page lists all commands with their arguments, as `homeostat COMMAND --help` does.",
+        "",
+    ]
     for name, command in subcommands(parser()).items():
         lines += [f"## homeostat {name}", "", f"{command.description}", ""]
-        lines += ["```sh", *(line.strip() for line in examples(command)), "```", ""]
+        lines += ["```sh", *examples(command), "```", ""]
         lines += ["| argument | meaning |", "|---|---|"]
         lines += [row(f"`{call(each)}`", meaning(each)) for each in command._actions if each.dest != "help"]
         lines.append("")
@@ -85,8 +90,8 @@ def subcommands(root: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 
 
 def examples(command: argparse.ArgumentParser) -> list[str]:
-    """The lines of the help's epilog that are commands."""
-    return [line for line in (command.epilog or "").splitlines() if line.strip().startswith("homeostat ")]
+    """The commands at the beginning of the help's epilog, below "example:"."""
+    return textwrap.dedent("\n".join((command.epilog or "").split("\n\n")[0].splitlines()[1:])).splitlines()
 
 
 def call(action: argparse.Action) -> str:

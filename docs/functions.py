@@ -29,7 +29,7 @@ Those of CFN are in the same template written as `AWSTemplateFormatVersion: 2010
 ```
 
 What a function cannot take is refused with the place in the template (`resources.x.properties.y.list_join: …`).
-[How much it may make](../explanation/compatibility.md#what-differs-on-purpose) is bounded. Functions that the first
+[How much it may make](../explanation/compatibility.md#deliberate-differences) is bounded. Functions that the first
 versions of HOT share with CFN are described [there](#cfn).
 """
 

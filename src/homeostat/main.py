@@ -35,11 +35,11 @@ first steps:
   homeostat up examples/web-tier.yaml           create the stack, and a service if none runs; watch it come up
   homeostat show web-tier                       its resources and outputs
   homeostat up examples/web-tier.yaml -P message=Hello      change it
-  homeostat explain web-tier                    what is not at rest, and why
+  homeostat explain web-tier                    which resources wait, and why
   homeostat down web-tier                       delete it
 
-exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers; of `plan` with
---detailed-exit-code also 4, there is something to do.
+exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers;
+4 from `plan --detailed-exit-code`: the plan has changes.
 Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment variable, and in a settings file:
 --config FILE, HOMEOSTAT_CONFIG, or /etc/homeostat/homeostat.toml.
 See `homeostat COMMAND --help` for each command."""

@@ -43,3 +43,13 @@ def test_a_fault_is_found_with_its_line(prose: ModuleType, source: str, faults: 
 def test_the_rates_are_of_folders(prose: ModuleType) -> None:
     sources = {"src/a/b/c.py": '"""What is it?"""', "src/a/b/d.py": "# two words", "src/a/e/f.py": ""}
     assert prose.rates(sources) == {"src/a/b": (5, 200.0, 200.0), "src/a/e": (0, 0.0, 0.0)}
+
+
+def test_the_rates_of_pages_leave_out_code_and_generated_pages(prose: ModuleType) -> None:
+    page = "# What it is\n\n```console\n$ what\n```\n\nSee [`what`](what.md)."
+    sources = {"docs/a/b.md": page, "docs/a/c.md": "<!-- Written by a program -->\nwhat"}
+    assert prose.rates(sources) == {"docs/a": (4, 250.0, 250.0)}
+
+
+def test_pages_have_limits_of_their_own(prose: ModuleType) -> None:
+    assert prose.limits("docs/adr") != prose.limits("src/homeostat/store")

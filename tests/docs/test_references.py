@@ -19,7 +19,11 @@ SOURCES = [
     if path.suffix in (".py", ".md", ".yaml") and path != Path(__file__)
 ]
 SOURCES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "pyproject.toml"]
-INVARIANTS = len(re.findall(r"^\d+\. ", (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Invariants")[1], re.M))
+INVARIANTS = len(
+    re.findall(
+        r"^\d+\. ", (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Invariants")[1].split("\n## ")[0], re.M
+    )
+)
 DECISIONS = {path.name[:4] for path in (DOCS / "adr").glob("0*.md")}
 
 

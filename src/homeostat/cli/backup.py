@@ -278,10 +278,10 @@ def add_commands(commands: Commands) -> None:
         commands,
         restore,
         "restore",
-        "put a backup in the place of the state directory, and list what was made since",
+        "replace the state directory with a backup, and list resources made since",
         "homeostat restore monday.tar.gz\n  homeostat restore monday.tar.gz -y --state-dir /srv/other\n\n"
-        "The service must not run. What is there is kept in a directory of its own. A local cloud that is there\n"
-        "stays as it is: stacks of the backup find their things in it again.",
+        "The service must not run. The present state is moved into another directory. An existing local cloud\n"
+        "stays as it is: stacks of the backup find their resources there.",
     )
     command.add_argument("file", metavar="FILE", type=Path, help="file that `homeostat backup` wrote")
     add_yes(command)
@@ -290,7 +290,7 @@ def add_commands(commands: Commands) -> None:
         commands,
         show_untracked,
         "untracked",
-        "list what the service made in the local cloud and no stack has, to adopt or delete it",
+        "list resources of the service in the local cloud that belong to no stack, to adopt or delete them",
         "homeostat untracked\n  homeostat untracked --adoption-file found.yaml\n  homeostat untracked --delete ID -y",
     )
     command.add_argument("--in-project", metavar="NAME", default="", help="only things of this project")

@@ -290,14 +290,14 @@ def add_commands(commands: Commands) -> None:
         commands,
         import_clusters,
         "import-clusters",
-        "let clusters of a Senlin go on here, with the servers that they have",
+        "import clusters from Senlin, with their running servers",
         "homeostat import-clusters --from http://senlin:8777/v1 --to http://homeostat:8004/clustering/v1\n"
         "  homeostat import-clusters --from-cloud old --cloud new --yes web db",
     )
     command.add_argument("names", metavar="CLUSTER", nargs="*", help="names or ids of clusters (default: everything)")
     command.add_argument("--from", dest="source", metavar="URL", default="", help="URL of the Clustering API of Senlin")
-    command.add_argument("--from-cloud", dest="source_cloud", metavar="NAME", help="its cloud in clouds.yaml")
+    command.add_argument("--from-cloud", dest="source_cloud", metavar="NAME", help="the cloud of Senlin in clouds.yaml")
     command.add_argument("--to", dest="target", metavar="URL", default="", help="URL of the Clustering API here")
     command.add_argument("--cloud", metavar="NAME", help="the cloud of this service in clouds.yaml")
-    command.add_argument("--yes", action="store_true", help="carry the steps out; without it they are only shown")
+    command.add_argument("--yes", action="store_true", help="execute the steps; without it they are only shown")
     add_json(command)

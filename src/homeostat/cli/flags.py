@@ -36,7 +36,7 @@ def add_client_command(commands: Commands, run: Run, name: str, summary: str, ex
     command = add_command(commands, run, name, summary, example)
     group = command.add_argument_group("service")
     add_state_directory(group)
-    add_option(group, "url", "", "URL of the service (default: the one of the state directory)", metavar="URL")
+    add_option(group, "url", "", "URL of the service (default: from the state directory)", metavar="URL")
     add_option(group, "project", "", "project (default: the user HOMEOSTAT_USER, or `default`)", metavar="NAME")
     add_json(command)
     return command
@@ -78,7 +78,7 @@ def add_stack_description(command: ArgumentParser, template: str | None = None) 
 
 def add_existing(command: ArgumentParser) -> None:
     command.add_argument(
-        "--existing", action="store_true", help="keep the values of parameters that are not named, in an update"
+        "--existing", action="store_true", help="in an update, keep the values of parameters that you do not set"
     )
 
 
@@ -87,12 +87,14 @@ def add_yes(command: ArgumentParser) -> None:
         "-y",
         "--yes",
         action="store_true",
-        help="do not ask; needed where there is no terminal to ask at",
+        help="do not ask; required without a terminal",
     )
 
 
 def add_no_wait(command: ArgumentParser) -> None:
-    command.add_argument("--no-wait", action="store_true", help="return as soon as the service has accepted it")
+    command.add_argument(
+        "--no-wait", action="store_true", help="return as soon as the service has accepted the request"
+    )
 
 
 def add_json(command: ArgumentParser) -> None:
@@ -127,7 +129,7 @@ def add_plugins(command: ArgumentParser) -> None:
         action="append",
         type=Path,
         default=[Path(folder) for folder in os.environ.get("HOMEOSTAT_PLUGINS", "").split(os.pathsep) if folder],
-        help="directory with modules of resource types that have handle_create and the like; may be repeated "
+        help="directory with modules of resource types with handlers (handle_create, …); may be repeated "
         "[HOMEOSTAT_PLUGINS]",
     )
     add_switch(command, "heat-imports", "these modules may import heat.engine although Heat is not installed")

@@ -127,15 +127,15 @@ def add_commands(commands: Commands) -> None:
         commands,
         health,
         "health",
-        "see what health policies have found of members, and approve recoveries",
+        "show the health of members with a health policy, and approve recoveries",
         "homeostat health status web\n  homeostat health approve web nodes/3\n\n"
-        "  status      which members are not healthy, the evidence of each detection, what a recovery waits for,\n"
-        "              and which hosts are declared down for it: why, since when, and what lifts that\n"
-        "  approve     let the recovery of a member begin that its policy only proposes, or that is held back\n\n"
-        "The exit code of status is 1 where a member is unhealthy.",
+        "  status      show unhealthy members with the evidence of each detection, the waits of recoveries, and\n"
+        "              hosts that were declared down: why, since when, and how to lift this\n"
+        "  approve     start the recovery of a member that its policy only proposes or holds back\n\n"
+        "The exit code of status is 1 if a member is unhealthy.",
     )
-    command.add_argument("act", choices=(STATUS, APPROVE), help="see it (status), or approve a recovery")
+    command.add_argument("act", choices=(STATUS, APPROVE), help="show the members (status), or approve a recovery")
     command.add_argument("name", metavar="STACK", help="name or id of the stack, or id of the cluster")
     command.add_argument("resource", metavar="RESOURCE", nargs="?", help="the member, or its path such as nodes/3")
     command.add_argument("--all", action="store_true", help="show healthy members, too; approve all recoveries")
-    command.add_argument("--limit", metavar="N", type=int, default=50, help="members that are shown (default: 50)")
+    command.add_argument("--limit", metavar="N", type=int, default=50, help="members to show (default: 50)")

@@ -151,7 +151,7 @@ def _add_purge(commands: Commands) -> None:
         metavar="AGE",
         type=age_s,
         default="30d",
-        help="deleted, or replaced, so long ago: 45s, 90m, 12h, 30d",
+        help="age since the deletion or replacement: 45s, 90m, 12h, 30d",
     )
     command.add_argument(
         "--events-per-stack", metavar="N", type=natural, default=1000, help="newest events that a live stack keeps"
@@ -194,7 +194,7 @@ def _add_register(commands: Commands) -> None:
         commands,
         register,
         "register",
-        "register the service in Keystone (users, roles, domain, catalogue), and write the file to reach it with",
+        "register the service in Keystone (users, roles, domain, catalogue), and write its configuration file",
         "homeostat register --public-url https://heat.example.org:8004 \\\n"
         "      --keystone-config /etc/homeostat/keystone.ini\n\n"
         "The OS_ variables hold an administrator's login, as for `openstack`. Run again, the command creates what\n"

@@ -49,13 +49,13 @@ def add_commands(commands: Commands) -> None:
         "  homeostat plan web.yaml --json | jq '.resource_changes.replaced[]'\n"
         "  homeostat plan web.yaml --detailed-exit-code || test $? = 4\n\n"
         "Secrets are not shown. Values that depend on resources to be created are shown as not known yet.\n\n"
-        "With --adopt-file the command ends with 1 if not all that the document names could be adopted.",
+        "With --adopt-file the exit code is 1 if a resource of the document could not be adopted.",
     )
     add_stack_description(command, template="?")
     command.add_argument(
         "--adopt-file",
         metavar="FILE",
-        help="exported or abandoned stack, - for standard input: show what its adoption would do",
+        help="exported or abandoned stack, - for standard input: preview its adoption",
     )
     add_existing(command)
-    command.add_argument("--detailed-exit-code", action="store_true", help="end with 4 if there is something to do")
+    command.add_argument("--detailed-exit-code", action="store_true", help="exit with 4 if the plan has changes")

@@ -232,28 +232,26 @@ def add_commands(commands: Commands) -> None:
         commands,
         rollout,
         "rollout",
-        "see and steer how the members of a group get new metadata, or a new definition, step by step",
+        "show and control rollouts: members of a group get new metadata, or a new definition, step by step",
         "homeostat rollout status web -w\n  homeostat rollout approve web fleet --step 2\n"
         "  homeostat rollout roll-back web\n\n"
-        "  status      how far it is, what it waits for, what failed members said, and what you can do next\n"
-        "  pause       stop it where it is; members keep what they have\n"
-        "  resume      let it go on that was paused or held; failures so far are accepted\n"
-        "  approve     let the next step begin, where update_policy.rollout asks for approval\n"
-        "  promote     give what is new to all members now, whatever the gates say\n"
-        "  abort       end it where it is: some members have what is new, and the stack fails\n"
-        "  roll-back   give what was there before to all members again; the stack fails\n\n"
-        "To correct a rollout, update the stack: members that have what is wrong are the first to get what is right.\n"
-        "With --watch the exit code is 1 where the group fails, unless you have aborted or rolled it back.",
+        "  status      show progress, waits, messages of failed members, and the possible commands\n"
+        "  pause       pause the rollout; members keep their present values\n"
+        "  resume      continue a paused or held rollout; failures so far are accepted\n"
+        "  approve     start the next step, where update_policy.rollout requires approval\n"
+        "  promote     give the new values to all members now, without gates\n"
+        "  abort       end the rollout at its present step: some members have the new values, and the stack fails\n"
+        "  roll-back   give the old values back to all members; the stack fails\n\n"
+        "To correct a rollout, update the stack: members with the wrong values change first.\n"
+        "With --watch the exit code is 1 if the group fails, unless you have aborted or rolled it back.",
     )
-    command.add_argument("act", choices=ACTS, help="see it (status), or steer it")
+    command.add_argument("act", choices=ACTS, help="show the rollout (status), or control it")
     command.add_argument("name", metavar="STACK", help="name or id of the stack")
     command.add_argument(
         "resource",
         metavar="RESOURCE",
         nargs="?",
-        help="the group, or its path such as tier/fleet; it may be left out where one rollout is in progress",
+        help="the group, or its path such as tier/fleet; optional while only one rollout is in progress",
     )
-    command.add_argument("-w", "--watch", action="store_true", help="show it live until it has ended")
-    command.add_argument(
-        "--step", metavar="N", type=int, help="approve this step and no other (default: the one in progress)"
-    )
+    command.add_argument("-w", "--watch", action="store_true", help="show the rollout live until it has ended")
+    command.add_argument("--step", metavar="N", type=int, help="approve only this step (default: the step in progress)")

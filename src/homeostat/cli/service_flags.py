@@ -81,8 +81,7 @@ def add_openstack(command: ArgumentParser) -> None:
         command,
         "os-timeout",
         60.0,
-        "seconds that a request to OpenStack may take; what was not answered by then is looked for before it is sent "
-        "again",
+        "seconds that a request to OpenStack may take; after that, its effect is checked before it is sent again",
         type=float,
         metavar="SECONDS",
     )
@@ -104,8 +103,8 @@ def _add_message_buses(command: ArgumentParser) -> None:
     add_list(
         command,
         "os-notifications",
-        "message bus of OpenStack's services, rabbit://USER:PASSWORD@HOST:PORT/VHOST: what they report is looked at "
-        "at once; may be repeated; better in the variable, where `ps` does not show the password",
+        "message bus of OpenStack's services, rabbit://USER:PASSWORD@HOST:PORT/VHOST: reported changes are observed at "
+        "once; may be repeated; better in the variable, where `ps` does not show the password",
         metavar="URL",
     )
     add_list(
@@ -125,12 +124,16 @@ def _add_message_buses(command: ArgumentParser) -> None:
         command,
         "stack-notifications",
         "",
-        "message bus to which this service reports what happens to stacks, as Heat does (orchestration.*), "
+        "message bus for this service's notifications about stacks, the same as Heat's (orchestration.*), "
         "rabbit://USER:PASSWORD@HOST:PORT/VHOST; better in the variable, where `ps` does not show the password",
         metavar="URL",
     )
     add_option(
-        command, "stack-notification-topic", "heat/notifications", "where it reports this", metavar="EXCHANGE/TOPIC"
+        command,
+        "stack-notification-topic",
+        "heat/notifications",
+        "where these notifications go",
+        metavar="EXCHANGE/TOPIC",
     )
 
 
@@ -151,8 +154,8 @@ def _add_proxies(command: ArgumentParser) -> None:
     add_list(
         command,
         "trusted-proxy",
-        "a proxy in front that says whose request it is (X-Forwarded-For, X-Forwarded-Proto): clients have shares by "
-        "their own addresses then, not by that of the proxy; may be repeated",
+        "a proxy in front whose X-Forwarded-For and X-Forwarded-Proto are trusted: its clients have shares by their "
+        "own addresses, not by the proxy's; may be repeated",
         metavar="ADDRESS|NETWORK",
     )
 
@@ -200,7 +203,7 @@ def _add_access(command: ArgumentParser) -> None:
     add_switch(
         command,
         "old-policy-defaults",
-        "also allow what was allowed before there were readers and members: everything to everyone but stack users",
+        "also allow the rights from before the roles reader and member: everything to everyone but stack users",
     )
 
 
@@ -239,7 +242,7 @@ def _add_limits_of_stacks(command: ArgumentParser) -> None:
         command,
         "stacks-max",
         512,
-        "stacks of a project, nested stacks not counted; not a limit for admins",
+        "stacks of a project, nested stacks not counted; no limit for admins",
         type=int,
         metavar="N",
     )
@@ -274,7 +277,7 @@ def _add_convergence(command: ArgumentParser) -> None:
         command,
         "vantage",
         DEFAULT_VANTAGE,
-        "name of the place where these workers are: health policies may say how much each place counts that asks URLs",
+        "name of the place of these workers: health policies may give a weight to each place that checks URLs",
         type=vantage_name,
         metavar="NAME",
     )
@@ -335,11 +338,11 @@ def _add_observability(command: ArgumentParser) -> None:
         command,
         "drain-file",
         None,
-        "while this file is there, /healthcheck answers 503, so that load balancers send no new requests",
+        "while this file exists, /healthcheck answers 503, so that load balancers send no new requests",
         type=Path,
         metavar="FILE",
     )
-    add_switch(command, "metrics", "serve metrics at /metrics of the API, for users whom it lets in")
+    add_switch(command, "metrics", "serve metrics at /metrics of the API, for its users")
     add_option(
         command, "metrics-port", None, "port of a worker's metrics, 0 for any free one", type=int, metavar="PORT"
     )

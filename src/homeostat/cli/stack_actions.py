@@ -217,7 +217,7 @@ def _add_observe(commands: Commands) -> None:
         commands,
         observe,
         "observe",
-        "observe a stack now, and show what is not as it should be",
+        "observe a stack now, and show the differences from its desired state",
         "homeostat observe web-tier\n  homeostat observe web-tier server_2 --json",
     )
     _add_resource(command)
@@ -255,7 +255,7 @@ def _add_lock(commands: Commands) -> None:
     )
     command.add_argument("--reason", metavar="TEXT", help="shown to users who are refused")
     command.add_argument(
-        "--expires-in", metavar="TIME", type=age_s, help="unlock by itself after this time: 90s, 15m, 2h or 3d"
+        "--expires-in", metavar="TIME", type=age_s, help="unlock automatically after this time: 90s, 15m, 2h or 3d"
     )
 
 

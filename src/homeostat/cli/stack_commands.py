@@ -299,7 +299,7 @@ def _add_explain(commands: Commands) -> None:
         commands,
         explain,
         "explain",
-        "explain what is not at rest: why, since when, what would release it, and how long it will take",
+        "explain why resources wait: reason, since when, until when, and how long it will take",
         "homeostat explain web-tier\n  homeostat explain web-tier server_2",
     )
     add_stack_name(command)
