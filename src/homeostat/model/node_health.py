@@ -137,7 +137,7 @@ class RecoveryAction(NamedTuple):
 
     name: str
     what: str
-    begins: bool
+    begins: bool = False
     host: str = ""
 
 

@@ -13,7 +13,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import MemberAway, Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.marks import RestoredMark
 from homeostat.model.observed import Verdict
-from homeostat.model.plan import Decision, Step
+from homeostat.model.plan import Decision, Operate, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -84,7 +84,7 @@ class Acts(Protocol):
     def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
         """Continue the act in progress."""
 
-    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+    def heal(self, row: Resource, verdict: Verdict, now: float, act: Operate | Update) -> Decision:
         """Repair a thing in place, by an update or an operation."""
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:

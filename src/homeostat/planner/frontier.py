@@ -9,7 +9,7 @@ not cost a thousand loads of the shard.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 
-from homeostat.model.plan import Settled, Step, StepOutcome, Verb
+from homeostat.model.plan import Observe, Record, Settled, Step, StepOutcome
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -119,7 +119,7 @@ class Frontier:
             step = self._examine(node, now)
             if step is not None:
                 steps.append(step)
-                if step.verb is Verb.RECORD and (step.row.failed or step.fails):
+                if isinstance(step.act, Record) and (step.row.failed or step.act.fails):
                     break
         return steps
 
@@ -285,24 +285,24 @@ class Frontier:
         if record.removed:
             self._remove(row)
         elif step.handover is not None:
-            self._handed_over(node, step)
+            self._handed_over(node, step, step.handover.needed_by)
         # A row that was only recorded may not have been compared with its definition yet: examine it again.
-        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
+        elif row.status == Status.COMPLETE and not isinstance(step.act, Record) and self._is_done(node, row):
             self._settle(node)
-        elif step.verb is Verb.OBSERVE:
+        elif isinstance(step.act, Observe):
             # The decision after a look comes next: only this pass has the observation.
             self._graph.ready.appendleft(node)
         else:
             self._graph.ready.append(node)
 
-    def _handed_over(self, node: Node, step: Step) -> None:
+    def _handed_over(self, node: Node, step: Step, needed_by: Node) -> None:
         """Examine both ends of a handover again; a predecessor that cannot let go is being deleted now."""
         for predecessor in step.also:
             if predecessor.key in self.leftovers:
                 self._graph.forget_waits_of({leftover_node(predecessor.key)})
                 self._add_leftover(predecessor)
-        self._acting.discard(step.needed_by)
-        self._graph.ready.extend((node, step.needed_by))
+        self._acting.discard(needed_by)
+        self._graph.ready.extend((node, needed_by))
 
     def _end_healing(self, row: Resource, *, removed: bool) -> None:
         """After the end of a healing, examine a resource that waits for the brake."""

@@ -4,7 +4,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import adoption_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import Decision, Step
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
@@ -147,7 +147,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
         return context.acts.update(want, row, want.kind.complete(row.properties), now)
     if verdict.condition is Condition.DRIFTED:
         return heal.repair(context, row, verdict, now)
-    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return Step(row, events=outcome.complete(context.world, row, now).events)
 
 
 def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
@@ -156,7 +156,7 @@ def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: floa
     events = outcome.begin(row, Action.UPDATE)
     row.intent = None
     row.revision = context.world.stack.revision
-    return Step(Verb.RECORD, row, events=[*events, *outcome.complete(context.world, row, now).events])
+    return Step(row, events=[*events, *outcome.complete(context.world, row, now).events])
 
 
 def _created_late(context: Context, row: Resource, now: float) -> Step | None:
@@ -170,4 +170,4 @@ def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -
     healing.unmark_lost(row)
     # The failure has set the row's revision to the newest without comparing the row: make the comparison due.
     row.revision = min(row.revision, context.world.settled_revision)
-    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return Step(row, events=outcome.complete(context.world, row, now).events)

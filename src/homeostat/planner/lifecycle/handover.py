@@ -8,7 +8,7 @@ from homeostat.kinds.exclusive import EXCLUSIVE, LETS_GO_IN, Shared, Way, can_le
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.marks import LetGoMark
-from homeostat.model.plan import Handover, Step, Verb
+from homeostat.model.plan import Handover, Step, Update
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -82,7 +82,7 @@ def let_go(context: Context, definition: Definition, row: Resource, held: tuple[
     before = let_go_of(row)
     new = intents.new_row(context, definition, now, replaces=row)
     put(row, LetGoMark(tuple(dict.fromkeys((*(before.held if before is not None else ()), *held)))))
-    return Step(Verb.RECORD, new, inserted=True, also=[row])
+    return Step(new, inserted=True, also=[row])
 
 
 def before_creation(context: Context, row: Resource, now: float) -> Step | Waiting | None:
@@ -101,7 +101,7 @@ def before_creation(context: Context, row: Resource, now: float) -> Step | Waiti
     events = outcome.begin(old, Action.DELETE, f"{reason(Shared(mark.held))}: {mark.refused}")
     old.acted_at = old.due_at = old.intent = None
     old.revision, old.updated_at = context.world.stack.revision, now
-    return Step(Verb.RECORD, row, events=events, also=[old], handover=Handover.LET_GO, needed_by=row.name)
+    return Step(row, events=events, also=[old], handover=Handover(row.name))
 
 
 def room_for(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
@@ -189,7 +189,7 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
     if mark.due_at is not None and mark.due_at > now and mark.failure:
         text = f"it gets {', '.join(mark.held)} back: {mark.failure}"
         return Waiting(row.name, Why.HANDOVER, (), text, row.updated_at, mark.due_at, row.key)
-    return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
+    return Step(row, Update(spec, changed), handover=Handover(row.name, returns=True))
 
 
 def _claim_conflict(
@@ -233,7 +233,7 @@ def _ask(
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
         return Waiting(name, Why.HANDOVER, (old.key,), text, since, mark.due_at, key)
     spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)
-    return Step(Verb.UPDATE, old, spec=spec, changed=changed, handover=Handover.LET_GO, needed_by=name)
+    return Step(old, Update(spec, changed), handover=Handover(name))
 
 
 def _may_let_go(context: Context, row: Resource) -> bool:

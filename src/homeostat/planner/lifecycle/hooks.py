@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from homeostat.model.hooks import NO_HOOKS, HookProgress
-from homeostat.model.plan import Step, Verb, event_of
+from homeostat.model.plan import Step, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -39,7 +39,7 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
         return Waiting(row.name, Why.HOOK, (), reason, progress.since, key=row.key)
     of_deletion = (row.hooks or NO_HOOKS).of_deletion
     row.hooks = replace(progress, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
-    return Step(Verb.RECORD, row, events=[event_of(row, reason=reason)])
+    return Step(row, events=[event_of(row, reason=reason)])
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
@@ -47,7 +47,7 @@ def interrupted(world: World, row: Resource) -> Step | None:
     if not waits_at(row) or (_is_of_revision(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
     row.hooks = _or_none(HookProgress(of_deletion=(row.hooks or NO_HOOKS).of_deletion))
-    return Step(Verb.RECORD, row, events=[event_of(row, reason=INTERRUPTED)])
+    return Step(row, events=[event_of(row, reason=INTERRUPTED)])
 
 
 def due(world: World, row: Resource) -> str:

@@ -4,7 +4,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import arguments_of, changed_of, operation_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Operate, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -117,7 +117,7 @@ def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
     if decided is None:
         rolled = rollouts.decide if begins else rollouts.finish
         decided = rolled(context, row, now)
-    return decided or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return decided or Step(row, events=outcome.complete(context.world, row, now).events)
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
@@ -181,8 +181,8 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
         return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
     operation = operation_of(row.intent)
     if operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=operation, arguments=arguments_of(row.intent))
-    return Step(Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=changed_of(row.intent))
+        return Step(row, Operate(operation, arguments_of(row.intent)))
+    return Step(row, Update(intents.requested_spec(context, row), changed_of(row.intent)))
 
 
 def _judge(context: Context, row: Resource, now: float) -> Verdict:

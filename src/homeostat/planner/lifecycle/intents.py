@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from homeostat.model.desired import Definition
-from homeostat.model.intent import ChangeIntent
+from homeostat.model.intent import ChangeIntent, Intent, OperationIntent
 from homeostat.model.marks import NO_MARKS, Marks, RestoredMark
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Act, Operate, Step, Update
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -72,23 +72,23 @@ def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> No
     row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, template_values))
 
 
-def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:
-    """Write the intent into the row, and its event into the step (invariant 3, CONTRIBUTING.md)."""
-    row = step.row
+def intend(context: Context, row: Resource, act: Act, want: ResolvedResource, action: Action, now: float) -> Step:
+    """Write the intent of an act into the row, and return its step (invariant 3, CONTRIBUTING.md)."""
     # For users, an act that is repeated or redirected has begun already: no second event.
-    step.events += outcome.begin(row, action, reason)
+    events = outcome.begin(row, action)
     row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
-    step.rollout = rollouts.take(want, row) or step.rollout
+    rollout = rollouts.take(want, row)
     row.deletion_policy, row.template_type = want.definition.deletion_policy, want.definition.template_type or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
-    row.intent = ChangeIntent(step.changed, context.world.next_stamp())
+    row.intent = ChangeIntent(act.changed if isinstance(act, Update) else (), context.world.next_stamp())
     row.hooks = hooks.intended(context.world, row, want.definition.hooks)
     row.resolved = context.world.stamp
     row.updated_at = now
+    return Step(row, act, events, rollout=rollout)
 
 
 def spec(context: Context, want: ResolvedResource, row: Resource) -> dict[str, Any]:
@@ -105,8 +105,14 @@ def requested_spec(context: Context, row: Resource) -> dict[str, Any]:
     return spec_of(context, kind, row, kind.complete(row.properties))
 
 
-def maintenance_step(context: Context, row: Resource, method: MaintenanceMethod) -> Step:
+def intent_of(act: Operate | Update) -> Intent:
+    """Return the intent of an act, from which it is repeated."""
+    if isinstance(act, Operate):
+        return OperationIntent(act.operation, arguments=act.arguments)
+    return ChangeIntent(act.changed)
+
+
+def maintenance_act(context: Context, row: Resource, method: MaintenanceMethod) -> Operate | Update:
     if method.operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=method.operation)
-    spec = {**requested_spec(context, row), **method.fields}
-    return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(method.fields))
+        return Operate(method.operation, {})
+    return Update({**requested_spec(context, row), **method.fields}, tuple(method.fields))

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import MemberAway, Rejected, Terminal
 from homeostat.model.intent import changed_of
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import RECORD, SETTLED, Decision, Settled, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -71,10 +71,10 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
         row.template_type, row.hooks = template_type, progress
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
-        return Settled(Step(Verb.RECORD, row, rollout=rollout))
+        return Settled(Step(row, rollout=rollout))
     if context.is_stale(definition, row):
         row.resolved = context.world.stamp
-        return Settled(Step(Verb.RECORD, row))
+        return Settled(Step(row))
     return SETTLED
 
 
@@ -160,16 +160,10 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
         | {field for name in want.renewed for field in want.kind.fields_of(name, want.values)}
         | {field for field in requested.keys() | spec.keys() if requested.get(field) != spec.get(field)}
     )
-    step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
     row.attempts = 0
-    intents.intend(context, step, want, Action.UPDATE, outcome.CHANGED, now)
-    return step if fields or not want.kind.kind else _record_update(context, step, now)
-
-
-def _record_update(context: Context, step: Step, now: float) -> Step:
-    """Complete an update of the row alone."""
-    row = step.row
+    if fields or not want.kind.kind:
+        return intents.intend(context, row, Update(spec, tuple(fields)), want, Action.UPDATE, now)
+    step = intents.intend(context, row, RECORD, want, Action.UPDATE, now)
     row.acted_at = now
-    step.verb = Verb.RECORD
-    step.events.extend(outcome.complete(context.world, row, now).events)
+    step.events = [*step.events, *outcome.complete(context.world, row, now).events]
     return step

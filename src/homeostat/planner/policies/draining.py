@@ -8,7 +8,7 @@ runs meanwhile: the end is a column of the row.
 from collections.abc import Iterator
 
 from homeostat.model.observed import Condition
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Step
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -35,7 +35,7 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     for server in undrained:
         server.drains_until = now + context.world.drain_s
     if undrained:
-        return Step(Verb.RECORD, row, also=[server for server in undrained if server is not row])
+        return Step(row, also=[server for server in undrained if server is not row])
     until = max(server.drains_until or now for server in servers)
     if until <= now:
         return None

@@ -56,7 +56,7 @@ _RANKS = {
 
 def _word(step: Step) -> str:
     """Return the user's word for a step."""
-    return ADOPT if step.row.action == Action.ADOPT else step.verb.value
+    return ADOPT if step.row.action == Action.ADOPT else step.act.verb.value
 
 
 @dataclass(frozen=True, slots=True)
