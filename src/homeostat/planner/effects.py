@@ -9,7 +9,7 @@ from homeostat.model.intent import changed_of
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
 ENDS = {Action.CREATE: None, Action.UPDATE: changed_of, Action.DELETE: None}

@@ -14,15 +14,14 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import maintenance_state
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.cascades import Cascades
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
-from homeostat.planner.lifecycle import cascade, hooks, rollouts
+from homeostat.planner.lifecycle import cascade, deadlines, hooks, rollouts
 from homeostat.planner.removals import LAST, LAST_ENDS, Removals
-from homeostat.planner.retry import deadlines
+from homeostat.planner.states import maintenance_state
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 
 
 class Frontier:

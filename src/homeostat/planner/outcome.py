@@ -26,10 +26,9 @@ from homeostat.model.plan import Event, Step, StepOutcome, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
-from homeostat.planner.actions import maintenance_state, snapshot_state
-from homeostat.planner.policies import unkept
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state, snapshot_state, unkept
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 

@@ -11,7 +11,7 @@ from typing import Any
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.retry import conditions
+from homeostat.planner.states import absence
 from homeostat.resources.registry import kind_of
 
 LAST = "what an update removes goes last"
@@ -64,7 +64,7 @@ class Removals:
         """
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
-        if conditions.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
+        if absence.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
             return False
         if row.key in self.needed:
             return False

@@ -21,9 +21,9 @@ from homeostat.model.plan import Create, Delete, Find, Operate, Step, Update
 from homeostat.model.status import Action, Status
 from homeostat.model.world import KeepPolicy, Resource, World
 from homeostat.planner.actions.check import CHECK, CONVERGE
-from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.lifecycle.cascade import part_kinds
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
+from homeostat.planner.states.snapshot_state import SNAPSHOT
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup, bounds_of
 from homeostat.resources.nested import NestedStack

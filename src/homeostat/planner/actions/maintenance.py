@@ -11,11 +11,11 @@ from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, StackFacts
-from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner import outcome, specs
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import intents
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
@@ -160,12 +160,12 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
 
     The mark is stored before the act, so that the act is undone later even if its answer is lost.
     """
-    act = intents.maintenance_act(context, row, method)
+    act = specs.maintenance_act(context, row, method)
     events = outcome.begin(row, action)
     row.revision = context.world.stack.revision
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
-    row.intent = intents.intent_of(act)
+    row.intent = specs.intent_of(act)
     if STACK_ACTIONS[action].mark:
         row.marks = maintenance_state.with_mark(row, action, now)
     row.updated_at = now
@@ -216,4 +216,4 @@ def _repeat(context: Context, row: Resource, now: float) -> Decision:
     method = maintenance_state.method_of(context.world, row, row.action)
     if method is None:
         return Step(row, Operate(row.action.lower(), {}))
-    return Step(row, intents.maintenance_act(context, row, method))
+    return Step(row, specs.maintenance_act(context, row, method))

@@ -11,10 +11,11 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import check, snapshot_state
-from homeostat.planner.lifecycle.names import physical_name, snapshot_token
+from homeostat.planner.actions import check
+from homeostat.planner.names import physical_name, snapshot_token
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.planner.states import snapshot_state
 from homeostat.resources.registry import is_known, kind_of, type_of
 
 GIVEN_UP = "the snapshot is given up: something else was requested of the stack"

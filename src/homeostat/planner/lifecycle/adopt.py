@@ -14,10 +14,10 @@ from homeostat.model.plan import OBSERVE, RECORD, Act, Create, Decision, Operate
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.lifecycle.names import token
+from homeostat.planner.names import token
 from homeostat.planner.scope import thing_of
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -72,7 +72,7 @@ def _act(context: Context, row: Resource) -> Act:
     if kind in ("", NestedStack.kind):
         return Create({}, data)
     if kind in BUILTIN_KINDS:
-        return Operate(ADOPT, {**data, "token": row.token, "spec": intents.requested_spec(context, row)})
+        return Operate(ADOPT, {**data, "token": row.token, "spec": specs.requested_spec(context, row)})
     # A cloud marks a thing by an operation; without marks a look is enough.
     arguments = type_of(row.type).adoption(data.get("data") or {})
     return OBSERVE if arguments is None else Operate(ADOPT, arguments)

@@ -9,10 +9,11 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, rollouts, update
-from homeostat.planner.policies import healing, unkept
+from homeostat.planner.policies import healing
+from homeostat.planner.states import maintenance_state, unkept
 from homeostat.resources.registry import type_of
 
 

@@ -13,12 +13,12 @@ from homeostat.model.observed import Condition
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
-from homeostat.planner.actions import maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import PRE_DELETE

@@ -6,9 +6,10 @@ from homeostat.model.plan import FIND, Create, Step
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
+from homeostat.planner import specs
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.lifecycle.names import token
+from homeostat.planner.names import token
 from homeostat.planner.policies import unhealthy
 from homeostat.resources.registry import kind_of
 
@@ -39,7 +40,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     row.attempts += 1
     # A token for each try: the late thing of an abandoned try carries the old token, and is deleted by it (ADR 0012).
     row.token = token(row.key, context.world.next_stamp())
-    return intents.intend(context, row, Create(intents.spec(context, want, row)), want, Action.CREATE, now)
+    return intents.intend(context, row, Create(specs.desired_spec(context, want, row)), want, Action.CREATE, now)
 
 
 def find(context: Context, row: Resource, now: float) -> Step | Waiting:

@@ -19,18 +19,17 @@ from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
-from homeostat.planner.actions import maintenance_state, snapshot_state
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import cascade, create, hooks, intents
+from homeostat.planner.lifecycle import cascade, create, hooks
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
-from homeostat.planner.lifecycle.names import physical_name, token
+from homeostat.planner.names import physical_name, token
 from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
-from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.planner.states import absence, maintenance_state, snapshot_state
 from homeostat.resources.missing import unknown
 from homeostat.resources.registry import is_known, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
@@ -145,7 +144,7 @@ def _unlock(context: Context, row: Resource, now: float) -> Step | Waiting:
         # The type does not support unlocking (any more).
         row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
         return _begin(context, row, now)
-    act = intents.maintenance_act(context, row, method)
+    act = specs.maintenance_act(context, row, method)
     events = _begin_deletion(row, maintenance_state.UNLOCK_FIRST)
     row.intent = OperationIntent(maintenance_state.UNLOCK)
     _mark_requested(context, row, now)
@@ -189,7 +188,7 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
 
 def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Remove the row of a thing whose deletion failed, if the thing does not exist any more."""
-    if not conditions.is_gone(context.world, row):
+    if not absence.is_gone(context.world, row):
         return None
     return _look_once_more(context, row, now) or _record_removal(row, outcome.not_found(context.world, row))
 

@@ -7,11 +7,11 @@ from homeostat.model.plan import Decision, Event, Operate, Step, Update, event_o
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import intents
-from homeostat.planner.policies import healing, unkept
+from homeostat.planner.policies import healing
 from homeostat.planner.retry.policy import RETRY
+from homeostat.planner.states import unkept
 from homeostat.resources.registry import type_of
 
 
@@ -105,7 +105,7 @@ def _operate(context: Context, row: Resource, verdict: Verdict, now: float) -> D
 
 def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
     kind = type_of(row.type)
-    spec = intents.requested_spec(context, row)
+    spec = specs.requested_spec(context, row)
     # The same request makes up for an interrupted update, whose fields may not be among the compared ones.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
     drifted = tuple(field for name in verdict.drifted for field in kind.fields_of(name, row.properties)) or tuple(spec)
@@ -138,7 +138,7 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, act: Ope
             row.enter(Action.CHECK, Status.FAILED, verdict.reason)
             events.append(event_of(row))
         events += outcome.begin(row, Action.UPDATE, reason)
-    row.intent = intents.intent_of(act)
+    row.intent = specs.intent_of(act)
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
     step = Step(row, act, events)

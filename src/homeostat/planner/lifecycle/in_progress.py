@@ -8,9 +8,8 @@ from homeostat.model.plan import SETTLED, Decision, Operate, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.actions import check
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
     adopt,
@@ -23,8 +22,9 @@ from homeostat.planner.lifecycle import (
     rollouts,
     update,
 )
-from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import absence
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import type_of
 
 
@@ -182,7 +182,7 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
     operation = operation_of(row.intent)
     if operation:
         return Step(row, Operate(operation, arguments_of(row.intent)))
-    return Step(row, Update(intents.requested_spec(context, row), changed_of(row.intent)))
+    return Step(row, Update(specs.requested_spec(context, row), changed_of(row.intent)))
 
 
 def _judge(context: Context, row: Resource, now: float) -> Verdict:
@@ -203,7 +203,7 @@ def _is_missed(context: Context, row: Resource) -> bool:
 
     The update is not repeated then; the row is judged instead, which leads to a second look for its thing.
     """
-    return outcome.is_changed_outside(row) and conditions.is_gone(context.world, row)
+    return outcome.is_changed_outside(row) and absence.is_gone(context.world, row)
 
 
 def _building(row: Resource, verdict: Verdict, due_at: float | None) -> Waiting:

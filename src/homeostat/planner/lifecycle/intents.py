@@ -1,23 +1,18 @@
 """Rows and their intents: the storage of a decision before any act (invariant 3, CONTRIBUTING.md). Pure."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from homeostat.model.desired import Definition
-from homeostat.model.intent import ChangeIntent, Intent, OperationIntent
+from homeostat.model.intent import ChangeIntent
 from homeostat.model.marks import NO_MARKS, Marks, RestoredMark
-from homeostat.model.plan import Act, Operate, Step, Update
+from homeostat.model.plan import Act, Step, Update
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import hooks, rollouts
-from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.lifecycle.recovery_state import keeps_identity
 from homeostat.planner.retry.policy import RETRY
-from homeostat.resources.base import MaintenanceMethod, ResourceType
-from homeostat.resources.registry import type_of
 
 
 def new_row(context: Context, definition: Definition, now: float, replaces: Resource | None = None) -> Resource:
@@ -89,30 +84,3 @@ def intend(context: Context, row: Resource, act: Act, want: ResolvedResource, ac
     row.resolved = context.world.stamp
     row.updated_at = now
     return Step(row, act, events, rollout=rollout)
-
-
-def spec(context: Context, want: ResolvedResource, row: Resource) -> dict[str, Any]:
-    return spec_of(context, want.kind, row, want.kind.complete(want.values))
-
-
-def spec_of(context: Context, kind: ResourceType, row: Resource, properties: Mapping[str, Any]) -> dict[str, Any]:
-    return kind.spec(properties, physical_name(context.world.stack.name, row.name, row.key, kind.name_limit))
-
-
-def requested_spec(context: Context, row: Resource) -> dict[str, Any]:
-    """Return the last requested cloud object."""
-    kind = type_of(row.type)
-    return spec_of(context, kind, row, kind.complete(row.properties))
-
-
-def intent_of(act: Operate | Update) -> Intent:
-    """Return the intent of an act, from which it is repeated."""
-    if isinstance(act, Operate):
-        return OperationIntent(act.operation, arguments=act.arguments)
-    return ChangeIntent(act.changed)
-
-
-def maintenance_act(context: Context, row: Resource, method: MaintenanceMethod) -> Operate | Update:
-    if method.operation:
-        return Operate(method.operation, {})
-    return Update({**requested_spec(context, row), **method.fields}, tuple(method.fields))

@@ -42,6 +42,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     was_recovered,
 )
 from homeostat.planner.policies import detection, health_brake, reported, unhealthy
+from homeostat.planner.policies.incidents import incident_of
 from homeostat.planner.retry.policy import RETRY
 
 RECOVERED = "recovered: it is healthy again"
@@ -267,7 +268,7 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
         decision.recovery = decision.recovery._replace(begins=True, host=host(case.context, row))
         recoveries = (*health.begun, StartedRecovery(row.name, case.now, decision.recovery.host))
         case.context.world.health = replace(health, recovered=health.recovered + 1, begun=recoveries)
-        case.context.forget_incidents()
+        case.context.incidents = None  # to be found anew
     else:
         case.row.marks = marks  # not begun yet
     return decision
@@ -282,7 +283,7 @@ def _waits(case: Case) -> Waiting | None:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
         names = " → ".join(action.name for action in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
-    incident = case.context.incident_of(row)
+    incident = incident_of(case.context, row)
     return health_brake.postpone_recovery(policy, _health(case.context), incident, row, node.reason, case.now)
 
 

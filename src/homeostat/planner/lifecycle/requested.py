@@ -18,11 +18,11 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.request_outcome import TIMED_OUT, WAKES
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import kind_of, type_of
 
 LOOKED_AT = "it is looked at, as a user has asked"

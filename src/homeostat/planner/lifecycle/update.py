@@ -9,11 +9,12 @@ from homeostat.model.intent import changed_of
 from homeostat.model.plan import RECORD, SETTLED, Decision, Settled, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state, restore
+from homeostat.planner import outcome, specs
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context, ResolvedResource, changed_properties
 from homeostat.planner.lifecycle import hooks, intents, rollouts
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state, restore
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import type_of
@@ -152,8 +153,8 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
     if restricted is not None:
         return restricted
     # Compare fields, since the request names fields of the cloud's object, not properties.
-    requested = intents.spec_of(context, want.kind, row, before) if before else {}
-    spec = intents.spec(context, want, row)
+    requested = specs.spec_of(context, want.kind, row, before) if before else {}
+    spec = specs.desired_spec(context, want, row)
     refused = set(changed_of(row.intent)) if row.acted_at is None else set()
     fields = sorted(
         refused

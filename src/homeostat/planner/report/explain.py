@@ -18,14 +18,14 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
+from homeostat.planner.actions import check
 from homeostat.planner.frontier import Frontier
 from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
-from homeostat.planner.policies import unkept
+from homeostat.planner.lifecycle.deadlines import SEEN_TO_END
 from homeostat.planner.report.rollouts import extent, outlook
-from homeostat.planner.retry.deadlines import SEEN_TO_END
+from homeostat.planner.states import maintenance_state, unkept
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
@@ -352,7 +352,7 @@ class _Explainer:
         for node, waiting in self._frontier.waiting.items():
             if waiting.why is Why.LEAVING:
                 after[node] = tuple(leftover_node(key) for key in waiting.on)
-            # Required resources at rest whose things are gone: see `planner.retry.conditions`.
+            # Required resources at rest whose things are gone: see `planner.states.absence`.
             elif waiting.why is Why.REQUIRES:
                 after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
         return after
@@ -398,7 +398,7 @@ class _Explainer:
         return (LOOK, self._shard.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
     def _fails_at(self, waiting: Waiting) -> float | None:
-        """Return the time limit of the act in progress (see `planner.retry.deadlines`)."""
+        """Return the time limit of the act in progress (see `planner.lifecycle.deadlines`)."""
         stack = self._world.stack
         row = self._rows.get(waiting.key)
         if row is None or row.status != Status.IN_PROGRESS:

@@ -19,8 +19,8 @@ from homeostat.planner.decide import decide
 from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.policies import healing
-from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.states import absence
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import CREATION, POLICY, NestedStack, public_properties
 from homeostat.resources.registry import type_of
@@ -205,7 +205,7 @@ class PreviewContext(Context):
     notes: Mapping[str, ResourcePreview]
 
     def missing_requirements(self, definition: Definition) -> Waiting | None:
-        absent = conditions.absent_requirements(self.world, definition, self.current)
+        absent = absence.absent_requirements(self.world, definition, self.current)
         new = (Fate.ADDED, Fate.REPLACED)
         if all(row.name in self.notes and self.notes[row.name].fate in new for row in absent):
             return None
