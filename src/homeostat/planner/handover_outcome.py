@@ -31,22 +31,26 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
     """Apply the answer to a release or a return of claims to the row."""
     row, mark = step.row, let_go_of(step.row)
     lets_go = step.handover is not None and not step.handover.returns
+    # The mark was removed since the request, so the claims do not matter any more.
     if mark is None:
         return StepOutcome(row, whole=True)
     if isinstance(answer, Transient | Uncertain):
         return _again(row, mark, answer, now)
     if isinstance(answer, HomeostatError):
         return _refused(world, row, mark, answer, now, lets_go=lets_go)
+    # An absent thing holds no claims, and can take none back.
     if not answer.present:
         put(row, replace(mark, done=True, failure="") if lets_go else None)
         return StepOutcome(row, whole=True)
     held = still_held(kind_of(row.type), answer.properties, mark.held) if lets_go else []
+    # Nova accepts the detachment of a port before it has happened: only a look shows the port as free.
     if held:
         record = _again(row, mark, Transient(f"{', '.join(held)} is still held"), now)
     else:
         put(row, replace(mark, done=True, failure="") if lets_go else None)
         record = StepOutcome(row, whole=True)
     outcome.look(world, row, answer)
+    # The answer was not compared with the desired state: the next decision does so.
     row.judged_observation = outcome.UNJUDGED
     record.observation = answer
     return record

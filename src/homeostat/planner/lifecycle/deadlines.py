@@ -31,6 +31,7 @@ def time_out(world: World, row: Resource, now: float, *, gives_up: bool = False)
     """
     record = outcome.fail(world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
     step = Step(row, events=record.events)
+    # The request may still be on its way to the cloud.
     if gives_up and row.handle == "" and kind_of(row.type) != "stack":
         step.release, row.token = Release(row.token), ""
     return step

@@ -67,6 +67,7 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
         return waiting
     if definition.external_id is not None:
         return context.acts.reference_external(definition, row, now)
+    # The handle is the id of the external thing, which the row does not stand for any more.
     row.external_id, row.handle = None, ""
     return context.acts.begin(definition, row, now)
 
@@ -109,6 +110,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
         step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
         step.inserted = is_new
         return step
+    # Retain in the row, too: the row may be a leftover without a definition one day.
     row.type, row.template_type, row.deletion_policy = definition.type, definition.template_type or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)

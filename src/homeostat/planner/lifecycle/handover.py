@@ -81,6 +81,8 @@ def let_go(context: Context, definition: Definition, row: Resource, held: tuple[
     """Replace a thing; the new one is created after the old one has released these claims."""
     before = let_go_of(row)
     new = intents.new_row(context, definition, now, replaces=row)
+    # Stored with the new row before the first request, so that the next owner of the shard continues the
+    # handover.
     put(row, LetGoMark(tuple(dict.fromkeys((*(before.held if before is not None else ()), *held)))))
     return Step(new, inserted=True, also=[row])
 
@@ -99,6 +101,7 @@ def before_creation(context: Context, row: Resource, now: float) -> Step | Waiti
     if why:
         return context.acts.fail(row, f"{why}: {mark.refused}", now, Action.CREATE)
     events = outcome.begin(old, Action.DELETE, f"{reason(Shared(mark.held))}: {mark.refused}")
+    # The deletion is recorded here and executed by the next decision about the leftover.
     old.acted_at = old.due_at = old.intent = None
     old.revision, old.updated_at = context.world.stack.revision, now
     return Step(row, events=events, also=[old], handover=Handover(row.name))
@@ -127,6 +130,7 @@ def _release_or_wait(
     mark = let_go_of(old)
     if (mark is not None and mark.done and what in mark.held) or absence.is_gone(context.world, old):
         return None
+    # A kept thing is never deleted for a claim: the creation is tried, and fails with the error of the cloud.
     if policy_of(context, old) == DeletionPolicy.RETAIN:
         return None
     kind = kind_of(old.type)
@@ -208,6 +212,7 @@ def _claim_conflict(
     # An unused thing is deleted at once. A used thing is deleted only after its users have moved back, so it has to
     # release the claims first.
     if able and (other_mark is None or not other_mark.refused):
+        # An interrupted handover keeps its mark, with the number of its tries.
         if other_mark is None:
             other_mark = LetGoMark(held)
             put(other, other_mark)

@@ -26,6 +26,8 @@ _STACK_ACTIONS = {
 def holds(world: World, hook: str) -> bool:
     """Return whether a hook applies to the action in progress."""
     stack = world.stack
+    # Healing at rest stops at no hook, as there is nobody who waits for it. Nobody clears the hooks of an
+    # abandoned stack either.
     return stack.status == Status.IN_PROGRESS and stack.action in _STACK_ACTIONS[hook] and not stack.abandoned
 
 
@@ -37,6 +39,7 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
     reason = paused(hook)
     if progress.at == hook:
         return Waiting(row.name, Why.HOOK, (), reason, progress.since, key=row.key)
+    # Deletion hooks outlive revisions: a leftover has no definition any more from which to read them.
     of_deletion = (row.hooks or NO_HOOKS).of_deletion
     row.hooks = replace(progress, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
     return Step(row, events=[event_of(row, reason=reason)])
@@ -60,6 +63,7 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgres
     """Return a row's progress after the intent of an act; `hooks` are the hooks of its definition."""
     if not hooks and not row.hooks:
         return None
+    # The hook belongs to the revision of the act, and no longer applies after a newer one.
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
     progress = replace(_of_revision(world, row), at="", since=0.0)
     if after in hooks and holds(world, after):

@@ -36,6 +36,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         # Inherit the count of attempts, or a thing that keeps breaking would be replaced without delay.
         calm = replaces.status == Status.COMPLETE and RETRY.is_calm(now - replaces.updated_at)
         row.attempts = 0 if calm else replaces.attempts
+        # The mark must not be on both rows: each marked row counts in the limit on healing.
         _inherit_healing(context, row, replaces)
         _inherit_identity(context, row, replaces)
     return row
@@ -77,6 +78,8 @@ def intend(context: Context, row: Resource, act: Act, want: ResolvedResource, ac
     row.deletion_policy, row.template_type = want.definition.deletion_policy, want.definition.template_type or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None
+    # Without `acted_at` the act counts as unanswered: after a crash the next owner repeats it, or looks for its
+    # result.
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
     row.intent = ChangeIntent(act.changed if isinstance(act, Update) else (), context.world.next_stamp())

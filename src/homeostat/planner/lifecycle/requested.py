@@ -200,6 +200,7 @@ def _make_anew(context: Context, definition: Definition, row: Resource, request:
     if row.handle == "" and not row.busy:
         request_outcome.put(row, renewal)
         return context.acts.begin(definition, row, now)
+    # Requests in the queue concern the member, not its thing: they pass on to the new row.
     others = row.marks.requested[1:] if row.marks is not None else ()
     row.marks = replace(row.marks or NO_MARKS, requested=(), kept="", unhealthy=None) or None
     step = context.acts.delete_first(definition, row, now)

@@ -72,6 +72,7 @@ def subject_of(context: Context, row: Resource) -> int | None:
 def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
     """Begin to update a group with no change but metadata."""
     events = outcome.begin(row, Action.UPDATE)
+    # There is no request to a cloud: with `acted_at` set the act counts as accepted, and is not repeated.
     row.acted_at, row.due_at, row.converge_requested_at, row.retries = now, None, None, 0
     row.resolved, row.revision = context.world.stamp, context.world.stack.revision
     row.updated_at = now
@@ -196,6 +197,7 @@ def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collec
     settings = _newest(context, row, rollout.settings, awaited)
     if settings == rollout.settings:
         return None
+    # Also in the world of this pass: the next decision must not find the same difference again.
     context.world.rollouts[row.key] = replace(rollout, settings=settings)
     return Step(row, rollout=RolloutRevised(row.key, settings))
 
@@ -356,6 +358,7 @@ def end(world: World, row: Resource) -> Step | None:
 def fail(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:
     """Fail a group whose rollout has ended before all members had the change."""
     del context.world.rollouts[row.key]
+    # All members have the old metadata again, which the row still has.
     if rollout.state == RolloutState.ROLLED_BACK:
         row.new_metadata = None
     step = context.acts.fail(row, rollout.reason, now)

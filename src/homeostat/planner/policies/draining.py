@@ -23,6 +23,7 @@ SERVER, PLACE = "server", "pool_member"
 
 def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Return why a leftover is not deleted yet, or the step that begins its drain; None if it may be deleted."""
+    # The pool member itself goes first: its deletion ends new connections.
     if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
         return None
     servers = [server for server in _built_on(context, row) if _drains(context, server, now)]
@@ -32,6 +33,7 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     if places:
         return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
     undrained = [server for server in servers if server.drains_until is None]
+    # Stored before the wait, since another worker may own the shard at its end.
     for server in undrained:
         server.drains_until = now + context.world.drain_s
     if undrained:

@@ -219,6 +219,7 @@ class _Explainer:
         self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
+        # Before all reasons to wait: the steps move the frontier, and change its rows.
         self._steps = self._steps_now()
         # A rollout does not wait for the replacement of a handle that its members signal to.
         rolling = {node for node, waiting in frontier.waiting.items() if waiting.why is Why.ROLLOUT}
@@ -331,6 +332,7 @@ class _Explainer:
         if self._world.stack.frozen:
             holding = wait_while_frozen(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
+        # Only drift waits for reports: a missing thing is healed at once.
         waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
         if waits:
             return Waiting(name, Why.BUDGET, (), f"{verdict.reason}; {waits}", seen_at, key=row.key)

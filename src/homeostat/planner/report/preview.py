@@ -77,7 +77,6 @@ Inside = Callable[[ResourcePreview], bool]
 
 UNSAID = frozenset({Why.BUILDING, Why.LEAVING})
 """Reasons to wait that a preview omits, since acts in progress count as done."""
-"""Steps that act on the world."""
 DECISIONS_MAX = 8
 """Maximum number of decisions about a resource: some merely end a wait, or record a fact, before the next decision."""
 
@@ -120,6 +119,7 @@ class ShardPreviewer:
     def preview(self, now: float) -> list[ResourcePreview]:
         """Return all resources in the order of their dependencies, and then the resources to be deleted."""
         definitions = self._world.definitions
+        # In the order of dependencies, since a replaced resource gives its dependants unknown values.
         for name in ordered({name: definition.requires for name, definition in definitions.items()}):
             self._preview(definitions[name], now)
         return [*self._notes.values(), *map(_going, self._leaving())]

@@ -37,4 +37,5 @@ def _is_unmade(row: Resource) -> bool:
 
 def _late(world: World, row: Resource) -> bool:
     """Return whether the cloud may not list a new thing yet."""
+    # A look from before the creation, or within the listing lag after it, says nothing about the new thing.
     return row.acted_at is not None and world.seen[row.key].observation.seen_at < row.acted_at + world.listing_lag_s

@@ -65,6 +65,8 @@ def sent(world: World, row: Resource, verdict: Verdict) -> None:
     """Note the values that a repair sends, and the observed values before."""
     thing = thing_of(world, row)
     values = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
+    # Stored with the intent of the repair: if the values are still the same at the next look, the repair had no
+    # effect.
     known = row.marks.repaired if row.marks is not None else {}
     row.marks = replace(row.marks or NO_MARKS, repaired={**known, **values})
 
