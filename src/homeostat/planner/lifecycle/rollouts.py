@@ -97,7 +97,7 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
         # At once, since no further member may get the older metadata; members that have them come first.
         begun = _begun(context, row, now)
         begun.events = [*step.events, *begun.events]
-        step = begun
+        return begun
     return step
 
 
