@@ -79,8 +79,8 @@ def acting(service: Service) -> Iterator[dict[Place, set[Verb]]]:
 
     def noted(world: Any, steps: Any, *more: Any, **named: Any) -> Any:
         for step in steps:
-            if step.verb in (Verb.CREATE, Verb.UPDATE, Verb.OPERATE, Verb.DELETE):
-                found[(*path_of(service, world.stack.id), step.row.name)].add(step.verb)
+            if step.act.verb in (Verb.CREATE, Verb.UPDATE, Verb.OPERATE, Verb.DELETE):
+                found[(*path_of(service, world.stack.id), step.row.name)].add(step.act.verb)
         return execute(world, steps, *more, **named)
 
     with patch.object(service.executor, "execute", noted):

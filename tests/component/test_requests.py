@@ -6,7 +6,7 @@ from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.convergence.encrypted_operations import operate
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Operate, Step
 from homeostat.model.status import joined
 from homeostat.store.encryption.encrypted_arguments import encrypt
 from homeostat.store.encryption.encrypted_cells import Keyring
@@ -229,8 +229,8 @@ def test_a_key_that_is_lost_fails_the_operation_that_needs_it_alone() -> None:
     service, encrypted = Nodes(), encrypt(Keyring([b"k" * 64]), {"admin_pass": "very s3cret"})
     rows = [service.member(0), service.member(1)]
     steps = [
-        Step(Verb.OPERATE, rows[0], operation="change_password", arguments=encrypted),
-        Step(Verb.OPERATE, rows[1], operation="stop"),
+        Step(rows[0], Operate("change_password", encrypted)),
+        Step(rows[1], Operate("stop", {})),
     ]
     failed, done = operate(service.cloud, "server", steps, Keyring())
     assert isinstance(failed, Terminal)

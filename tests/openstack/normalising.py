@@ -16,7 +16,7 @@ from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import Rejected, Terminal, Transient, Uncertain
 from homeostat.model.observed import Observation
-from homeostat.planner.policies.unkept import shows_what_is_kept
+from homeostat.planner.states.unkept import shows_what_is_kept
 from homeostat.resources.base import EMPTY, Thing
 from homeostat.resources.comparison import fingerprint, reduced
 from homeostat.resources.registry import type_of
@@ -108,7 +108,7 @@ class One:
         return self.look()
 
     def _accept(self, answer: Observation, names: list[str]) -> None:
-        """Note what the answer shows, as `planner.policies.unkept.accept` does."""
+        """Note what the answer shows, as `planner.states.unkept.accept` does."""
         found = {name: value for name, value in self.accepted.items() if name not in names}
         thing = self.thing(answer)
         names = names if shows_what_is_kept(thing, self.type.statuses) else []

@@ -17,9 +17,9 @@ from homeostat.model.world import Resource, Seen
 from homeostat.planner import Frontier
 from homeostat.planner.current import current_row
 from homeostat.planner.graph import leftover_node
+from homeostat.planner.lifecycle.deadlines import SEEN_TO_END
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.planner.report.explain import ShardStatus, explain
-from homeostat.planner.retry.deadlines import SEEN_TO_END
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
 from homeostat.store.database import Database

@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.status import Action, Status
-from homeostat.planner.actions import snapshot_state
+from homeostat.planner.states import snapshot_state
 from homeostat.services.marks import MarkRequest
 from tests.simulation.templates import DesiredStack
 from tests.simulation.world import SimulatedWorld

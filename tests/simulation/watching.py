@@ -22,10 +22,10 @@ from homeostat.model.desired import Identity
 from homeostat.model.stack_actions import MAINTENANCE, stack_may
 from homeostat.model.status import Action, DeletionPolicy, State, Status, joined, resource_may
 from homeostat.model.world import KeepPolicy
-from homeostat.planner.actions.snapshot_state import TOO_LATE
 from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
 from homeostat.planner.lifecycle.recovery_state import REPORTER
+from homeostat.planner.states.snapshot_state import TOO_LATE
 from homeostat.store.stacks import revisions, stacks, views
 from tests.simulation.governing import HealingInvariants, needs_consent
 from tests.simulation.rows import Committed, Event, Row, Shard, Stack

@@ -8,7 +8,7 @@ from homeostat.clouds.port import Answer, Cloud, Operation
 from homeostat.desired.redaction import redacted
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.observed import Observation
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import DELETE_WITH_PARTS, DeleteWithParts, Operate, Step, Verb
 from homeostat.store.encryption.encrypted_arguments import opened, secrets_of
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, Unreadable
 from homeostat.templates import HIDDEN
@@ -41,11 +41,15 @@ def operate(cloud: Cloud, kind: str, steps: Sequence[Step], keys: Keyring) -> Se
 
 def _operation(step: Step, keys: Keyring) -> tuple[Operation | Terminal, list[str]]:
     """Return the operation of a step, with its secrets; an error if they cannot be decrypted."""
+    act = step.act
+    if isinstance(act, DeleteWithParts):
+        return Operation(step.row.handle, DELETE_WITH_PARTS, {"parts": act.parts}), []
+    assert isinstance(act, Operate)
     try:
-        arguments = opened(keys, step.arguments)
+        arguments = opened(keys, act.arguments)
     except Unreadable as error:
         return Terminal(str(error)), []
-    return Operation(step.row.handle, step.operation, arguments), secrets_of(step.arguments, arguments)
+    return Operation(step.row.handle, act.operation, arguments), secrets_of(act.arguments, arguments)
 
 
 def _answer(answer: Answer, secrets: Sequence[str]) -> Answer:

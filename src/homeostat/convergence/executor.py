@@ -11,20 +11,19 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation
 from homeostat.convergence.encrypted_operations import Keys, no_keys, operate
-from homeostat.convergence.model_servers import names_model, with_model
+from homeostat.convergence.model_servers import model_settings, names_model
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
 from homeostat.convergence.recovery_calls import RecoveryCalls
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Create, DeleteWithParts, Step, Update, Verb
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.observability import metrics, tracing
 from homeostat.observability.log_context import about, fields, named
 from homeostat.planner.scope import thing_of
-from homeostat.resources.families.launch_configurations import MODEL
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import type_of
 
@@ -83,7 +82,7 @@ class StepExecutor:
             return []
         batches: dict[tuple[Verb, str], list[Step]] = defaultdict(list)
         for step in steps:
-            batches[step.verb, type_of(step.row.type).kind].append(step)
+            batches[step.act.verb, type_of(step.row.type).kind].append(step)
 
         # Threads of the pool start without the log fields and the trace of the caller's thread.
         here, trace = fields(), tracing.here()
@@ -161,7 +160,7 @@ class StepExecutor:
         An adapter may refuse only after it has sent the creation. So the cloud is asked for the token first: a FAILED
         row without the handle of its created thing would leak the thing.
         """
-        if step.verb is not Verb.CREATE or not kind or kind == STACK:
+        if not isinstance(step.act, Create) or not kind or kind == STACK:
             return refusal
         try:
             cloud = self._clouds(world.stack.project)
@@ -195,16 +194,19 @@ class StepExecutor:
 
     def _with_model(self, world: World, step: Step) -> Step:
         """Return a creation with the settings of its model server, any other step unchanged."""
-        return with_model(self._clouds(world.stack.project), step) if names_model(step) else step
+        if not isinstance(step.act, Create) or not names_model(step.row):
+            return step
+        taken = model_settings(self._clouds(world.stack.project), step.row)
+        return replace(step, act=replace(step.act, model=taken))
 
     def _with_parts_inside(self, world: World, step: Step) -> Step:
         """Return a deletion with the thing's parts that nested stacks are deleting, any other step unchanged."""
-        if not step.inside:
+        if not isinstance(step.act, DeleteWithParts) or not step.act.inside:
             return step
-        parts = {kind: list(handles) for kind, handles in step.arguments["parts"].items()}
+        parts = {kind: list(handles) for kind, handles in step.act.parts.items()}
         for kind, handles in self._nested_stacks.parts_inside(world, step.row).items():
             parts.setdefault(kind, []).extend(handles)
-        return replace(step, arguments={**step.arguments, "parts": parts})
+        return replace(step, act=replace(step.act, parts=parts))
 
     def _execute_builtin(self, world: World, verb: Verb, step: Step, redact: Redact) -> Answer:
         """Execute a step on a resource that lives in the service alone, such as a random string.
@@ -226,12 +228,13 @@ class StepExecutor:
         if verb is Verb.OBSERVE:
             return Observation(Presence.PRESENT, row.handle, {}, now)
         try:
-            taken = self._with_model(world, step).arguments.get(MODEL, {})
+            act = self._with_model(world, step).act
         except HomeostatError as error:
             return _redacted(error, redact)
-        body = {**kind.build_object(kind.complete(row.properties), row.token, self._entropy.read), **taken}
-        body |= {name: value for name, value in step.arguments.get("data", {}).items() if name in body}
-        return Observation(Presence.PRESENT, step.arguments.get("id") or row.handle or row.key, body, now)
+        model, adopted = (act.model or {}, act.adopted or {}) if isinstance(act, Create) else ({}, {})
+        body = {**kind.build_object(kind.complete(row.properties), row.token, self._entropy.read), **model}
+        body |= {name: value for name, value in adopted.get("data", {}).items() if name in body}
+        return Observation(Presence.PRESENT, adopted.get("id") or row.handle or row.key, body, now)
 
     def _call(
         self, world: World, cloud: Cloud, verb: Verb, kind: str, steps: list[Step], ownership: ShardOwnership
@@ -240,14 +243,17 @@ class StepExecutor:
             return cloud.find(kind, [step.row.token for step in steps])
         if verb is Verb.OBSERVE:
             return _observe_by_handle_and_token(cloud, kind, [step.row for step in steps])
-        if any(step.inside for step in steps):
+        if verb is Verb.OPERATE:
             steps = [self._with_parts_inside(world, step) for step in steps]
         # Everything above only reads, which is harmless even if another worker owns the shard by now.
         ownership.check()
         if verb is Verb.CREATE:
-            return cloud.create(kind, [Creation(step.row.token, step.spec) for step in steps])
+            return cloud.create(
+                kind, [Creation(it.row.token, it.act.spec) for it in steps if isinstance(it.act, Create)]
+            )
         if verb is Verb.UPDATE:
-            return cloud.update(kind, [Change(step.row.handle, step.spec, step.changed) for step in steps])
+            changes = [(it.row.handle, it.act) for it in steps if isinstance(it.act, Update)]
+            return cloud.update(kind, [Change(handle, act.spec, act.changed) for handle, act in changes])
         if verb is Verb.OPERATE:
             return self._operate(world, cloud, kind, steps)
         return cloud.delete(kind, [step.row.handle for step in steps])

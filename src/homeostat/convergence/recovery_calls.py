@@ -20,8 +20,8 @@ from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertai
 from homeostat.model.health_policy import ActionType, RecoveryAction
 from homeostat.model.node_health import NodeNames
 from homeostat.model.observed import Observation
-from homeostat.model.plan import Step
-from homeostat.model.world import World
+from homeostat.model.plan import Operate, Step
+from homeostat.model.world import Resource, World
 
 CALLED = {action_type.lower(): action_type for action_type in (ActionType.WORKFLOW, ActionType.WEBHOOK)}
 """Operation -> type of the action."""
@@ -84,8 +84,10 @@ class RecoveryCalls:
         """
         answers: dict[str, Answer] = {}
         ended: list[Step] = []
-        for step in (step for step in steps if step.operation in CALLED):
-            failure = self._carry_out(world, cloud, step)
+        for step in steps:
+            if not isinstance(step.act, Operate) or step.act.operation not in CALLED:
+                continue
+            failure = self._carry_out(world, cloud, step.row, step.act)
             if failure is None:
                 ended.append(step)
             else:
@@ -95,17 +97,17 @@ class RecoveryCalls:
             answers |= {step.row.key: look for step, look in zip(ended, looks, strict=True)}
         return answers
 
-    def _carry_out(self, world: World, cloud: Cloud, step: Step) -> HomeostatError | None:
+    def _carry_out(self, world: World, cloud: Cloud, row: Resource, act: Operate) -> HomeostatError | None:
         """Return None if a call has succeeded, else the error: Transient if it may yet succeed."""
-        action, since = _action(world, step), _since(step)
+        action, since, token = _action(world, row, act), _since(row), str(act.arguments["token"])
         if action is None:
             return Terminal("its health policy has changed")
         now = self._clock.now()
         left_s = (now if since is None else since) + action.timeout_s - now
         if action.type is ActionType.WORKFLOW:
-            answer = self._run(world, cloud, step, action, left_s)
+            answer = self._run(world, cloud, row, token, action, left_s)
         else:
-            answer = self._ask(world, step, action, left_s)
+            answer = self._ask(world, row, token, action, left_s)
         if isinstance(answer, Transient | Uncertain):
             if left_s <= 0:
                 return Terminal(f"{action.name} has not succeeded within {action.timeout_s} s: {answer}")
@@ -114,13 +116,13 @@ class RecoveryCalls:
         return answer
 
     def _run(
-        self, world: World, cloud: Cloud, step: Step, action: RecoveryAction, left_s: float
+        self, world: World, cloud: Cloud, row: Resource, token: str, action: RecoveryAction, left_s: float
     ) -> HomeostatError | None:
         """Run a workflow, or cancel it when its time is over."""
         if "workflow" not in cloud.kinds:
             return Terminal(f"the workflow {action.name} cannot be run: this cloud has no workflows")
-        inputs = expanded(dict(action.params), _names(world, step))
-        arguments = {"token": _token(step), "input": inputs, "cancel": left_s <= 0}
+        inputs = expanded(dict(action.params), _names(world, row))
+        arguments = {"token": token, "input": inputs, "cancel": left_s <= 0}
         try:
             (answer,) = cloud.operate("workflow", [Operation(action.name, "run", arguments)])
         except HomeostatError as error:
@@ -129,16 +131,17 @@ class RecoveryCalls:
             return None if answer.present else Terminal(f"there is no workflow {action.name}")
         return answer
 
-    def _ask(self, world: World, step: Step, action: RecoveryAction, left_s: float) -> HomeostatError | None:
+    def _ask(
+        self, world: World, row: Resource, token: str, action: RecoveryAction, left_s: float
+    ) -> HomeostatError | None:
         """Call a webhook, or return the outcome of its call."""
         if self._call is None:
             return Transient("this process calls no webhooks")
-        token = _token(step)
         with self._lock:
             pending = self._pending.get(token)
         if pending is None and left_s > 0:
             try:
-                pending = _Pending(_request(world, step, action, left_s))
+                pending = _Pending(_request(world, row, token, action, left_s))
             except ValueError as error:
                 return Terminal(f"webhook {action.name}: {error}")
             with self._lock:
@@ -173,54 +176,50 @@ def _looks(cloud: Cloud, kind: str, handles: Sequence[str]) -> Sequence[Answer]:
         return [error] * len(handles)
 
 
-def _action(world: World, step: Step) -> RecoveryAction | None:
-    """Return the action that a step calls; None if its policy has no such action any more."""
-    policy = world.health.policy_of(step.row.name) if world.health is not None else None
-    number = int(step.arguments["step"])
+def _action(world: World, row: Resource, act: Operate) -> RecoveryAction | None:
+    """Return the action that an operation calls; None if its policy has no such action any more."""
+    policy = world.health.policy_of(row.name) if world.health is not None else None
+    number = int(act.arguments["step"])
     if policy is None or number >= len(policy.actions):
         return None
     action = policy.actions[number]
-    same = (action.type, action.name) == (CALLED[step.operation], step.arguments["name"])
+    same = (action.type, action.name) == (CALLED[act.operation], act.arguments["name"])
     return action if same else None
 
 
-def _since(step: Step) -> float | None:
+def _since(row: Resource) -> float | None:
     """Return the start time of an action."""
-    recovery = step.row.marks.recovery if step.row.marks is not None else None
+    recovery = row.marks.recovery if row.marks is not None else None
     return None if recovery is None else recovery.acted_at
 
 
-def _token(step: Step) -> str:
-    return str(step.arguments["token"])
+def _names(world: World, row: Resource) -> NodeNames:
+    names = world.health.names.get(row.key) if world.health is not None else None
+    return names or NodeNames(row.name, row.key, row.handle)
 
 
-def _names(world: World, step: Step) -> NodeNames:
-    names = world.health.names.get(step.row.key) if world.health is not None else None
-    return names or NodeNames(step.row.name, step.row.key, step.row.handle)
-
-
-def _request(world: World, step: Step, action: RecoveryAction, left_s: float) -> Request:
+def _request(world: World, row: Resource, token: str, action: RecoveryAction, left_s: float) -> Request:
     """Return the request to a webhook.
 
     Raises:
         ValueError: A header is invalid after its placeholders are expanded.
     """
-    names, params = _names(world, step), action.params
+    names, params = _names(world, row), action.params
     headers = {"Content-Type": "application/json"} | expanded(dict(params["headers"]), names)
     for name, value in headers.items():
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the header {name} is no line of ASCII characters for {names.name}")
     method = str(params["method"]).upper()
-    body = expanded(dict(params["body"]), names) or _facts(world, step, action, names)
+    body = expanded(dict(params["body"]), names) or _facts(world, row, action, names)
     text = b"" if method == "GET" else json.dumps(body).encode()
     url = expanded_url(params["url"], names)
     patience_s = min(left_s, ANSWER_S_MAX)
-    return Request(method, url, {**headers, "Idempotency-Key": _token(step)}, text, patience_s)
+    return Request(method, url, {**headers, "Idempotency-Key": token}, text, patience_s)
 
 
-def _facts(world: World, step: Step, action: RecoveryAction, names: NodeNames) -> dict[str, Any]:
+def _facts(world: World, row: Resource, action: RecoveryAction, names: NodeNames) -> dict[str, Any]:
     """Return the default body of a webhook call."""
-    node = world.health.nodes.get(step.row.key) if world.health is not None else None
+    node = world.health.nodes.get(row.key) if world.health is not None else None
     facts = {"id": names.id, "name": names.name, "physical_id": names.physical_id, "address": names.address}
     return {
         "action": action.name,

@@ -117,9 +117,9 @@ class Marks:
         requested: Unfinished requests of users for the thing, the oldest first.
         kept: Status in which a user's operation has left the thing, and which is not healed; "" for none.
         repaired: Name of a property sent again -> fingerprint of the desired and the observed value before, until the
-            desired value is observed (see `planner.policies.unkept`).
+            desired value is observed (see `planner.states.unkept`).
         accepted: Name of a property -> fingerprint of the value sent and the value that the service answered with
-            (see `planner.policies.unkept`).
+            (see `planner.states.unkept`).
         let_go: Release of exclusive properties to another thing, in progress or complete.
     """
 

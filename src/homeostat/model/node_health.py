@@ -13,6 +13,10 @@ from homeostat.model.status import Word
 
 EVIDENCE_MAX = 300
 """Maximum characters of evidence; the rest is cut off."""
+EVERYWHERE, HOST = "the group", "host"
+"""Sorts of places of incidents."""
+Place = tuple[str, str]
+"""Sort of the shared place, such as `host`, and its name."""
 
 
 class Finding(Word):
@@ -137,7 +141,7 @@ class RecoveryAction(NamedTuple):
 
     name: str
     what: str
-    begins: bool
+    begins: bool = False
     host: str = ""
 
 
@@ -217,3 +221,32 @@ def dump(health: NodeHealth) -> dict[str, Any]:
         if item["counted_at"] is None:
             del item["counted_at"]
     return stored
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Members that fail together.
+
+    Attributes:
+        place: The place that they share.
+        since: When the first member was found unhealthy.
+        keys: Keys of their rows.
+        helped: Whether a recovery begun since then has helped.
+        tried_at: Start of the newest recovery of a member since then, counting only the first of each member; or None.
+        host_down: Whether the only finding is that their host is down.
+    """
+
+    place: Place
+    since: float
+    keys: frozenset[str]
+    helped: bool
+    tried_at: float | None
+    host_down: bool = False
+
+    @property
+    def summary(self) -> str:
+        what, name = self.place
+        if self.host_down:
+            return f"{what} {name} is called down"
+        where = EVERYWHERE if what == EVERYWHERE else f"{what} {name}"
+        return f"{len(self.keys)} members of {where} are unhealthy, and none is healthy"

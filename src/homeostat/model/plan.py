@@ -1,26 +1,16 @@
 """Decisions: steps to take now, and reasons to wait (invariant 2, CONTRIBUTING.md)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
-from typing import Any
+from enum import IntEnum
+from typing import Any, ClassVar
 
+from homeostat.model.node_health import RecoveryAction
 from homeostat.model.observed import Observation
 from homeostat.model.rollout import RolloutChange
 from homeostat.model.status import Word
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
-
-
-class Handover(StrEnum):
-    """Purpose of an update that hands over an exclusive property, such as a fixed address (ADR 0094).
-
-    Attributes:
-        LET_GO: The thing releases the property, for its replacement.
-        TAKE_BACK: The thing gets the property back.
-    """
-
-    LET_GO = "let go"
-    TAKE_BACK = "take back"
 
 
 class Priority(IntEnum):
@@ -34,17 +24,7 @@ class Priority(IntEnum):
 
 
 class Verb(Word):
-    """The act that carries out a step; the executor has no choice left.
-
-    Attributes:
-        CREATE: Send the request to create, with the row's token.
-        FIND: Look for the object with the row's token, after a creation without an answer.
-        OBSERVE: Look at the thing.
-        UPDATE: Change the thing in place.
-        OPERATE: Carry out an operation of the cloud port: start, reboot, snapshot, …
-        DELETE: Delete the thing.
-        RECORD: Nothing to execute; only the row's new state is stored.
-    """
+    """Word for a sort of acts, in metrics, traces and explanations."""
 
     CREATE = "create"
     FIND = "find"
@@ -80,7 +60,99 @@ def snapshots_of(kind: str) -> str:
 
 
 DELETE_WITH_PARTS = "delete_with_parts"
-"""Operation of the cloud port that deletes a thing together with its parts, see `kinds.base.Kind.parts`."""
+"""Operation of the cloud port for `DeleteWithParts`."""
+
+
+@dataclass(slots=True)
+class Create:
+    """Send the request to create, with the row's token.
+
+    Attributes:
+        spec: The desired cloud object.
+        adopted: Adoption data, for a record of the service or a nested stack that is created again from a document.
+        model: Settings of the model server, looked up right before the creation.
+    """
+
+    verb: ClassVar = Verb.CREATE
+    spec: Mapping[str, Any]
+    adopted: Mapping[str, Any] | None = None
+    model: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Find:
+    """Look for the object with the row's token, after a creation without an answer."""
+
+    verb: ClassVar = Verb.FIND
+
+
+@dataclass(slots=True)
+class Observe:
+    """Look at the thing."""
+
+    verb: ClassVar = Verb.OBSERVE
+
+
+@dataclass(slots=True)
+class Update:
+    """Change the thing in place.
+
+    Attributes:
+        spec: The desired cloud object.
+        changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
+    """
+
+    verb: ClassVar = Verb.UPDATE
+    spec: Mapping[str, Any]
+    changed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Operate:
+    """Carry out an operation of the cloud port, such as start, reboot or snapshot."""
+
+    verb: ClassVar = Verb.OPERATE
+    operation: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class DeleteWithParts:
+    """Delete the thing together with its parts, by an operation of the cloud port.
+
+    Attributes:
+        parts: Handles of the parts by kind, see `kinds.base.Kind.parts`.
+        inside: Whether parts in nested stacks that are being deleted are included (ADR 0070).
+    """
+
+    verb: ClassVar = Verb.OPERATE
+    parts: Mapping[str, Sequence[str]]
+    inside: bool = False
+
+
+@dataclass(slots=True)
+class Delete:
+    """Delete the thing."""
+
+    verb: ClassVar = Verb.DELETE
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Nothing to execute; only the row's new state is stored.
+
+    Attributes:
+        fails: Why this step fails the stack although its row does not fail; "" if it does not.
+    """
+
+    verb: ClassVar = Verb.RECORD
+    fails: str = ""
+
+
+Act = Create | Find | Observe | Update | Operate | DeleteWithParts | Delete | Record
+"""The act that carries out a step; the executor has no choice left."""
+Deletion = Delete | DeleteWithParts
+FIND, OBSERVE, DELETE, RECORD = Find(), Observe(), Delete(), Record()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,58 +172,66 @@ class Part:
     handle: str = ""
 
 
-@dataclass(slots=True)
-class Step:
-    """The smallest unit of work. Before its execution, the intent is already stored in `row`.
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A thing given up by its row.
 
     Attributes:
-        reason: Reason for the act, for users.
-        spec: The desired cloud object, for CREATE and UPDATE.
-        changed: Names of the fields of `spec` that differ, see `clouds.port.Change`.
-        operation: Operation for OPERATE.
-        arguments: Arguments of the operation, or the adoption data of the row.
-        inside: Whether DELETE_WITH_PARTS includes parts in nested stacks that are being deleted (ADR 0070).
-        inserted: Whether the row is new.
-        removed: Whether the row is deleted.
-        events: Events to store with the intent.
-        also: Further rows to store in the same transaction.
-        orphan_token: Token of a creation given up without an answer, or of a thing to be deleted that was not found; ""
-            for none. An object that appears with this token later is deleted.
-        kept_token: Token of a creation whose thing stays, and no longer belongs to the stack.
-        part: Part of the snapshot being taken of the stack.
-        retained: Handle of a thing that stays although the row gives it up.
-        fails: Why this step fails the stack although its row does not fail; "" if it does not.
-        rollout: A rollout of metadata that begins or ends with this step.
-        recovery: Action of a health policy that begins with this step; "" for none.
-        begins_recovery: Whether `recovery` is the first action of a recovery, or of another round.
-        host: The host of the thing at the time; "" if unknown.
-        handover: For an update: the direction of a handover of exclusive properties, if any.
-        needed_by: Name of the resource that waits for the handover.
+        orphan_token: Token of a creation given up without an answer, or of a thing to be deleted that was not found.
+            An object that appears with this token later is deleted.
+        kept_token: Token of a creation whose thing remains outside the stack.
+        retained: Handle of a remaining thing.
+        reason: Reason for keeping the thing, for users.
     """
 
-    verb: Verb
-    row: Resource
-    reason: str = ""
-    spec: dict[str, Any] = field(default_factory=dict)
-    changed: tuple[str, ...] = ()
-    operation: str = ""
-    arguments: dict[str, Any] = field(default_factory=dict)
-    inside: bool = False
-    inserted: bool = False
-    removed: bool = False
-    events: list[Event] = field(default_factory=list)
-    also: "list[Resource]" = field(default_factory=list)
     orphan_token: str = ""
     kept_token: str = ""
     retained: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """An exclusive property, such as a fixed address, passes from a thing to its replacement, or back (ADR 0094).
+
+    Attributes:
+        needed_by: Name of the resource that waits for the handover.
+        returns: Whether the thing gets the property back.
+    """
+
+    needed_by: str
+    returns: bool = False
+
+
+@dataclass(slots=True)
+class Step:
+    """The smallest unit of work: an act, and the values stored with its intent before the execution.
+
+    Attributes:
+        row: The row, with the intent.
+        act: Request to a cloud, a nested stack or the service itself.
+        events: Events to store with the intent.
+        also: Further rows to store in the same transaction.
+        inserted: Whether the row is new.
+        removed: Whether the row is deleted.
+        release: A thing that the row gives up.
+        part: Part of the snapshot being taken of the stack.
+        rollout: A rollout of metadata that begins or ends with this step.
+        recovery: Action of a health policy that begins with this step.
+        handover: The handover of exclusive properties that this step serves.
+    """
+
+    row: Resource
+    act: Act = RECORD
+    events: Sequence[Event] = ()
+    also: Sequence[Resource] = ()
+    inserted: bool = False
+    removed: bool = False
+    release: Release | None = None
     part: Part | None = None
-    fails: str = ""
     rollout: RolloutChange | None = None
-    recovery: str = ""
-    begins_recovery: bool = False
-    host: str = ""
+    recovery: RecoveryAction | None = None
     handover: Handover | None = None
-    needed_by: str = ""
 
 
 @dataclass(slots=True)
@@ -160,7 +240,7 @@ class StepOutcome:
 
     Attributes:
         removed: Whether the row is deleted.
-        orphan_token: See `Step`.
+        orphan_token: See `Release`.
         whole: Whether more columns of the row have changed than usual.
     """
 

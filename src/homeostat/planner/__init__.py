@@ -13,9 +13,13 @@ The planner does no I/O and has no clock, threads or randomness: the same world 
 - `effects`: side effects of an act, which make further things be observed again
 - `members`: changes of a group's members: batches and rollouts
 - `policies`: limits on decisions: healing, budgets, unhealthy marks
-- `retry`: retries and final failures
+- `states`: states of single rows, such as maintenance and absence
+- `retry`: intervals between retries, and causes of failures that may end
 - `report`: explanation, estimate and preview
+- `specs`, `names`: requested cloud objects, their names and tokens
 - `current`, `scope`, `evaluation_weight`, `priority`: shared facts
+
+Each package stands above the packages that it imports: `report`, `lifecycle`, `actions`, `policies`, `states`.
 """
 
 from homeostat.planner.frontier import Frontier

@@ -6,7 +6,7 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
 from homeostat.model.observed import Verdict
-from homeostat.model.plan import Decision, Step, Verb, event_of
+from homeostat.model.plan import Decision, Operate, Record, Step, Update, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -38,8 +38,8 @@ class IntendedActs:
     def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
         return in_progress.decide(self._context, definition, row, now)
 
-    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
-        return heal.heal(self._context, row, verdict, now, step)
+    def heal(self, row: Resource, verdict: Verdict, now: float, act: Operate | Update) -> Decision:
+        return heal.heal(self._context, row, verdict, now, act)
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
         return external.reference_external(self._context, definition, row, now)
@@ -53,7 +53,7 @@ class IntendedActs:
             # The error comes from the values read: note their stamp, since a change of these values allows a retry.
             row.resolved = self._context.world.stamp
         record = outcome.fail(self._context.world, row, outcome.failure_text(row, error), now, action)
-        return Step(Verb.RECORD, row, events=[] if is_repeated else record.events)
+        return Step(row, events=[] if is_repeated else record.events)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
         """Fail the stack for an update that its environment forbids; the resource stays unchanged, as in Heat.
@@ -65,4 +65,4 @@ class IntendedActs:
             return self.fail(row, error, now, Action.UPDATE)
         event = event_of(row, action=Action.UPDATE, status=Status.FAILED, reason=str(error))
         reason = f"Resource {Action.UPDATE} failed: {outcome.failure_text(row, error)}"
-        return Step(Verb.RECORD, row, events=[event], fails=reason)
+        return Step(row, Record(reason), [event])

@@ -58,16 +58,20 @@ class Cascades:
         """
         row = self._leftovers.get(node[1:])
         whole = self._whole_of(row) if row is not None else None
+        # A whole that stays, or follows its parts, changes nothing in the usual order.
         if row is None or whole is None or whole.key not in self._leftovers or whole.key in self._parts_first:
             return
         if row.key not in self._parts.get(whole.key, ()):
             new_parts = self._deletable_parts(whole)
+            # Remembered, since the examination of each part would try the same reversal again.
             if new_parts is None or not self._reverse_order(whole, new_parts):
                 self._parts_first.add(whole.key)
                 return
             self._parts.setdefault(whole.key, set()).update(part.key for part in new_parts)
         parts = [self._world.rows[key] for key in sorted(self._parts.get(whole.key, ())) if key in self._leftovers]
         users = {key for used in (whole, *parts) for key in self._users.get(used.key, ()) if key in self._leftovers}
+        # In ERROR a load balancer refuses changes of its members: nested stacks with members never finish
+        # before it.
         stacks = [self._leftovers[key] for key in users if cascade.is_stack(self._leftovers[key])]
         inside = bool(stacks) and (whole.deleting or self._decider.is_stuck(whole, now))
         self._decider.delete_parts_with(whole, parts, inside=inside)
@@ -77,6 +81,7 @@ class Cascades:
 
     def retry(self) -> None:
         """Try the reversed order again for all wholes, since another row has become a leftover."""
+        # The cycle may have led through a row that leaves by now.
         self._parts_first.clear()
 
     def is_refused(self, row: Resource) -> bool:
@@ -87,6 +92,7 @@ class Cascades:
         """Delete the parts before their whole again; return the leftovers to add to the graph anew."""
         rows = [whole, *(self._leftovers[key] for key in self._parts.pop(whole.key) if key in self._leftovers)]
         self._graph.forget_waits_of({leftover_node(row.key) for row in rows})
+        # Before the next decision about the whole, which would list its parts in a request again.
         self._decider.delete_parts_with(whole, ())
         return rows
 
@@ -115,10 +121,13 @@ class Cascades:
         first, nodes = leftover_node(whole.key), {leftover_node(part.key) for part in parts}
         members = {first, *nodes, *map(leftover_node, self._parts.get(whole.key, ()))}
         blockers = {blocker for part in parts for blocker in self._blockers(part)} - members - self._graph.settled
+        # Example of a cycle: a server knows the address of the load balancer, and a member knows the address
+        # of the server.
         if (blockers | self._blockers(whole)) & self._graph.waiting_for(members):
             return False
         for node in nodes:
             self._graph.release(node, members)
+        # A deletion that has begun waits for nobody: a request may have been sent.
         if not whole.deleting:
             self._graph.wait_for(first, [node for node in blockers if first not in self._graph.unblocks[node]])
         # The deletion of a part that has begun is carried on.

@@ -12,17 +12,17 @@ from homeostat.model.budget import Absence
 from homeostat.model.desired import Definition
 from homeostat.model.errors import MemberAway, Rejected, ResourceActionRestricted, Terminal
 from homeostat.model.marks import RestoredMark
+from homeostat.model.node_health import Incident
 from homeostat.model.observed import Verdict
-from homeostat.model.plan import Decision, Step
+from homeostat.model.plan import Decision, Operate, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions.restore import restoration
 from homeostat.planner.evaluation_weight import ShardWeight
-from homeostat.planner.policies.incidents import Incident, incidents
-from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope
+from homeostat.planner.states import absence
+from homeostat.planner.states.restore import restoration
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, resource_type
@@ -33,7 +33,7 @@ from homeostat.templates import evaluate
 class ResolvedResource:
     """Desired state of one resource with all functions resolved.
 
-    For `mark` and `renewed` see `planner.actions.restore`.
+    For `mark` and `renewed` see `planner.states.restore`.
     """
 
     definition: Definition
@@ -84,7 +84,7 @@ class Acts(Protocol):
     def go_on(self, definition: Definition, row: Resource, now: float) -> Decision:
         """Continue the act in progress."""
 
-    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+    def heal(self, row: Resource, verdict: Verdict, now: float, act: Operate | Update) -> Decision:
         """Repair a thing in place, by an update or an operation."""
 
     def reference_external(self, definition: Definition, row: Resource | None, now: float) -> Decision:
@@ -148,6 +148,7 @@ class Context:
     Attributes:
         healing: Keys of the rows that are being healed.
         away: Cache of `policies.healing`: its version, and the members of a group that are away; None if not computed.
+        incidents: Cache of `policies.incidents`: row key -> incident of the member; None if not computed.
         parts: Key of a row to be deleted together with its parts -> kind -> handles of the parts; kept up to date by
             the frontier.
         places: Key of a row -> pool members of load balancers built on the row when first computed; None before.
@@ -182,7 +183,7 @@ class Context:
         self.weights = ShardWeight(world, current)
         self.healing = {row.key for row in world.rows.values() if outcome.is_being_healed(row)}
         self.away: tuple[tuple[int, int], dict[str, Absence]] | None = None
-        self._incidents: dict[str, Incident] | None = None
+        self.incidents: dict[str, Incident] | None = None
         self.failed_early = world.stack.failed_early
         self.unsettled = world.settled_revision < world.stack.revision
 
@@ -238,17 +239,6 @@ class Context:
             return None
         return self.acts.refuse(row, ResourceActionRestricted(action), now)
 
-    def incident_of(self, row: Resource) -> Incident | None:
-        """Return the incident that a member's failure belongs to; None if it failed alone."""
-        if self._incidents is None:
-            health = self.world.health
-            self._incidents = {} if health is None else incidents(self.world, health, self.current)
-        return self._incidents.get(row.key)
-
-    def forget_incidents(self) -> None:
-        """Recompute the incidents at the next use, since a recovery has begun."""
-        self._incidents = None
-
     def wait_if_failed(self, name: str) -> Waiting | None:
         """Return a reason to wait if the newest revision has failed: nothing new may begin."""
         if not self.failed_early:
@@ -260,10 +250,10 @@ class Context:
 
         An act against it would fail, or store a stale id (ADR 0047).
         """
-        missing, what = conditions.absent_requirements(self.world, definition, self.current), "gone"
+        missing, what = absence.absent_requirements(self.world, definition, self.current), "gone"
         if not missing and self.failed_early:
             # In a failed stack requirements do not block the resource, see `Frontier`.
-            missing, what = conditions.unmade_requirements(definition, self.current), "not made yet"
+            missing, what = absence.unmade_requirements(definition, self.current), "not made yet"
         if not missing:
             return self._missing_members(definition)
         names, key = ", ".join(row.name for row in missing), self._key_of(definition.name)

@@ -11,7 +11,7 @@ from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions import check, maintenance, maintenance_state, snapshot
+from homeostat.planner.actions import check, maintenance, snapshot
 from homeostat.planner.acts import IntendedActs
 from homeostat.planner.context import Context
 from homeostat.planner.gates import LiveGates
@@ -33,6 +33,7 @@ from homeostat.planner.lifecycle import (
 )
 from homeostat.planner.lifecycle.cascade import Deletion
 from homeostat.planner.policies import unhealthy
+from homeostat.planner.states import maintenance_state
 from homeostat.resources.registry import is_renamed
 
 

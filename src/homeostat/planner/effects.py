@@ -9,7 +9,7 @@ from homeostat.model.intent import changed_of
 from homeostat.model.plan import Event
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, World
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
 from homeostat.resources.registry import is_outside, kind_of, type_of
 
 ENDS = {Action.CREATE: None, Action.UPDATE: changed_of, Action.DELETE: None}
@@ -61,7 +61,9 @@ def changed_elsewhere(world: World, row: Resource, before: Mapping[str, Any]) ->
     """
     seen = world.seen.get(row.key)
     after = seen.observation.properties if seen is not None else {}
+    # The fields of the request limit the effects: new metadata of a server change none of its ports.
     fields = changed_of(row.intent) if row.action == Action.UPDATE else None
+    # Before and after: a port that the server has given up has changed as much as the new one.
     kind, requested = kind_of(row.type), _requested(world, row)
     by_template = set(changed_by(kind, [requested], fields))
     return [Change(named, named in by_template) for named in changed_by(kind, [requested, before, after], fields)]

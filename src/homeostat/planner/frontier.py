@@ -9,20 +9,19 @@ not cost a thousand loads of the shard.
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 
-from homeostat.model.plan import Settled, Step, StepOutcome, Verb
+from homeostat.model.plan import Observe, Record, Settled, Step, StepOutcome
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import maintenance_state
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.cascades import Cascades
 from homeostat.planner.current import current_row
 from homeostat.planner.decide import Decider
 from homeostat.planner.graph import Node, WaitGraph, leftover_node, order_of
-from homeostat.planner.lifecycle import cascade, hooks, rollouts
+from homeostat.planner.lifecycle import cascade, deadlines, hooks, rollouts
 from homeostat.planner.removals import LAST, LAST_ENDS, Removals
-from homeostat.planner.retry import deadlines
+from homeostat.planner.states import maintenance_state
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 
 
 class Frontier:
@@ -119,7 +118,7 @@ class Frontier:
             step = self._examine(node, now)
             if step is not None:
                 steps.append(step)
-                if step.verb is Verb.RECORD and (step.row.failed or step.fails):
+                if isinstance(step.act, Record) and (step.row.failed or step.act.fails):
                     break
         return steps
 
@@ -285,24 +284,24 @@ class Frontier:
         if record.removed:
             self._remove(row)
         elif step.handover is not None:
-            self._handed_over(node, step)
+            self._handed_over(node, step, step.handover.needed_by)
         # A row that was only recorded may not have been compared with its definition yet: examine it again.
-        elif row.status == Status.COMPLETE and step.verb is not Verb.RECORD and self._is_done(node, row):
+        elif row.status == Status.COMPLETE and not isinstance(step.act, Record) and self._is_done(node, row):
             self._settle(node)
-        elif step.verb is Verb.OBSERVE:
+        elif isinstance(step.act, Observe):
             # The decision after a look comes next: only this pass has the observation.
             self._graph.ready.appendleft(node)
         else:
             self._graph.ready.append(node)
 
-    def _handed_over(self, node: Node, step: Step) -> None:
+    def _handed_over(self, node: Node, step: Step, needed_by: Node) -> None:
         """Examine both ends of a handover again; a predecessor that cannot let go is being deleted now."""
         for predecessor in step.also:
             if predecessor.key in self.leftovers:
                 self._graph.forget_waits_of({leftover_node(predecessor.key)})
                 self._add_leftover(predecessor)
-        self._acting.discard(step.needed_by)
-        self._graph.ready.extend((node, step.needed_by))
+        self._acting.discard(needed_by)
+        self._graph.ready.extend((node, needed_by))
 
     def _end_healing(self, row: Resource, *, removed: bool) -> None:
         """After the end of a healing, examine a resource that waits for the brake."""

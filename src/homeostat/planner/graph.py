@@ -24,6 +24,7 @@ def order_of(world: World) -> Mapping[Node, Iterable[Node]]:
     order = STACK_ACTIONS[stack.action].order if stack.maintained else Order.REQUIRED_FIRST
     if order is Order.REQUIRED_FIRST:
         return {name: definition.requires for name, definition in definitions.items()}
+    # A server is suspended before the things it uses; for an order without waits the lists stay empty.
     users: dict[Node, list[Node]] = {name: [] for name in definitions}
     if order is Order.DEPENDENTS_FIRST:
         for name, definition in definitions.items():
@@ -64,6 +65,7 @@ class WaitGraph:
     def release(self, blocker: Node, nodes: Collection[Node]) -> None:
         """Remove a blocker from these nodes, and queue the nodes without blockers."""
         waiting = self.unblocks.pop(blocker, [])
+        # Only the listed nodes: the others still wait for the end of the blocker.
         self.unblocks[blocker] = [node for node in waiting if node not in nodes]
         for node in waiting:
             if node in nodes:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from homeostat.kinds.compute import unconfirmed
 from homeostat.kinds.registry import BUILTIN_KINDS
+from homeostat.model import plan
 from homeostat.model.errors import HomeostatError, NotFound, NotSupported, Rejected, Transient, Uncertain
 from homeostat.model.intent import (
     FENCE,
@@ -21,14 +22,13 @@ from homeostat.model.intent import (
 )
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import DELETE_WITH_PARTS, Event, Step, StepOutcome, Verb, event_of
+from homeostat.model.plan import Event, Step, StepOutcome, event_of
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen, World, next_own_look
-from homeostat.planner.actions import maintenance_state, snapshot_state
-from homeostat.planner.policies import unkept
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state, snapshot_state, unkept
 from homeostat.resources.registry import is_outside, kind_of, type_of
 from homeostat.templates.registry import POST_DELETE
 
@@ -86,25 +86,25 @@ def stack_failure(world: World, row: Resource) -> str:
 
 def conclude(world: World, step: Step, answer: Observation | HomeostatError, now: float) -> StepOutcome:
     """Apply the answer to the row of an executed step, and return the outcome to store."""
-    row = step.row
+    row, act = step.row, step.act
     is_look = row.external_id is not None or (row.action == Action.ADOPT and row.busy)
     # The owner's second look is no act and must not touch `updated_at`, the start of intervals.
-    if step.verb is Verb.OBSERVE and not is_look:
+    if isinstance(act, plan.Observe) and not is_look:
         return _second_look(world, row, answer, now)
-    if step.verb is Verb.FIND and isinstance(answer, Observation) and not answer.present:
+    if isinstance(act, plan.Find) and isinstance(answer, Observation) and not answer.present:
         outcome_later = _may_come(row, now)
         if outcome_later is not None:
             return outcome_later
     row.updated_at = now
     if isinstance(answer, Transient | Uncertain):
         record = _try_again(row, answer, now)
-        if step.verb is Verb.CREATE and isinstance(answer, Uncertain) and answer.late_s:
+        if isinstance(act, plan.Create) and isinstance(answer, Uncertain) and answer.late_s:
             row.intent, record.whole = with_late_s(row.intent, answer.late_s), True
         return record
-    if isinstance(answer, HomeostatError) and step.inside:
-        # Nested stacks may not have reached all parts yet, and the parts cannot be deleted first.
-        return _try_again(row, Transient(f"it is to be deleted together with its parts: {answer}"), now)
-    if isinstance(answer, HomeostatError) and step.operation == DELETE_WITH_PARTS:
+    if isinstance(answer, HomeostatError) and isinstance(act, plan.DeleteWithParts):
+        if act.inside:
+            # Nested stacks may not have reached all parts yet, and the parts cannot be deleted first.
+            return _try_again(row, Transient(f"it is to be deleted together with its parts: {answer}"), now)
         return _parts_first(row, answer)
     if isinstance(answer, HomeostatError):
         way_out = f". {snapshot_state.WAY_OUT}" if snapshot_state.deletion_token(row) else ""
@@ -114,23 +114,23 @@ def conclude(world: World, step: Step, answer: Observation | HomeostatError, now
 
 def _observed(world: World, step: Step, answer: Observation, now: float) -> StepOutcome:
     """Conclude an answer with an observation."""
-    row = step.row
-    # The order matters: the purpose of the row comes before the verb, which may serve several purposes.
-    if row.action == Action.ADOPT and step.verb is not Verb.FIND:
+    row, act = step.row, step.act
+    # The order matters: the purpose of the row comes before its act, which may serve several purposes.
+    if row.action == Action.ADOPT and not isinstance(act, plan.Find):
         return _adopted_answer(world, row, answer, now)
     if snapshot_state.deletion_token(row) or snapshot_state.is_stack_snapshot(row):
         return _snapshot_requested(world, row, answer, now)
     if maintenance_state.unlocking(row):
         return _unlocked(world, row, answer, now)
-    if step.verb is Verb.OPERATE and operation_of(row.intent) == FENCE:
+    if isinstance(act, plan.Operate) and operation_of(row.intent) == FENCE:
         return _fenced(world, row, answer, now)
-    if step.verb is Verb.OBSERVE:
+    if isinstance(act, plan.Observe):
         return _observed_external(world, row, answer, now)
-    if step.verb is Verb.DELETE or step.operation == DELETE_WITH_PARTS:
+    if isinstance(act, plan.Deletion):
         return _deleted(world, row, answer, now)
-    if step.verb is Verb.FIND:
+    if isinstance(act, plan.Find):
         return _found(world, row, answer, now)
-    if step.verb is Verb.UPDATE and answer.presence is Presence.ABSENT and is_changed_outside(row):
+    if isinstance(act, plan.Update) and answer.presence is Presence.ABSENT and is_changed_outside(row):
         return _missed(world, row, answer, now)
     row.acted_at = now
     row.due_at = None

@@ -11,7 +11,7 @@ from typing import Any
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.retry import conditions
+from homeostat.planner.states import absence
 from homeostat.resources.registry import kind_of
 
 LAST = "what an update removes goes last"
@@ -64,12 +64,16 @@ class Removals:
         """
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
-        if conditions.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
+        # Without a thing nothing is lost by the removal, and a rollback would have to create the thing
+        # anyway.
+        if absence.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
             return False
         if row.key in self.needed:
             return False
         if self._wanted & set(_claims(row.type, row.properties, row.handle)):
             return False
+        # The refused creation may need a quota or a claim missing from `TAKEN`: free what a rollback can
+        # create again, and nothing with data.
         return not self._refused or kind_of(row.type) in HOLDS_DATA
 
     def _is_in_the_way(self, row: Resource) -> bool:
@@ -101,6 +105,7 @@ class Removals:
         claims = {claim for row in self._unmade for claim in _claims(row.type, row.properties)}
         for name, definition in self._world.definitions.items():
             row = self._current.get(name)
+            # A thing with a handle has its claims already.
             if row is None or row.handle == "":
                 claims |= set(_claims(definition.type, definition.properties))
         return claims
@@ -109,6 +114,8 @@ class Removals:
 def _claims(type_name: str, properties: Mapping[str, Any], handle: str = "") -> Iterator[tuple[str, str]]:
     """Yield the addresses and names that a resource claims; `handle` is "" without a thing."""
     name, kind = properties.get("name"), kind_of(type_name)
+    # Kinds whose handle is their name show it only after the creation; before, any name may turn out to be
+    # exclusive.
     if isinstance(name, str) and (kind in NAMED or handle in ("", name)):
         yield f"name of {kind}", name
     pending: list[Any] = [properties]

@@ -9,7 +9,7 @@ from homeostat.model.observed import Observation, Presence
 from homeostat.model.stack_actions import STACK_ACTIONS
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, World
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
 from homeostat.resources.base import ResourceType, Thing
 from homeostat.resources.registry import type_of
 

@@ -11,7 +11,7 @@ from homeostat.model.hooks import HookProgress
 from homeostat.model.intent import PARTS_FIRST, OperationIntent
 from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.plan import Create, DeleteWithParts, Observe, Record, Step, StepOutcome
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.waiting import Why
 from homeostat.model.world import Resource, World
@@ -47,6 +47,11 @@ def balanced(**changed: dict[str, Any]) -> list[Resource]:
     return [row(name, type, **{"requires": requires, **changed.get(name, {})}) for name, type, requires in rows]
 
 
+def together(step: Step) -> DeleteWithParts:
+    assert isinstance(step.act, DeleteWithParts)
+    return step.act
+
+
 class Player:
     """Carries out all that can be done; `refusals` are answers to the first acts on resources of these names."""
 
@@ -67,12 +72,12 @@ class Player:
         return self.story
 
     def _record(self, step: Step) -> StepOutcome:
-        if step.verb is Verb.RECORD:
+        if isinstance(step.act, Record):
             return StepOutcome(step.row, removed=step.removed)
         refusal = self._refusals.pop(step.row.name, None)
         if refusal is not None:
             return outcome.conclude(self.world, step, refusal, NOW)
-        there = step.verb is Verb.OBSERVE and step.row.name in self._here
+        there = isinstance(step.act, Observe) and step.row.name in self._here
         presence = Presence.PRESENT if there else Presence.ABSENT
         return outcome.conclude(self.world, step, Observation(presence, step.row.handle, seen_at=NOW), NOW)
 
@@ -90,7 +95,7 @@ TOGETHER = "operate delete_with_parts lb"
 def test_a_balancer_is_deleted_together_with_its_parts_which_are_then_found_gone() -> None:
     player = played(balanced())
     assert player.story[0] == TOGETHER
-    assert player.steps[0].arguments == {"parts": ALL}
+    assert together(player.steps[0]).parts == ALL
     assert not [each for each in player.story if each.startswith("delete")]
     looked = {each.removeprefix("observe ") for each in player.story if each.startswith("observe")}
     assert looked == {"listener", "pool", "m", "n", "monitor", "policy", "rule"}
@@ -250,7 +255,7 @@ def test_a_part_whose_deletion_waits_goes_with_its_balancer_as_well() -> None:
         each.action, each.status, each.acted_at, each.due_at, each.revision = "DELETE", "IN_PROGRESS", None, NOW + 9, 2
     player = played(rows)
     assert player.story[0] == TOGETHER
-    assert player.steps[0].arguments == {"parts": ALL}
+    assert together(player.steps[0]).parts == ALL
 
 
 def test_a_refusal_for_now_is_repeated_together() -> None:
@@ -271,7 +276,7 @@ def test_a_replaced_balancer_goes_with_its_old_parts() -> None:
     player = Replacing(world(new, rows, **{**DELETED, "action": "UPDATE"}))
     story = player.play()
     assert story[-3:] == [TOGETHER, "observe listener", "removed listener"]
-    assert player.steps[-3].arguments == {"parts": {"listener": ["h-listener1"]}}
+    assert together(player.steps[-3]).parts == {"listener": ["h-listener1"]}
     assert {each.handle for each in player.world.rows.values()} == {"h-new1", "h-new2"}
 
 
@@ -279,7 +284,7 @@ class Replacing(Player):
     """Creations succeed."""
 
     def _record(self, step: Step) -> StepOutcome:
-        if step.verb is Verb.CREATE:
+        if isinstance(step.act, Create):
             made = Observation(Presence.PRESENT, f"h-{step.row.key}", {"status": "active"}, NOW)
             return outcome.conclude(self.world, step, made, NOW)
         return super()._record(step)
@@ -303,8 +308,8 @@ def grouped(state: str = "DELETE_IN_PROGRESS", **more: Any) -> list[Resource]:
 def test_a_balancer_in_error_goes_before_a_group_that_is_being_deleted() -> None:
     player = played(grouped(), looks=IN_ERROR)
     assert player.story[0] == TOGETHER
-    assert player.steps[0].inside
-    assert player.steps[0].arguments == {"parts": {"listener": ["h-listener1"], "pool": ["h-pool1"]}}
+    assert together(player.steps[0]).inside
+    assert together(player.steps[0]).parts == {"listener": ["h-listener1"], "pool": ["h-pool1"]}
     assert not [each for each in player.story if each.startswith("delete")]
 
 
@@ -316,7 +321,7 @@ def test_a_balancer_in_error_waits_until_the_deletion_of_the_group_has_begun() -
     there = Observation(Presence.PRESENT, "h-g1", {"status": "in_progress"}, NOW)
     frontier.apply(step, outcome.conclude(of, step, there, NOW))
     (step,) = frontier.steps(NOW, 9)
-    assert (described(step), step.row.name, step.inside) == ("operate delete_with_parts", "lb", True)
+    assert (described(step), step.row.name, together(step).inside) == ("operate delete_with_parts", "lb", True)
 
 
 def test_a_balancer_that_works_waits_until_the_group_is_gone() -> None:
@@ -355,14 +360,14 @@ def test_a_refusal_is_repeated_while_nested_stacks_come_to_their_parts() -> None
     balancer.due_at = NOW
     again = Player(player.world)
     assert again.play()[0] == TOGETHER
-    assert again.steps[0].inside, "although its deletion has begun by now"
+    assert together(again.steps[0]).inside, "although its deletion has begun by now"
 
 
 def test_when_the_group_is_gone_a_refusal_leads_back_to_the_old_way() -> None:
     rows = grouped()[:-1]
     rows[0].action, rows[0].status, rows[0].acted_at, rows[0].revision = "DELETE", "IN_PROGRESS", None, 2
     player = played(rows, looks=IN_ERROR, refusals={"lb": Terminal("it has member x")})
-    assert not player.steps[0].inside
+    assert not together(player.steps[0]).inside
     assert player.story[0] == TOGETHER
     assert "delete pool" in player.story
 
@@ -375,7 +380,7 @@ def test_a_deletion_that_is_requested_again_is_repeated_until_the_group_is_in_de
     of = world([], rows, IN_ERROR, **{**DELETED, "revision": 3})
     frontier = Frontier(of, keys())
     (first,) = (step for step in frontier.steps(NOW, 9) if step.row.name == "lb")
-    assert (described(first), first.inside) == (TOGETHER.removesuffix(" lb"), True)
+    assert (described(first), together(first).inside) == (TOGETHER.removesuffix(" lb"), True)
     frontier.apply(first, outcome.conclude(of, first, Terminal("it has member x"), NOW))
     assert of.rows["lb1"].intent is None
     assert (of.rows["lb1"].busy, of.rows["lb1"].acted_at) == (True, None)

@@ -35,7 +35,7 @@ from homeostat.model.intent import (
 )
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import FIND, Create, Operate, Release, Step, Update
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
 from homeostat.planner.lifecycle import at_rest
@@ -98,6 +98,11 @@ def test_a_rollback_keeps_a_volume_whose_update_was_refused() -> None:
     assert "create in a new row" not in first_steps(of).values()
 
 
+def changed_by(step: Step) -> tuple[str, ...]:
+    assert isinstance(step.act, Update)
+    return step.act.changed
+
+
 def test_an_update_asked_for_again_names_only_what_differs() -> None:
     """Adapters rebuild a server when its image is among the changed fields."""
     mine = row("a", properties={"image": "i", "flavor": "small"})
@@ -105,11 +110,11 @@ def test_an_update_asked_for_again_names_only_what_differs() -> None:
     of = world([definition], [mine], {"a1": seen("active", 1, image="i", flavor="small", metadata={})}, **UPDATED)
     first = decide(of, definition)
     assert isinstance(first, Step)
-    assert first.changed == ("metadata",)
+    assert changed_by(first) == ("metadata",)
     outcome.conclude(of, first, Transient("busy", 0.1), NOW - 10)
     again = decide(of, definition)
     assert isinstance(again, Step)
-    assert again.changed == ("metadata",)
+    assert changed_by(again) == ("metadata",)
 
 
 def test_an_operation_asked_for_again_is_the_operation() -> None:
@@ -127,7 +132,7 @@ def test_a_creation_without_an_answer_is_not_forgotten_when_its_new_values_do_no
     failing = wanted("a", VOLUME, size="big")
     first = decide(world([failing], [mine], **UPDATED), failing)
     assert isinstance(first, Step)
-    assert described(first) == "find" or first.orphan_token == "a1-1"
+    assert described(first) == "find" or first.release == Release("a1-1")
 
 
 def test_the_old_one_stays_until_the_second_replacement_is_done() -> None:
@@ -162,9 +167,9 @@ def test_a_cloud_that_was_down_does_not_use_up_the_attempts() -> None:
     mine = unanswered("a", attempts=1, updated_at=LONG_AGO)
     of = world([wanted("a")], [mine])
     for _ in range(5):
-        outcome.conclude(of, Step(Verb.FIND, mine), Transient("the cloud does not answer", 1.0), LONG_AGO)
+        outcome.conclude(of, Step(mine, FIND), Transient("the cloud does not answer", 1.0), LONG_AGO)
     broken = Observation(Presence.PRESENT, "h", {"status": "error"}, NOW)
-    outcome.conclude(of, Step(Verb.CREATE, mine), broken, LONG_AGO)
+    outcome.conclude(of, Step(mine, Create({})), broken, LONG_AGO)
     assert described(decide(of, wanted("a"))) == "record INIT_COMPLETE in a new row"
 
 
@@ -181,7 +186,7 @@ def test_an_update_that_was_refused_is_asked_for_again_as_it_was() -> None:
     definition = wanted("a", flavor="large")
     again = decide(world([definition], [mine], {"a1": seen(image="i", flavor="small")}, **UPDATED), definition)
     assert isinstance(again, Step)
-    assert again.changed == ("flavor",)
+    assert changed_by(again) == ("flavor",)
 
 
 def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> None:
@@ -193,7 +198,7 @@ def test_an_update_after_a_refused_one_brings_what_that_would_have_brought() -> 
     look = {"a1": seen(image="i", flavor="small", metadata={})}
     again = decide(world([definition], [mine], look, **UPDATED), definition)
     assert isinstance(again, Step)
-    assert again.changed == ("flavor", "metadata")
+    assert changed_by(again) == ("flavor", "metadata")
 
 
 def test_a_broken_thing_with_policy_snapshot_is_not_simply_deleted() -> None:
@@ -232,7 +237,7 @@ def test_a_server_being_built_that_is_to_be_started_again_is_not_made_again() ->
     building.acted_at = None
     of = world([wanted("a", SERVER)], [building], {"a1": seen("stopped")}, revision=1, settled_revision=0)
     (step,) = Frontier(of, keys()).steps(NOW, 10)
-    assert (step.verb, step.operation) == (Verb.OPERATE, "start")
+    assert step.act == Operate("start", {})
 
 
 def test_what_was_read_while_it_changed_is_read_again() -> None:
@@ -245,7 +250,7 @@ def test_what_was_read_while_it_changed_is_read_again() -> None:
     of.rows["a1"].changed = of.stamp = 9
     frontier = Frontier(of, keys())
     steps = frontier.steps(NOW, 10)
-    (start,) = [step for step in steps if step.verb is Verb.OPERATE]
+    (start,) = [step for step in steps if isinstance(step.act, Operate)]
     looked = Observation(Presence.PRESENT, "h", {"status": "active", "image": "i", "flavor": "small"}, NOW)
     frontier.apply(start, outcome.conclude(of, start, looked, NOW))
     frontier.steps(NOW, 10)
@@ -259,7 +264,7 @@ def test_what_was_healed_is_then_compared_with_the_newer_revision() -> None:
     of = world([wanted("a", TEST), wanted("b", SERVER, "a")], [volume], drifted, revision=2, settled_revision=1)
     frontier = Frontier(of, keys())
     (repair,) = frontier.steps(NOW, 10)
-    assert (repair.verb, repair.changed) == (Verb.UPDATE, ("description",))
+    assert changed_by(repair) == ("description",)
     looked = Observation(Presence.PRESENT, "h-a1", {"status": "available", "size": 1, "description": "mine"}, NOW)
     frontier.apply(repair, outcome.conclude(of, repair, looked, NOW))
     (create,) = frontier.steps(NOW, 10)
@@ -337,7 +342,7 @@ def test_what_an_unanswered_creation_has_made_is_found_whatever_it_requires_by_n
     of = world([wanted("a"), wanted("b", SERVER, "a")], [failed, mine], revision=2, status="FAILED", settled_revision=0)
     frontier = Frontier(of, keys())
     (step,) = frontier.steps(NOW, 10)
-    assert (step.verb, step.row.key) == (Verb.FIND, "b1")
+    assert (step.act, step.row.key) == (FIND, "b1")
     nothing = Observation(Presence.ABSENT, "", seen_at=NOW)
     frontier.apply(step, outcome.conclude(of, step, nothing, NOW))
     assert frontier.steps(NOW, 10) == []
@@ -396,7 +401,7 @@ def test_what_was_missed_when_it_was_to_be_changed_is_changed(
     of = world([definition], [mine], {"a1": look}, action="UPDATE", status=status, settled_revision=0)
     step = decide(of, definition)
     assert isinstance(step, Step)
-    assert (step.verb, step.changed) == (Verb.UPDATE, fields)
+    assert changed_by(step) == fields
 
 
 @pytest.mark.parametrize("remedy", [Remedy.RECREATE, Remedy.REPLACE])
@@ -434,7 +439,8 @@ def test_a_thing_of_another_owner_stays_whatever_policy_the_stack_above_is_delet
     of.policies = {"a": policy}
     step = decide_leftover(of, mine)
     assert isinstance(step, Step)
-    assert (step.removed, step.retained, [each.reason for each in step.events]) == (True, "h-a1", [RETAINED])
+    assert (step.removed, step.release) == (True, Release(retained="h-a1", reason=RETAINED))
+    assert [each.reason for each in step.events] == [RETAINED]
 
 
 LIVED = {"deletion_policy": "Snapshot", "changed": 3}
@@ -459,7 +465,9 @@ def test_what_could_not_be_deleted_and_is_not_found_is_watched_for_or_named(
     of.looked.add("a1")
     step = decide_leftover(of, mine)
     assert isinstance(step, Step)
-    assert (described(step), step.events[0].handle, step.orphan_token) == ("removed", "h-a1", watched)
+    assert (described(step), step.events[0].handle) == ("removed", "h-a1")
+    assert step.release is not None
+    assert step.release.orphan_token == watched
     assert step.events[0].reason.startswith(reason)
 
 
@@ -473,7 +481,7 @@ def test_what_is_not_found_when_it_is_unlocked_for_its_deletion_is_watched_for_o
 ) -> None:
     mine = row("a", VOLUME, "DELETE_IN_PROGRESS", intent=OperationIntent("unlock"), **more)
     of = world([], [mine])
-    record = outcome.conclude(of, Step(Verb.OPERATE, mine), Observation(Presence.ABSENT, "h"), NOW)
+    record = outcome.conclude(of, Step(mine, Operate("start", {})), Observation(Presence.ABSENT, "h"), NOW)
     assert (record.removed, record.orphan_token, record.events[0].reason) == (True, watched, reason)
 
 

@@ -24,7 +24,7 @@ from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.model.intent import ChangeIntent
 from homeostat.model.marks import Marks
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.plan import Delete, Find, Observe, Record, Release, Step, StepOutcome
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import World
 from homeostat.planner import Frontier, outcome
@@ -41,9 +41,9 @@ def perform(of: World, step: Step, answers: dict[str, HomeostatError]) -> StepOu
     refused = answers.get(mine.name)
     if refused is not None:
         return outcome.conclude(of, step, refused, NOW)
-    if step.verb in (Verb.DELETE, Verb.FIND):
+    if isinstance(step.act, Delete | Find):
         return outcome.conclude(of, step, Observation(Presence.ABSENT, mine.handle, seen_at=NOW), NOW)
-    if step.verb is Verb.OBSERVE:
+    if isinstance(step.act, Observe):
         return outcome.conclude(of, step, of.seen[mine.key].observation, NOW)
     status = READY_WORD[resource_type(mine.type).kind]
     made = Observation(Presence.PRESENT, f"h-{mine.key}", {"status": status} if status else {}, NOW)
@@ -55,10 +55,10 @@ def play(of: World, answers: dict[str, HomeostatError] | None = None) -> tuple[F
     frontier, story = Frontier(of, keys()), []
     while steps := frontier.steps(NOW, 1):
         step = steps[0]
-        if step.verb is Verb.RECORD:
+        if isinstance(step.act, Record):
             record = StepOutcome(step.row, removed=step.removed)
         else:
-            story.append(f"{step.verb} {step.row.key}")
+            story.append(f"{step.act.verb} {step.row.key}")
             record = perform(of, step, answers or {})
         frontier.apply(step, record)
         if record.removed:
@@ -270,7 +270,7 @@ def test_time_out_gives_up_the_token_of_a_creation_without_an_answer() -> None:
     """What it made after all is looked for, and removed."""
     mine = unanswered("a")
     steps = Frontier(world([wanted("a")], [mine]), keys()).time_out(NOW)
-    assert steps[0].orphan_token == "a1-1"
+    assert steps[0].release == Release("a1-1")
     assert mine.token == ""
 
 

@@ -3,7 +3,7 @@
 from tests.unit.planner.worlds import NOW, SERVER, keys, row, seen, wanted, world
 
 from homeostat.model.intent import OperationIntent
-from homeostat.model.plan import Verb
+from homeostat.model.plan import Operate
 from homeostat.planner import Frontier
 
 
@@ -13,4 +13,4 @@ def test_an_operation_whose_answer_was_lost_is_repeated_with_its_arguments() -> 
     mine.acted_at = None
     of = world([wanted("a", SERVER)], [mine], {"a1": seen("active")})
     (step,) = Frontier(of, keys()).steps(NOW, 10)
-    assert (step.verb, step.operation, step.arguments) == (Verb.OPERATE, "reboot", {"type": "HARD"})
+    assert step.act == Operate("reboot", {"type": "HARD"})

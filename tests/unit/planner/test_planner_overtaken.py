@@ -22,7 +22,7 @@ from tests.unit.planner.worlds import (
 
 from homeostat.model.intent import LeftAlone, left_alone_for
 from homeostat.model.marks import Marks, UnhealthyMark
-from homeostat.model.plan import Settled, Step, StepOutcome, Verb
+from homeostat.model.plan import OBSERVE, Settled, Step, StepOutcome
 from homeostat.planner import Frontier, outcome
 
 GROUP = "OS::Heat::ResourceGroup"
@@ -106,7 +106,7 @@ def test_a_second_look_is_judged_although_the_row_has_judged_a_look_of_its_numbe
     of = world([wanted("a")], [mine], {"a1": absent(3)}, revision=1)
     frontier = Frontier(of, keys())
     (look,) = frontier.steps(NOW, 1)
-    assert look.verb is Verb.OBSERVE
+    assert look.act is OBSERVE
     frontier.apply(look, outcome.conclude(of, look, absent().observation, NOW))
     of.looked.clear()  # the worker died before it acted on what it saw
     assert [described(step) for step in Frontier(of, keys()).steps(NOW, 1)] != []

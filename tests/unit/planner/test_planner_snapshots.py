@@ -23,7 +23,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.intent import ChangeIntent, OperationIntent, SnapshotMade
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Operate, Step
 from homeostat.model.status import joined
 from homeostat.model.world import Resource, Seen, World
 from homeostat.planner import outcome
@@ -127,17 +127,17 @@ def test_leaving_with_a_snapshot(reason: str) -> None:
     assert described(decide_leftover(of, mine)) == expected
 
 
-def operation(of: World, mine: Resource) -> Step:
+def operation(of: World, mine: Resource) -> tuple[Step, Operate]:
     step = decide_leftover(of, mine)
     assert isinstance(step, Step)
-    assert step.verb is Verb.OPERATE
-    return step
+    assert isinstance(step.act, Operate)
+    return step, step.act
 
 
 def test_the_intent_is_in_the_row_before_the_cloud_hears_of_it() -> None:
     mine = lived()
-    step = operation(world([], [mine]), mine)
-    assert step.arguments == {"token": "a1-8", "name": "web-a-a1"}
+    step, act = operation(world([], [mine]), mine)
+    assert act.arguments == {"token": "a1-8", "name": "web-a-a1"}
     assert mine.intent == OperationIntent("snapshot", token="a1-8")
     assert (joined(mine.action, mine.status), mine.acted_at) == ("DELETE_IN_PROGRESS", None)
     assert events(step) == ["a DELETE_IN_PROGRESS"]
@@ -145,8 +145,8 @@ def test_the_intent_is_in_the_row_before_the_cloud_hears_of_it() -> None:
 
 def test_what_has_no_answer_is_asked_for_with_the_same_token_and_no_second_event() -> None:
     mine = leaving(acted_at=None)
-    step = operation(world([], [mine]), mine)
-    assert step.arguments["token"] == "a1-7"
+    step, act = operation(world([], [mine]), mine)
+    assert act.arguments["token"] == "a1-7"
     assert step.events == []
 
 
@@ -162,8 +162,8 @@ def test_what_has_no_answer_is_asked_for_with_the_same_token_and_no_second_event
 def test_a_new_attempt_goes_on_with_a_snapshot_that_may_still_come(look: Seen | None, token: str) -> None:
     mine = leaving("DELETE_FAILED")
     of = world([], [mine], {"a1": look} if look is not None else {}, **NEWER)
-    step = operation(of, mine)
-    assert step.arguments["token"] == token
+    step, act = operation(of, mine)
+    assert act.arguments["token"] == token
     assert events(step) == ["a DELETE_IN_PROGRESS"]
 
 
@@ -172,7 +172,7 @@ def test_tokens_of_one_row_never_come_again() -> None:
     operation(world([], [mine]), mine)
     again = world([], [mine], {"a1": snapshot("error", "a1-8")}, **NEWER)
     mine.status = "FAILED"
-    assert operation(again, mine).arguments["token"] == "a1-9"
+    assert operation(again, mine)[1].arguments["token"] == "a1-9"
 
 
 def test_the_snapshot_is_in_the_events_while_it_is_deleted_and_in_the_end() -> None:
@@ -190,7 +190,7 @@ def test_the_snapshot_is_in_the_events_while_it_is_deleted_and_in_the_end() -> N
 def test_the_answer_alone_does_not_delete() -> None:
     mine = leaving(acted_at=None)
     of = world([], [mine])
-    step = operation(of, mine)
+    step, _ = operation(of, mine)
     record = outcome.conclude(of, step, snapshot("creating").observation, NOW)
     assert (record.removed, mine.acted_at, mine.status) == (False, NOW, "IN_PROGRESS")
     assert described(decide_leftover(of, mine)) == "waits: snapshot"
@@ -199,7 +199,7 @@ def test_the_answer_alone_does_not_delete() -> None:
 def test_what_is_gone_already_needs_no_snapshot_and_says_so() -> None:
     mine = leaving(acted_at=None)
     of = world([], [mine])
-    record = outcome.conclude(of, operation(of, mine), Observation(Presence.ABSENT, "h"), NOW)
+    record = outcome.conclude(of, operation(of, mine)[0], Observation(Presence.ABSENT, "h"), NOW)
     assert record.removed
     assert "before a snapshot" in record.events[0].reason
 
@@ -208,7 +208,7 @@ def test_what_is_gone_already_needs_no_snapshot_and_says_so() -> None:
 def test_a_refusal_keeps_the_thing_and_names_the_remedy(error: Exception) -> None:
     mine = leaving(acted_at=None)
     of = world([], [mine])
-    step = operation(of, mine)
+    step, _ = operation(of, mine)
     record = outcome.conclude(of, step, error, NOW)  # type: ignore[arg-type]
     assert not record.removed
     assert joined(mine.action, mine.status) == "DELETE_FAILED"
@@ -226,7 +226,7 @@ def test_a_failed_snapshot_names_its_fault_and_the_remedy() -> None:
 def test_a_busy_cloud_is_asked_again_later() -> None:
     mine = leaving(acted_at=None)
     of = world([], [mine])
-    outcome.conclude(of, operation(of, mine), Transient("busy", 5.0), NOW)
+    outcome.conclude(of, operation(of, mine)[0], Transient("busy", 5.0), NOW)
     assert described(decide_leftover(of, mine)) == "waits: backoff +5"
 
 

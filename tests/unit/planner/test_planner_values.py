@@ -7,7 +7,7 @@ from tests.unit.planner.worlds import NOW, row, world
 
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.planner.current import current_row
-from homeostat.planner.lifecycle.names import physical_name, token
+from homeostat.planner.names import physical_name, token
 from homeostat.planner.retry.policy import RETRY
 from homeostat.resources.base import NAME_LIMIT
 

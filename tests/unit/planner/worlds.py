@@ -6,7 +6,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Decision, Settled, Step, StepOutcome, Verb
+from homeostat.model.plan import Decision, DeleteWithParts, Operate, Record, Settled, Step, StepOutcome
 from homeostat.model.status import joined
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource, Seen, StackFacts, World
@@ -130,11 +130,13 @@ def described(decision: Decision) -> str:
 def _described_step(step: Step) -> str:
     if step.removed:
         return "removed"
-    what = str(step.verb)
-    if step.verb is Verb.RECORD:
+    what = str(step.act.verb)
+    if isinstance(step.act, Record):
         what += f" {joined(step.row.action, step.row.status)}"
-    if step.verb is Verb.OPERATE:
-        what += f" {step.operation}"
+    if isinstance(step.act, Operate):
+        what += f" {step.act.operation}"
+    if isinstance(step.act, DeleteWithParts):
+        what += " delete_with_parts"
     return f"{what} in a new row" if step.inserted else what
 
 
@@ -154,7 +156,7 @@ def until_an_act(of: World) -> list[str]:
     frontier, found = Frontier(of, keys()), []
     while steps := frontier.steps(NOW, 1):
         found.append(f"{steps[0].row.key}: {described(steps[0])}")
-        if steps[0].verb is not Verb.RECORD:
+        if not isinstance(steps[0].act, Record):
             break
         frontier.apply(steps[0], StepOutcome(steps[0].row, removed=steps[0].removed))
     return found

@@ -30,7 +30,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.pipeline.storing import TransactionStep

@@ -10,20 +10,20 @@ from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.observation import observe
-from homeostat.convergence.nested_stacks.revisions import NestedRevisions, intent_of
+from homeostat.convergence.nested_stacks.revisions import NestedRevisions, document_of, intent_of
 from homeostat.convergence.ownership import ShardOwnership
 from homeostat.desired.members import touched_shards
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.model.observed import Observation, Presence
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Create, Delete, Find, Operate, Step, Update
 from homeostat.model.status import Action, Status
 from homeostat.model.world import KeepPolicy, Resource, World
 from homeostat.planner.actions.check import CHECK, CONVERGE
-from homeostat.planner.actions.snapshot_state import SNAPSHOT
 from homeostat.planner.lifecycle.cascade import part_kinds
-from homeostat.planner.lifecycle.names import physical_name
+from homeostat.planner.names import physical_name
+from homeostat.planner.states.snapshot_state import SNAPSHOT
 from homeostat.resources import groups
 from homeostat.resources.families.scaling import ScalingGroup, bounds_of
 from homeostat.resources.nested import NestedStack
@@ -63,8 +63,6 @@ class _PlanOutdated(Exception):
     """The nested stack has changed since the plan for it was made."""
 
 
-VERBS_WITHOUT_PLAN = frozenset({Verb.FIND, Verb.OPERATE, Verb.DELETE})
-"""Verbs that need no plan, since they do not depend on the next revision of the nested stack."""
 PARTS_MAX = 100_000
 """Maximum of parts in nested stacks that are deleted together with their thing."""
 DELETED_AT_ONCE = 100
@@ -128,7 +126,8 @@ class NestedStacks:
         # The plan is made before anything is locked, since compiling templates takes long. The nested stack may change
         # in between, so its state is compared under the lock; if it differs, the plan is made again.
         for _ in range(PLANS_MAX):
-            plan = None if step.verb in VERBS_WITHOUT_PLAN else self._plan(world, step)
+            # Other acts do not depend on the next revision of the nested stack.
+            plan = self._plan(world, step) if isinstance(step.act, Create | Update) else None
             try:
                 with self._db.write() as tx:
                     answer = self._execute(tx, world, step, plan)
@@ -190,7 +189,7 @@ class NestedStacks:
             chosen = select(schema.stack).where(*_is_nested_in(step.row))
             nested, now = typed.rows(StackRow, tx.execute(chosen)).first(), self._clock.now()
             if nested is None:
-                if step.verb is not Verb.CREATE:
+                if not isinstance(step.act, Create):
                     return None
                 if world.stack.depth >= self._depth_max:
                     raise Terminal(too_deep(self._depth_max).detail)
@@ -201,8 +200,9 @@ class NestedStacks:
                 tx, world, step, nested, nested_id, before, self._time_left(world, step, now), now
             )
         rows: Sequence[Resource] = ()
-        if nested is None and step.arguments.get("document") is not None:
-            desired, rows = self._adopted(world, step.row, nested_id, desired, step.arguments["document"], now)
+        document = document_of(step)
+        if nested is None and document is not None:
+            desired, rows = self._adopted(world, step.row, nested_id, desired, document, now)
         return RevisionPlan(
             nested_id,
             _state(nested),
@@ -248,11 +248,11 @@ class NestedStacks:
             return self._create(tx, world, step, plan, now)
         if nested is None:
             return Observation(Presence.ABSENT, step.row.handle, seen_at=now)
-        if step.verb is Verb.FIND:
+        if isinstance(step.act, Find):
             return observe(tx, nested.id, now)
-        if step.verb is Verb.OPERATE:
-            return self._pass_on(tx, world, step, nested, now)
-        if step.verb is Verb.DELETE:
+        if isinstance(step.act, Operate):
+            return self._pass_on(tx, world, step, step.act.operation, nested, now)
+        if isinstance(step.act, Delete):
             return self._delete(tx, world, step, nested, now)
         if plan is None:  # the nested stack was created after the plan was made
             raise _PlanOutdated
@@ -298,19 +298,21 @@ class NestedStacks:
         )
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
-    def _pass_on(self, tx: Connection, world: World, step: Step, nested: StackRow, now: float) -> Answer:
+    def _pass_on(
+        self, tx: Connection, world: World, step: Step, operation: str, nested: StackRow, now: float
+    ) -> Answer:
         """Begin the action of the parent (a check, a snapshot, maintenance) in the nested stack, once."""
         intent, timeout_s = intent_of(step.row), self._time_left(world, step, now)
         if revisions.intent_of(tx, nested.id, nested.revision) == intent:
             return observe(tx, nested.id, now)
         snapshot = world.stack.snapshot_inside(step.row.name)
-        if step.operation == SNAPSHOT and snapshot is not None:
+        if operation == SNAPSHOT and snapshot is not None:
             action_begin.take_snapshot(self._db, tx, nested, snapshot, now, timeout_s, intent)
-        elif step.operation in (CHECK, CONVERGE):
-            begin = action_begin.check if step.operation == CHECK else action_begin.converge
+        elif operation in (CHECK, CONVERGE):
+            begin = action_begin.check if operation == CHECK else action_begin.converge
             begin(self._db, tx, nested, now, timeout_s, intent)
         else:
-            action, lock = step.operation.upper(), locks.stored_lock(world.stack.lock, nested)
+            action, lock = operation.upper(), locks.stored_lock(world.stack.lock, nested)
             action_begin.maintain(self._db, tx, nested, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
@@ -355,7 +357,7 @@ class NestedStacks:
             cooldown=_cooldown(row, plan.desired, None, now),
         )
         desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
-        if step.arguments.get("document") is not None:
+        if document_of(step) is not None:
             new = replace(new, action=Action.ADOPT)
         action_begin.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
         adoption.add(self._db, tx, stack.project, plan.adopted)

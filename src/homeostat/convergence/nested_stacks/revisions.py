@@ -1,5 +1,6 @@
 """The next revision of a nested stack, as the properties of its resource describe it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,11 @@ from homeostat.convergence.nested_stacks.template_stacks import environment_insi
 from homeostat.desired.members import MEMBERS_PER_SHARD, chain_desired, group_desired, named_desired
 from homeostat.desired.redaction import Redactions
 from homeostat.model.intent import stamp_of
-from homeostat.model.plan import Step
+from homeostat.model.plan import Create, Step
 from homeostat.model.world import Resource, World
 from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
-from homeostat.resources.families.launch_configurations import MODEL
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.registry import type_of
 from homeostat.store.schema.rows import StackRow
@@ -77,7 +77,7 @@ class NestedRevisions:
             named = named_desired(kind, kind.complete(row.properties), new=nested is None)
             return replace(named, environment=inside, files=parent.files, intent=intent)
         requests = self._overtaken.requests_of(tx, world, row)
-        adopts, model = step.arguments.get("document") is not None, step.arguments.get(MODEL)
+        adopts, model = document_of(step) is not None, step.act.model if isinstance(step.act, Create) else None
         group = group_revision(tx, world, row, nested, nested_id, before, now, requests, model, adopts=adopts)
         check_weight(row, group.resource_def, min(groups.size_of(group), MEMBERS_PER_SHARD))
         # Only when the series of batches begins: a repeated step has less time left for the rest of the series.
@@ -99,6 +99,11 @@ class NestedRevisions:
             desired = revisions.desired_of(tx, *wanted)
             self._parent = (wanted, desired)
         return desired
+
+
+def document_of(step: Step) -> Mapping[str, Any] | None:
+    """Return the document that a new nested stack adopts, if any."""
+    return (step.act.adopted or {}).get("document") if isinstance(step.act, Create) else None
 
 
 def intent_of(row: Resource) -> str:

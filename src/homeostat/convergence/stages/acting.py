@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from homeostat.clouds.port import Answer
 from homeostat.convergence.executor import StepExecutor
 from homeostat.convergence.stages.passing import Pass
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Create, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,5 @@ def act(current: Pass, executor: StepExecutor, steps: Sequence[Step]) -> Acted:
     """
     # Noted before the requests are sent: if this pass turns out to be superseded, `hand_over` must know every creation
     # that may have been sent and is not stored.
-    current.unconfirmed += [step for step in steps if step.verb is Verb.CREATE]
+    current.unconfirmed += [step for step in steps if isinstance(step.act, Create)]
     return Acted(executor.execute(current.world, steps, current.ownership, current.redactor.text))

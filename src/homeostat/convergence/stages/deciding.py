@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.convergence.stages.passing import Pass
-from homeostat.model.node_health import RecoveryAction
-from homeostat.model.plan import Step, StepOutcome, Verb
+from homeostat.model.plan import Observe, Record, Release, Step, StepOutcome
 from homeostat.model.rollout import RolloutEnd
 from homeostat.model.status import Status
+from homeostat.model.world import Resource
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store.shards.retained import Retained
 
@@ -29,13 +29,13 @@ class Decided:
     @property
     def observes(self) -> bool:
         """Whether a cloud is observed, so that more decisions follow the observation."""
-        return any(step.verb is Verb.OBSERVE for step in self.outside)
+        return any(isinstance(step.act, Observe) for step in self.outside)
 
 
 def decide(current: Pass, now: float) -> Decided:
     """Return the steps that may be taken now; none if nothing is left to do, or everything waits."""
     steps = current.frontier.steps(now, current.batch)
-    acts = [step for step in steps if step.verb is not Verb.RECORD]
+    acts = [step for step in steps if not isinstance(step.act, Record)]
     decided = Decided(
         steps,
         [step for step in acts if not kind_of(step.row.type)],
@@ -60,8 +60,8 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
     """Put the intents of steps into the next transaction; a step that only records is applied at once."""
     writes = current.writes
     for step in steps:
-        if step.fails:
-            current.fail(step)
+        if isinstance(step.act, Record) and step.act.fails:
+            current.fail(step.events, step.act.fails)
             continue
         writes.events.extend(step.events)
         if step.removed:
@@ -75,29 +75,34 @@ def _collect(current: Pass, steps: Sequence[Step]) -> None:
         for row in step.also:
             writes.intend(row)
         _collect_things(current, step)
-        if step.verb is Verb.RECORD:
+        if isinstance(step.act, Record):
             current.note_effects(step.row, step.events, current.seen_of(step.row), removed=step.removed)
             current.note_failure(step.row)
             current.frontier.apply(step, StepOutcome(step.row, removed=step.removed))
 
 
 def _collect_things(current: Pass, step: Step) -> None:
-    """Put a step's orphans, retained things, snapshot parts and recoveries into the next transaction."""
+    """Put a step's released thing, snapshot part, rollout and recovery into the next transaction."""
     writes = current.writes
-    if step.orphan_token:
-        writes.orphans += current.orphans_of(step.row, step.orphan_token)
-    if step.kept_token:
-        writes.kept_tokens.append(step.kept_token)
-    if step.retained and is_outside(step.row.type):
-        writes.retained.append(_retained(current, step))
+    if step.release is not None:
+        _collect_release(current, step.row, step.release)
     if step.part is not None:
         writes.parts.append(step.part)
     if step.rollout is not None:
         writes.rollouts.append(step.rollout)
-    if step.recovery:
-        writes.recoveries.append(RecoveryAction(step.row.name, step.recovery, step.begins_recovery, step.host))
+    if step.recovery is not None:
+        writes.recoveries.append(step.recovery)
 
 
-def _retained(current: Pass, step: Step) -> Retained:
-    row, stack = step.row, current.world.stack
-    return Retained(stack.project, kind_of(row.type), step.retained, stack.id, stack.name, row.name, step.reason)
+def _collect_release(current: Pass, row: Resource, release: Release) -> None:
+    """Put the orphan or the retained thing of a row into the next transaction."""
+    writes, stack = current.writes, current.world.stack
+    if release.orphan_token:
+        writes.orphans += current.orphans_of(row, release.orphan_token)
+    if release.kept_token:
+        writes.kept_tokens.append(release.kept_token)
+    if release.retained and is_outside(row.type):
+        kind = kind_of(row.type)
+        writes.retained.append(
+            Retained(stack.project, kind, release.retained, stack.id, stack.name, row.name, release.reason)
+        )

@@ -9,7 +9,7 @@ from homeostat.convergence.stages.passing import Pass
 from homeostat.kinds.effects import Named
 from homeostat.kinds.registry import KINDS
 from homeostat.model.observed import Observation
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import OBSERVE, Step
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, Seen, next_own_look
 from homeostat.planner.effects import to_look_at
@@ -37,7 +37,7 @@ def look_again(current: Pass, executor: StepExecutor, look: Look) -> None:
     changes, current.changes = current.changes, []
     effects = to_look_at(current.world, current.frontier.current, changes)
     if effects.rows:
-        steps = [Step(Verb.OBSERVE, row) for row in effects.rows]
+        steps = [Step(row, OBSERVE) for row in effects.rows]
         for step, answer in executor.execute(current.world, steps, current.ownership, current.redactor.text):
             if isinstance(answer, Observation) and answer.present:
                 _take(current, step.row, answer)

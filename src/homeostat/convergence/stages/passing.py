@@ -72,14 +72,14 @@ class Pass:
         nests = any(kind_of(name) == STACK for name in types)
         self.batch = min(self.limits.batch, self.limits.nested_batch) if nests else self.limits.batch
 
-    def fail(self, step: Step) -> None:
+    def fail(self, events: Iterable[Event], reason: str) -> None:
         """Fail the stack because of a step whose row has not failed.
 
         The events of the step wait for the transaction that fails the stack, which stores them only while this revision
         is the newest. So they are stored once for each revision, however many passes decide the same.
         """
-        self.failure_events += step.events
-        self.failure = self.failure or step.fails
+        self.failure_events += events
+        self.failure = self.failure or reason
 
     def note_failure(self, row: Resource) -> None:
         """Fail the stack at the first failure of its newest revision.

@@ -1,7 +1,6 @@
 """Actions on existing resources.
 
 - `check`: look, and heal or report differences
-- `maintenance`: suspend, resume, lock, unlock; `maintenance_state`: observation and record of their results
-- `snapshot`, `snapshot_state`: take a snapshot of a stack
-- `restore`: go back to a snapshot
+- `maintenance`: suspend, resume, lock, unlock
+- `snapshot`: take a snapshot of a stack
 """

@@ -5,7 +5,7 @@ A check finds out whether each resource matches its desired state, and changes n
 
 from homeostat.model.intent import LeftAlone, OperationIntent, left_alone_for
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, event_of
+from homeostat.model.plan import SETTLED, Decision, Operate, Settled, Step, event_of
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
@@ -90,7 +90,7 @@ def pass_on(world: World, row: Resource, operation: str, now: float) -> Step:
     # The stamp distinguishes this request from the last one, which the nested stack would not repeat.
     row.intent = OperationIntent(operation, world.next_stamp())
     row.updated_at = now
-    return Step(Verb.OPERATE, row, operation=operation, events=events)
+    return Step(row, Operate(operation, {}), events=events)
 
 
 def only_finishes(world: World) -> bool:
@@ -169,4 +169,4 @@ def _checked(world: World, row: Resource, status: Status, reason: str, now: floa
     row.revision = world.stack.revision
     row.converge_requested_at = None
     row.updated_at = now
-    return Settled(Step(Verb.RECORD, row, events=[*events, event_of(row)]))
+    return Settled(Step(row, events=[*events, event_of(row)]))

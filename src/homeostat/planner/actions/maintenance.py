@@ -5,18 +5,17 @@ delete nothing: acts in progress end, resources without a thing are skipped, and
 A suspended or locked stack is frozen: nothing in it changes until it is resumed or unlocked.
 """
 
-from homeostat.model.intent import ChangeIntent, OperationIntent
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb, event_of
+from homeostat.model.plan import SETTLED, Decision, Operate, Settled, Step, event_of
 from homeostat.model.stack_actions import LOCKED, MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, StackFacts
-from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner import outcome, specs
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import intents
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state
 from homeostat.resources.base import MaintenanceMethod
 from homeostat.resources.registry import kind_of, type_of
 
@@ -101,7 +100,7 @@ def _refuse(context: Context, row: Resource) -> Settled:
     """Refuse an action on a failed resource, which fails the stack."""
     # Only a failure at this revision fails the stack.
     row.revision = context.world.stack.revision
-    return Settled(Step(Verb.RECORD, row))
+    return Settled(Step(row))
 
 
 def _apply(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Decision:
@@ -133,7 +132,7 @@ def _record_missing(context: Context, row: Resource, action: str, verdict: Verdi
         return _record_done(context, row, action, now, verdict)
     begin_events = outcome.begin(row, action)
     step = context.acts.fail(row, verdict.reason, now, action)
-    step.events[:0] = begin_events
+    step.events = [*begin_events, *step.events]
     return step
 
 
@@ -153,7 +152,7 @@ def _record_done(context: Context, row: Resource, action: str, now: float, absen
     if absent is not None:
         check.leave_alone(row, absent)
     events.append(event_of(row))
-    return Step(Verb.RECORD, row, events=events)
+    return Step(row, events=events)
 
 
 def _begin(context: Context, row: Resource, action: str, method: MaintenanceMethod, now: float) -> Step:
@@ -161,16 +160,16 @@ def _begin(context: Context, row: Resource, action: str, method: MaintenanceMeth
 
     The mark is stored before the act, so that the act is undone later even if its answer is lost.
     """
-    step = intents.maintenance_step(context, row, method)
-    step.events = outcome.begin(row, action)
+    act = specs.maintenance_act(context, row, method)
+    events = outcome.begin(row, action)
     row.revision = context.world.stack.revision
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
-    row.intent = OperationIntent(step.operation) if step.operation else ChangeIntent(step.changed)
+    row.intent = specs.intent_of(act)
     if STACK_ACTIONS[action].mark:
         row.marks = maintenance_state.with_mark(row, action, now)
     row.updated_at = now
-    return step
+    return Step(row, act, events)
 
 
 def go_on(context: Context, row: Resource, now: float) -> Decision:
@@ -184,7 +183,7 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
         return _record_missing(context, row, row.action, verdict, now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED) and _is_reflected(row):
         outcome.judge_at_rest(context.world, row, verdict)
-        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+        return Step(row, events=outcome.complete(context.world, row, now).events)
     if row.acted_at is None:
         # Maintenance methods are idempotent, so a lost answer needs no search.
         return _repeat(context, row, now)
@@ -216,5 +215,5 @@ def _repeat(context: Context, row: Resource, now: float) -> Decision:
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
     method = maintenance_state.method_of(context.world, row, row.action)
     if method is None:
-        return Step(Verb.OPERATE, row, row.reason, operation=row.action.lower())
-    return intents.maintenance_step(context, row, method)
+        return Step(row, Operate(row.action.lower(), {}))
+    return Step(row, specs.maintenance_act(context, row, method))

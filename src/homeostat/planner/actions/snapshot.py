@@ -6,15 +6,16 @@ resource is done when an observation shows the snapshot complete. Nested stacks 
 
 from homeostat.model.intent import OperationIntent, adoption_of
 from homeostat.model.observed import Condition, Presence
-from homeostat.model.plan import SETTLED, Decision, Part, Settled, Step, Verb, event_of
+from homeostat.model.plan import SETTLED, Decision, Operate, Part, Settled, Step, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import check, snapshot_state
-from homeostat.planner.lifecycle.names import physical_name, snapshot_token
+from homeostat.planner.actions import check
+from homeostat.planner.names import physical_name, snapshot_token
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.planner.states import snapshot_state
 from homeostat.resources.registry import is_known, kind_of, type_of
 
 GIVEN_UP = "the snapshot is given up: something else was requested of the stack"
@@ -42,7 +43,7 @@ def take(world: World, row: Resource | None, now: float) -> Decision:
     row.attempts = row.retries = 0
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token(row.key, row.revision))
     step = _request(world, row)
-    step.events += events
+    step.events = events
     return step
 
 
@@ -57,7 +58,7 @@ def _nothing_to_keep(world: World, row: Resource, now: float) -> Settled:
     events = outcome.begin(row, Action.SNAPSHOT)
     row.enter(Action.SNAPSHOT, Status.COMPLETE, outcome.CHANGED)
     row.revision, row.updated_at = world.stack.revision, now
-    return Settled(Step(Verb.RECORD, row, events=[*events, event_of(row)]))
+    return Settled(Step(row, events=[*events, event_of(row)]))
 
 
 def _request(world: World, row: Resource) -> Step:
@@ -67,7 +68,7 @@ def _request(world: World, row: Resource) -> Step:
     token = snapshot_state.token_of(row)
     arguments = {"token": token, "name": physical_name(world.stack.name, row.name, row.key)}
     part = Part(token, row.name, kind_of(row.type))
-    return Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT, arguments=arguments, part=part)
+    return Step(row, Operate(snapshot_state.SNAPSHOT, arguments), part=part)
 
 
 def go_on(world: World, row: Resource, now: float) -> Decision:
@@ -113,7 +114,7 @@ def _being_made(world: World, row: Resource, now: float) -> Decision:
 def _inside(world: World, row: Resource, now: float) -> Decision:
     """Decide about a nested stack."""
     if row.acted_at is None:
-        return Step(Verb.OPERATE, row, row.reason, operation=snapshot_state.SNAPSHOT)
+        return Step(row, Operate(snapshot_state.SNAPSHOT, {}))
     verdict = type_of(row.type).judge(thing_of(world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         last = world.seen[row.key].observation.properties.get("action")
@@ -121,7 +122,7 @@ def _inside(world: World, row: Resource, now: float) -> Decision:
         if last != Action.SNAPSHOT:
             return _failed(world, row, f"its snapshot was given up: {last} came in between", now)
         outcome.judge_at_rest(world, row, verdict)
-        return Step(Verb.RECORD, row, events=outcome.complete(world, row, now).events)
+        return Step(row, events=outcome.complete(world, row, now).events)
     if outcome.unfit(verdict):
         return _failed(world, row, verdict.reason, now)
     return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
@@ -136,9 +137,9 @@ def _done(row: Resource, reason: str, now: float) -> Step:
     row.enter(row.action, Status.COMPLETE, reason)
     row.updated_at = now
     row.intent = row.due_at = None
-    return Step(Verb.RECORD, row, events=[event_of(row)])
+    return Step(row, events=[event_of(row)])
 
 
 def _failed(world: World, row: Resource, reason: str, now: float) -> Step:
     record = outcome.fail(world, row, outcome.failure_text(row, reason), now)
-    return Step(Verb.RECORD, row, events=record.events)
+    return Step(row, events=record.events)

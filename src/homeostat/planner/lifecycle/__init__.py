@@ -12,5 +12,5 @@
 - `external`: resources that reference external things
 - `hooks`: stops of a resource until a hook is cleared
 - `intents`: storage of decisions before any action
-- `names`: names and tokens for the cloud
+- `deadlines`: time limits of acts in progress
 """

@@ -5,21 +5,19 @@ stacks and the service's own records are created again from the document. Differ
 is adopted, like any other drift (CV16).
 """
 
-from typing import Any
-
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import adoption_of, with_adoption
 from homeostat.model.observed import Condition
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import OBSERVE, RECORD, Act, Create, Decision, Operate, Step
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.lifecycle.names import token
+from homeostat.planner.names import token
 from homeostat.planner.scope import thing_of
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of, type_of
@@ -47,12 +45,10 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
         row.token = row.token or token(row.key, context.world.next_stamp())
     elif is_outside(row.type):
         row.handle = want.kind.adopted_handle(data["id"], want.kind.complete(want.values))
-    step = _step(row)
-    intents.intend(context, step, want, Action.ADOPT, outcome.CHANGED, now)
+    step = intents.intend(context, row, RECORD, want, Action.ADOPT, now)
     # `intents.intend` has overwritten the adoption data.
-    if data is not None:
-        row.intent = with_adoption(row.intent, data)
-    _add_arguments(context, step)
+    row.intent = with_adoption(row.intent, data)
+    step.act = _act(context, row)
     return step
 
 
@@ -61,38 +57,22 @@ def go_on(context: Context, row: Resource, now: float) -> Decision:
     if row.acted_at is None:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        step = _step(row)
-        _add_arguments(context, step)
-        return step
+        return Step(row, _act(context, row))
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition is Condition.UNKNOWN:
         return Waiting(row.name, Why.UNSEEN, reason=verdict.reason, since=row.updated_at, key=row.key)
     record = outcome.adopted(context.world, row, verdict, now)
     if row.status != Status.IN_PROGRESS:
-        return Step(Verb.RECORD, row, events=record.events)
+        return Step(row, events=record.events)
     return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
 
 
-def _step(row: Resource) -> Step:
-    kind = kind_of(row.type)
+def _act(context: Context, row: Resource) -> Act:
+    kind, data = kind_of(row.type), adoption_of(row.intent) or {}
     if kind in ("", NestedStack.kind):
-        return Step(Verb.CREATE, row)
-    if kind in BUILTIN_KINDS or _arguments(row) is not None:
-        return Step(Verb.OPERATE, row, operation=ADOPT)
-    return Step(Verb.OBSERVE, row)
-
-
-def _arguments(row: Resource) -> dict[str, Any] | None:
-    """Return the arguments of the operation by which a cloud marks a thing; None if a look is enough."""
-    return type_of(row.type).adoption((adoption_of(row.intent) or {}).get("data") or {})
-
-
-def _add_arguments(context: Context, step: Step) -> None:
-    """Pass the adoption data of the row to the step."""
-    row = step.row
-    if step.verb is Verb.OPERATE and kind_of(row.type) not in BUILTIN_KINDS:
-        step.arguments = _arguments(row) or {}
-        return
-    step.arguments = {**(adoption_of(row.intent) or {})}
-    if step.verb is Verb.OPERATE:
-        step.arguments |= {"token": row.token, "spec": intents.requested_spec(context, row)}
+        return Create({}, data)
+    if kind in BUILTIN_KINDS:
+        return Operate(ADOPT, {**data, "token": row.token, "spec": specs.requested_spec(context, row)})
+    # A cloud marks a thing by an operation; without marks a look is enough.
+    arguments = type_of(row.type).adoption(data.get("data") or {})
+    return OBSERVE if arguments is None else Operate(ADOPT, arguments)

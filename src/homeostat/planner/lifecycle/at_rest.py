@@ -4,15 +4,16 @@ from dataclasses import replace
 
 from homeostat.model.desired import Definition
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Settled, Step
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions import check, maintenance_state
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import heal, rollouts, update
-from homeostat.planner.policies import healing, unkept
+from homeostat.planner.policies import healing
+from homeostat.planner.states import maintenance_state, unkept
 from homeostat.resources.registry import type_of
 
 
@@ -65,7 +66,7 @@ def decide(context: Context, definition: Definition, reached: Definition, row: R
         row.judged_observation, row.changed = judged_before, changed_before
         return decision
     is_changed = unjudged or resumed or before != (row.intent, row.converge_requested_at, row.drains_until, row.marks)
-    return Settled(Step(Verb.RECORD, row)) if is_changed and decision is SETTLED else decision
+    return Settled(Step(row)) if is_changed and decision is SETTLED else decision
 
 
 def _compared(context: Context, definition: Definition, row: Resource, now: float) -> Decision:

@@ -13,12 +13,12 @@ from homeostat.model.observed import Condition
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.world import Resource, World
-from homeostat.planner.actions import maintenance_state
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import hooks
 from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
 from homeostat.planner.policies.healing import is_lost
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import is_known, kind_of, type_of
 from homeostat.templates.registry import PRE_DELETE
@@ -76,6 +76,8 @@ def has_lost_its_whole(world: World, row: Resource) -> bool:
     while pending:
         for key in pending.pop().requires:
             used = world.rows.get(key)
+            # The rows of users are removed before the rows they use, except in a cascade: a missing row
+            # means that the whole is deleted.
             if used is None:
                 return True
             if key not in seen and is_part(used):
@@ -100,8 +102,11 @@ def deletion_of(context: Context, row: Resource) -> Deletion:
     """Return whether a leftover that is a whole or a part can be deleted."""
     if is_kept(context, row) or policy_of(context, row) != DeletionPolicy.DELETE:
         return Deletion.BLOCKED
+    # One request would delete the part before its hook or its unlocking.
     if maintenance_state.has_mark(row, LOCKED) or hooks.stops_deletion(row, PRE_DELETE):
         return Deletion.BLOCKED
+    # The request lists the handles of the parts: a part without a handle would be taken for a part of another owner,
+    # and the adapter would refuse the whole request.
     unanswered = row.busy and row.action in (Action.CREATE, Action.ADOPT) and row.acted_at is None
     return Deletion.UNCLEAR if unanswered or is_lost(row) or not row.handle else Deletion.DUE
 
@@ -126,6 +131,7 @@ def is_deleted_stack(row: Resource) -> bool:
 
 def is_refused(world: World, whole: Resource) -> bool:
     """Return whether the cloud has refused, for this revision, to delete a whole together with its parts."""
+    # A newer revision, such as another request to delete the stack, tries the single request again.
     return operation_of(whole.intent) == PARTS_FIRST and whole.revision == world.stack.revision
 
 

@@ -2,14 +2,14 @@
 
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import FIND, Create, Step
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import specs
 from homeostat.planner.context import Context
 from homeostat.planner.lifecycle import intents
-from homeostat.planner.lifecycle.names import token
+from homeostat.planner.names import token
 from homeostat.planner.policies import unhealthy
 from homeostat.resources.registry import kind_of
 
@@ -20,7 +20,7 @@ def create(context: Context, definition: Definition, now: float, replaces: Resou
     step.inserted = True
     if replaces is not None:
         # To store its new `replaced_by`.
-        step.also.append(replaces)
+        step.also = (replaces,)
     return step
 
 
@@ -40,9 +40,7 @@ def begin(context: Context, definition: Definition, row: Resource, now: float) -
     row.attempts += 1
     # A token for each try: the late thing of an abandoned try carries the old token, and is deleted by it (ADR 0012).
     row.token = token(row.key, context.world.next_stamp())
-    step = Step(Verb.CREATE, row, spec=intents.spec(context, want, row))
-    intents.intend(context, step, want, Action.CREATE, outcome.CHANGED, now)
-    return step
+    return intents.intend(context, row, Create(specs.desired_spec(context, want, row)), want, Action.CREATE, now)
 
 
 def find(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -52,7 +50,7 @@ def find(context: Context, row: Resource, now: float) -> Step | Waiting:
     visible_at = row.updated_at + context.world.listing_lag_s
     if visible_at > now:
         return Waiting(row.name, Why.BACKOFF, (), "its creation may have begun", row.updated_at, visible_at, row.key)
-    return Step(Verb.FIND, row)
+    return Step(row, FIND)
 
 
 def may_exist(row: Resource) -> bool:

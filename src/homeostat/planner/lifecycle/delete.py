@@ -2,23 +2,34 @@
 
 from homeostat.model.intent import OperationIntent, SnapshotMade
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import DELETE_WITH_PARTS, Step, StepOutcome, Verb, event_of
+from homeostat.model.plan import (
+    DELETE,
+    FIND,
+    OBSERVE,
+    Act,
+    DeleteWithParts,
+    Event,
+    Operate,
+    Release,
+    Step,
+    StepOutcome,
+    event_of,
+)
 from homeostat.model.stack_actions import LOCKED
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
-from homeostat.planner.actions import maintenance_state, snapshot_state
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import cascade, create, hooks, intents
+from homeostat.planner.lifecycle import cascade, create, hooks
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.lifecycle.deletion_policy import is_kept, policy_of
-from homeostat.planner.lifecycle.names import physical_name, token
+from homeostat.planner.names import physical_name, token
 from homeostat.planner.policies import draining
 from homeostat.planner.policies.healing import is_lost
-from homeostat.planner.retry import conditions
 from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import NEVER_SEEN, thing_of
+from homeostat.planner.states import absence, maintenance_state, snapshot_state
 from homeostat.resources.missing import unknown
 from homeostat.resources.registry import is_known, type_of
 from homeostat.templates.registry import POST_DELETE, PRE_DELETE
@@ -37,8 +48,8 @@ def decide(context: Context, row: Resource, now: float) -> Step | Waiting:
         # A row stopped at its last hook: its thing is deleted, and the event was sent.
         deleted = row.deleting and row.status == Status.COMPLETE
         events = [] if deleted else [event_of(row, action=Action.DELETE, status=Status.COMPLETE, reason=RELEASED)]
-        stays = "" if deleted else row.handle
-        return Step(Verb.RECORD, row, RELEASED, removed=True, events=events, kept_token=row.token, retained=stays)
+        release = Release(kept_token=row.token, retained="" if deleted else row.handle, reason=RELEASED)
+        return Step(row, events=events, removed=True, release=release)
     overtaken = hooks.interrupted(context.world, row)
     if overtaken is not None:
         return overtaken
@@ -71,7 +82,7 @@ def _decide_lost(context: Context, row: Resource, now: float) -> Step | Waiting:
     if row.key not in context.world.looked:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.UNSEEN, (), REPLACED, row.updated_at, row.due_at, row.key)
-        return Step(Verb.OBSERVE, row, REPLACED)
+        return Step(row, OBSERVE)
     successor = context.world.rows.get(row.replaced_by or "")
     # The handle of a thing identified by a name, or by the things it joins, comes again: the look saw the replacement.
     same = successor is not None and successor.handle == row.handle
@@ -112,7 +123,7 @@ def _find_gone(context: Context, row: Resource, now: float) -> Step | Waiting | 
     if row.key not in context.world.looked:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, row.due_at, row.key)
-        return Step(Verb.OBSERVE, row)
+        return Step(row, OBSERVE)
     if context.world.seen[row.key].observation.presence is not Presence.ABSENT:
         return None
     return _record_removal(row, outcome.not_found(context.world, row))
@@ -121,7 +132,7 @@ def _find_gone(context: Context, row: Resource, now: float) -> Step | Waiting | 
 def _retain(context: Context, row: Resource) -> Step:
     """Retain the thing, and remove its row; look for an unknown thing first, so that the event can name it."""
     if row.handle == "" and may_exist(row):
-        return Step(Verb.FIND, row)
+        return Step(row, FIND)
     return _remove_row(context, row, RETAINED, stays=True)
 
 
@@ -133,11 +144,11 @@ def _unlock(context: Context, row: Resource, now: float) -> Step | Waiting:
         # The type does not support unlocking (any more).
         row.marks = maintenance_state.without_mark(row, Action.UNLOCK)
         return _begin(context, row, now)
-    step = intents.maintenance_step(context, row, method)
-    _mark_deleting(step, maintenance_state.UNLOCK_FIRST)
+    act = specs.maintenance_act(context, row, method)
+    events = _begin_deletion(row, maintenance_state.UNLOCK_FIRST)
     row.intent = OperationIntent(maintenance_state.UNLOCK)
     _mark_requested(context, row, now)
-    return step
+    return Step(row, act, events)
 
 
 def _give_up(context: Context, row: Resource, now: float) -> Step:
@@ -147,7 +158,7 @@ def _give_up(context: Context, row: Resource, now: float) -> Step:
     reason = f"{unknown(row.type)}, or delete {row.handle} yourself and delete it again: then it is released"
     begin_events = outcome.begin(row, Action.DELETE)
     step = context.acts.fail(row, reason, now)
-    step.events[:0] = begin_events
+    step.events = [*begin_events, *step.events]
     return step
 
 
@@ -155,7 +166,7 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
     """Continue a deletion that has begun; release the thing at once if a newer revision retains it (CV14)."""
     if row.status == Status.COMPLETE:
         last = _stop_at_hook(context, row, POST_DELETE, now)
-        return last or Step(Verb.RECORD, row, row.reason, removed=True)
+        return last or Step(row, removed=True)
     if _is_retained(row):
         return _retain(context, row)
     if row.failed:
@@ -177,7 +188,7 @@ def _continue(context: Context, row: Resource, now: float) -> Step | Waiting:
 
 def _remove_if_gone(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Remove the row of a thing whose deletion failed, if the thing does not exist any more."""
-    if not conditions.is_gone(context.world, row):
+    if not absence.is_gone(context.world, row):
         return None
     return _look_once_more(context, row, now) or _record_removal(row, outcome.not_found(context.world, row))
 
@@ -191,7 +202,7 @@ def _release_healing(context: Context, row: Resource) -> Step | None:
     if successor is None or not outcome.is_being_healed(successor):
         return None
     outcome.end_healing(successor)
-    return Step(Verb.RECORD, row, row.reason, also=[successor])
+    return Step(row, also=[successor])
 
 
 def _await_absence(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -223,37 +234,28 @@ def _remove_row(context: Context, row: Resource, reason: str, *, stays: bool = F
 
 
 def _record_removal(row: Resource, record: StepOutcome, *, retained: str = "") -> Step:
-    return Step(
-        Verb.RECORD,
-        row,
-        record.events[0].reason,
-        removed=record.removed,
-        events=record.events,
-        orphan_token=record.orphan_token,
-        retained=retained,
-    )
+    release = Release(record.orphan_token, retained=retained, reason=record.events[0].reason)
+    return Step(row, events=record.events, removed=record.removed, release=release)
 
 
 def _request_deletion(context: Context, row: Resource, now: float) -> Step:
     """Intend the deletion of a thing, together with its parts in a cascade."""
     parts, inside = context.parts.get(row.key, {}), row.key in context.inside
-    step = Step(Verb.DELETE, row)
-    if parts or inside:
-        step = Step(Verb.OPERATE, row, operation=DELETE_WITH_PARTS, arguments={"parts": parts}, inside=inside)
+    act: Act = DeleteWithParts(parts, inside) if parts or inside else DELETE
     # A snapshot counts only for the deletion it was made for; a deletion after a failure makes a new snapshot.
     if not snapshot_state.snapshot_id(row) or row.failed:
         row.intent = None
-    _mark_deleting(step, snapshot_state.end_reason(row, outcome.CHANGED))
+    events = _begin_deletion(row, snapshot_state.end_reason(row, outcome.CHANGED))
     _mark_requested(context, row, now)
-    return step
+    return Step(row, act, events)
 
 
-def _mark_deleting(step: Step, reason: str) -> None:
+def _begin_deletion(row: Resource, reason: str) -> list[Event]:
     """Begin the deletion, or continue it; only the beginning is an event."""
-    begin_events = outcome.begin(step.row, Action.DELETE, reason)
-    if begin_events:
-        step.row.attempts = step.row.retries = 0
-    step.events += begin_events
+    events = outcome.begin(row, Action.DELETE, reason)
+    if events:
+        row.attempts = row.retries = 0
+    return events
 
 
 def _mark_requested(context: Context, row: Resource, now: float) -> None:
@@ -269,16 +271,15 @@ def _request_snapshot(context: Context, row: Resource, now: float) -> Step:
     # After a failed deletion a complete or failed snapshot does not count: the thing may have been written to since.
     spent = snapshot is not None and snapshot.get("status") != snapshot_state.CREATING
     is_repeated = bool(snapshot_token) and not (row.failed and spent)
-    step = Step(Verb.OPERATE, row, operation=snapshot_state.SNAPSHOT)
-    _mark_deleting(step, snapshot_state.SNAPSHOT_FIRST)
+    events = _begin_deletion(row, snapshot_state.SNAPSHOT_FIRST)
     if not is_repeated:
         row.resolved = context.world.next_stamp()
         snapshot_token = token(row.key, row.resolved)
     row.intent = OperationIntent(snapshot_state.SNAPSHOT, token=snapshot_token)
-    step.arguments = {"token": snapshot_token, "name": physical_name(context.world.stack.name, row.name, row.key)}
+    arguments = {"token": snapshot_token, "name": physical_name(context.world.stack.name, row.name, row.key)}
     row.attempts += 1
     _mark_requested(context, row, now)
-    return step
+    return Step(row, Operate(snapshot_state.SNAPSHOT, arguments), events)
 
 
 def _await_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:
@@ -313,7 +314,7 @@ def _look_once_more(context: Context, row: Resource, now: float) -> Step | Waiti
     # A first look in the future comes from another machine's clock: do not wait then.
     if missed_at <= now < due_at:
         return Waiting(row.name, Why.UNSEEN, (), row.reason, row.updated_at, due_at, row.key)
-    return Step(Verb.OBSERVE, row)
+    return Step(row, OBSERVE)
 
 
 def _repeat_snapshot(context: Context, row: Resource, now: float) -> Step | Waiting:

@@ -23,9 +23,11 @@ def is_to_be_deleted(around: Iterable[Enclosing]) -> bool:
         around: The enclosing stacks from the inside out; incomplete if a row between them is unknown.
     """
     for stack in around:
+        # A stack that is kept survives the deletion above it, with everything inside.
         if stack.deletion_policy != DeletionPolicy.DELETE:
             return False
         if stack.action == Action.DELETE:
+            # An abandoned stack releases its things, and a failed deletion may be followed by an update.
             return stack.status == Status.IN_PROGRESS and stack.spares is None
     return False
 

@@ -8,7 +8,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import NotSupported, Rejected, Terminal
 from homeostat.model.intent import adoption_of, without_adoption
 from homeostat.model.observed import Condition
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import OBSERVE, SETTLED, Decision, Settled, Step
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -67,6 +67,7 @@ def _after_failed_look(context: Context, definition: Definition, row: Resource, 
         return waiting
     if definition.external_id is not None:
         return context.acts.reference_external(definition, row, now)
+    # The handle is the id of the external thing, which the row does not stand for any more.
     row.external_id, row.handle = None, ""
     return context.acts.begin(definition, row, now)
 
@@ -109,6 +110,7 @@ def reference_external(context: Context, definition: Definition, row: Resource |
         step = context.acts.fail(row, error, now, Action.CREATE if adoption_of(row.intent) is None else Action.ADOPT)
         step.inserted = is_new
         return step
+    # Retain in the row, too: the row may be a leftover without a definition one day.
     row.type, row.template_type, row.deletion_policy = definition.type, definition.template_type or None, "Retain"
     row.handle, row.token, row.properties = row.external_id or "", "", {}
     unhealthy.forget(row)
@@ -120,18 +122,18 @@ def reference_external(context: Context, definition: Definition, row: Resource |
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.updated_at = now
     row.resolved = context.world.next_stamp()
-    return Step(Verb.OBSERVE, row, inserted=is_new, events=events)
+    return Step(row, OBSERVE, inserted=is_new, events=events)
 
 
 def watch(context: Context, row: Resource, now: float) -> Decision:
     if row.acted_at is None:
         if row.due_at is not None and row.due_at > now:
             return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, row.due_at, row.key)
-        return Step(Verb.OBSERVE, row)
+        return Step(row, OBSERVE)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition in (Condition.READY, Condition.DRIFTED):
         row.judged_observation = context.world.seen[row.key].number
-        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+        return Step(row, events=outcome.complete(context.world, row, now).events)
     if outcome.unfit(verdict):
         return context.acts.fail(row, verdict.reason, now)
     return Waiting(row.name, Why.BUILDING, (), verdict.reason, row.updated_at, verdict.due_at, row.key)
@@ -154,7 +156,7 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     if row.failed:
         if missing or row.action != Action.CHECK or verdict.condition is Condition.UNKNOWN:
             return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
-        return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+        return Step(row, events=outcome.complete(context.world, row, now).events)
     before, row.converge_requested_at = (row.intent, row.converge_requested_at), None
     if seen is not None and (unjudged or check.left_alone(row)):
         row.judged_observation = seen.number
@@ -170,7 +172,7 @@ def _at_rest(context: Context, definition: Definition, row: Resource, now: float
     if not (is_changed or row.template_type != template_type):
         return SETTLED
     row.template_type = template_type
-    return Settled(Step(Verb.RECORD, row))
+    return Settled(Step(row))
 
 
 def _was_never_ours(row: Resource) -> bool:

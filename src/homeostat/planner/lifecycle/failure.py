@@ -4,9 +4,9 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import adoption_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import Decision, Step
 from homeostat.model.stack_actions import MAINTENANCE
-from homeostat.model.status import Action
+from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
@@ -15,8 +15,10 @@ from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import adopt, heal, update
 from homeostat.planner.lifecycle.create import may_exist
 from homeostat.planner.policies import healing
-from homeostat.planner.retry import causes, conditions
+from homeostat.planner.retry import causes
+from homeostat.planner.retry.policy import RETRY
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import absence
 from homeostat.resources.registry import type_of
 
 
@@ -53,23 +55,23 @@ def _without_request(context: Context, definition: Definition, row: Resource, no
             return waiting if row.action == Action.SNAPSHOT else _well_again(context, row, verdict, now)
         if outcome.unfit(verdict) and verdict.remedy is not Remedy.MANUAL and check.heals(context.world, row):
             return heal.apply_verdict(context, definition, row, verdict, now)
-    late = _created_late(context, row, now) if conditions.is_at_rest(context.world.stack) else None
+    late = _created_late(context, row, now) if _is_at_rest(context) else None
     if late is not None:
         return late
-    if not conditions.may_succeed(context.world, row, now, changed=context.is_stale(definition, row)):
+    if not _may_succeed(context, row, now, changed=context.is_stale(definition, row)):
         return waiting
     return context.missing_requirements(definition) or _retry(context, definition, row, now)
 
 
 def _retry(context: Context, definition: Definition, row: Resource, now: float) -> Decision:
     """Retry without a request: immediately, then at growing intervals."""
-    attempts, due_at = row.attempts, conditions.due_at(row)
+    attempts, due_at = row.attempts, _due_at(row)
     if due_at > now:
         cause = causes.cause_of(row)
         by = cause.released_by if cause is not None else ""
         return Waiting(row.name, Why.BACKOFF, (), row.reason, row.updated_at, due_at, row.key, by=by)
-    if conditions.is_gone(context.world, row):
-        return heal.recreate(context, definition, row, conditions.absence(context.world, row), now)
+    if absence.is_gone(context.world, row):
+        return heal.recreate(context, definition, row, absence.verdict(context.world, row), now)
     decision = _try_again(context, definition, row, now)
     # Some retries reset the count, but the intervals have to go on growing.
     row.attempts = max(row.attempts, attempts + 1)
@@ -85,7 +87,7 @@ def _try_again(context: Context, definition: Definition, row: Resource, now: flo
     if row.handle == "" and (same or not may_exist(row)):
         return context.acts.begin(definition, row, now)
     # A nested stack gets its desired state again instead of a replacement, so that it retries its own failed parts.
-    absent = row.action == Action.CHECK and conditions.is_gone(context.world, row)
+    absent = row.action == Action.CHECK and absence.is_gone(context.world, row)
     if same and type_of(row.type).heals_itself and not absent:
         return _update_again(context, definition, row, now)
     if row.action == Action.CREATE:
@@ -147,7 +149,7 @@ def _after_update(context: Context, definition: Definition, row: Resource, now: 
         return context.acts.update(want, row, want.kind.complete(row.properties), now)
     if verdict.condition is Condition.DRIFTED:
         return heal.repair(context, row, verdict, now)
-    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return Step(row, events=outcome.complete(context.world, row, now).events)
 
 
 def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: float) -> Step:
@@ -156,7 +158,7 @@ def _after_snapshot(context: Context, row: Resource, verdict: Verdict, now: floa
     events = outcome.begin(row, Action.UPDATE)
     row.intent = None
     row.revision = context.world.stack.revision
-    return Step(Verb.RECORD, row, events=[*events, *outcome.complete(context.world, row, now).events])
+    return Step(row, events=[*events, *outcome.complete(context.world, row, now).events])
 
 
 def _created_late(context: Context, row: Resource, now: float) -> Step | None:
@@ -170,4 +172,41 @@ def _well_again(context: Context, row: Resource, verdict: Verdict, now: float) -
     healing.unmark_lost(row)
     # The failure has set the row's revision to the newest without comparing the row: make the comparison due.
     row.revision = min(row.revision, context.world.settled_revision)
-    return Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return Step(row, events=outcome.complete(context.world, row, now).events)
+
+
+def _may_succeed(context: Context, row: Resource, now: float, *, changed: bool) -> bool:
+    """Return whether a failed resource of a stack at rest is worth another try.
+
+    A vanished thing is created again. A broken thing is left to users, since a retry would replace it.
+
+    Args:
+        changed: Whether a requirement has changed since the failure.
+    """
+    world = context.world
+    if not _is_at_rest(context) or not check.heals(world, row):
+        return False
+    kind = type_of(row.type)
+    # `_without_request` has judged failed checks of all other things.
+    checked = row.action == Action.CHECK and (kind.heals_itself or row.handle == "")
+    if row.action not in (Action.CREATE, Action.UPDATE) and not checked:
+        return False
+    if absence.is_gone(world, row) or causes.cause_of(row) is not None:
+        return True
+    if not changed:
+        return False
+    if row.handle == "" or row.action == Action.CREATE or kind.heals_itself:
+        return True
+    return kind.judge(thing_of(world, row), now).condition in (Condition.READY, Condition.DRIFTED)
+
+
+def _is_at_rest(context: Context) -> bool:
+    """Return whether the stack has reached its newest revision, and no action is in progress."""
+    return context.world.stack.status != Status.IN_PROGRESS and not context.failed_early
+
+
+def _due_at(row: Resource) -> float:
+    """Return the time of the next try: the first try is due at once, the next ones at growing intervals."""
+    if causes.cause_of(row) is not None:
+        return causes.due_at(row)
+    return row.updated_at + RETRY.delay_after_s(row.attempts)

@@ -8,20 +8,20 @@ from homeostat.kinds.exclusive import EXCLUSIVE, LETS_GO_IN, Shared, Way, can_le
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.marks import LetGoMark
-from homeostat.model.plan import Handover, Step, Verb
+from homeostat.model.plan import Handover, Step, Update
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
 from homeostat.planner.graph import leftover_node
 from homeostat.planner.handover_outcome import let_go_of, put
 from homeostat.planner.lifecycle import intents
 from homeostat.planner.lifecycle.deletion_policy import policy_of
-from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.lifecycle.recovery_state import keeps_identity
+from homeostat.planner.names import physical_name
 from homeostat.planner.policies import unhealthy
-from homeostat.planner.retry import conditions
+from homeostat.planner.states import absence
 from homeostat.resources.registry import kind_of
 
 OTHER = "other"
@@ -47,7 +47,7 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
     kind = kind_of(row.type)
     if kind not in EXCLUSIVE or kind_of(definition.type) != kind or not row.handle:
         return Shared()
-    if conditions.is_gone(context.world, row) or row.external_id is not None:
+    if absence.is_gone(context.world, row) or row.external_id is not None:
         return Shared()
     try:
         want = context.resolve(definition)
@@ -55,7 +55,7 @@ def needs(context: Context, definition: Definition, row: Resource) -> Shared:
         return Shared()
     name = physical_name(context.world.stack.name, row.name, OTHER, want.kind.name_limit)
     new = want.kind.spec(want.kind.complete(want.values), name)
-    claims = shared(kind, intents.requested_spec(context, row), new)
+    claims = shared(kind, specs.requested_spec(context, row), new)
     passed_on = keeps_identity(context, row) if definition.type == row.type else {}
     if passed_on:  # assigned by the cloud, and so not in the requested object
         return replace(claims, held=(*claims.held, *(f"its {name}" for name in passed_on)), way=Way.GOES)
@@ -81,8 +81,10 @@ def let_go(context: Context, definition: Definition, row: Resource, held: tuple[
     """Replace a thing; the new one is created after the old one has released these claims."""
     before = let_go_of(row)
     new = intents.new_row(context, definition, now, replaces=row)
+    # Stored with the new row before the first request, so that the next owner of the shard continues the
+    # handover.
     put(row, LetGoMark(tuple(dict.fromkeys((*(before.held if before is not None else ()), *held)))))
-    return Step(Verb.RECORD, new, inserted=True, also=[row])
+    return Step(new, inserted=True, also=[row])
 
 
 def before_creation(context: Context, row: Resource, now: float) -> Step | Waiting | None:
@@ -91,7 +93,7 @@ def before_creation(context: Context, row: Resource, now: float) -> Step | Waiti
     mark = let_go_of(old)
     if old is None or mark is None or mark.done or old.deleting:
         return None
-    if conditions.is_gone(context.world, old):
+    if absence.is_gone(context.world, old):
         return None
     if not mark.refused:
         return _ask(context, old, mark, row.name, row, now)
@@ -99,9 +101,10 @@ def before_creation(context: Context, row: Resource, now: float) -> Step | Waiti
     if why:
         return context.acts.fail(row, f"{why}: {mark.refused}", now, Action.CREATE)
     events = outcome.begin(old, Action.DELETE, f"{reason(Shared(mark.held))}: {mark.refused}")
+    # The deletion is recorded here and executed by the next decision about the leftover.
     old.acted_at = old.due_at = old.intent = None
     old.revision, old.updated_at = context.world.stack.revision, now
-    return Step(Verb.RECORD, row, events=events, also=[old], handover=Handover.LET_GO, needed_by=row.name)
+    return Step(row, events=events, also=[old], handover=Handover(row.name))
 
 
 def room_for(context: Context, definition: Definition, row: Resource | None, now: float) -> Step | Waiting | None:
@@ -125,12 +128,13 @@ def _release_or_wait(
 ) -> Step | Waiting | None:
     """Make a leftover release a claim, or wait for its deletion; None if it does not hold the claim, or is kept."""
     mark = let_go_of(old)
-    if (mark is not None and mark.done and what in mark.held) or conditions.is_gone(context.world, old):
+    if (mark is not None and mark.done and what in mark.held) or absence.is_gone(context.world, old):
         return None
+    # A kept thing is never deleted for a claim: the creation is tried, and fails with the error of the cloud.
     if policy_of(context, old) == DeletionPolicy.RETAIN:
         return None
     kind = kind_of(old.type)
-    able = what in can_let_go(kind, intents.requested_spec(context, old)) and not old.deleting
+    able = what in can_let_go(kind, specs.requested_spec(context, old)) and not old.deleting
     if able and (mark is None or not mark.refused) and _may_let_go(context, old):
         if mark is None or what not in mark.held:
             mark = LetGoMark((*(mark.held if mark is not None else ()), what))
@@ -167,7 +171,7 @@ def note_claims(context: Context, row: Resource) -> None:
     kind = kind_of(row.type)
     if context.holders is None or kind not in EXCLUSIVE or not row.handle:
         return
-    for what in held_by(kind, intents.requested_spec(context, row)):
+    for what in held_by(kind, specs.requested_spec(context, row)):
         context.holders.setdefault(f"{kind} {what}", []).append(row.key)
 
 
@@ -176,7 +180,7 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
     mark = let_go_of(row)
     if mark is None or unhealthy.mark_of(row) is not None:
         return None
-    if conditions.is_gone(context.world, row):
+    if absence.is_gone(context.world, row):
         put(row, None)
         return None
     for other in context.world.rows.values():
@@ -184,12 +188,12 @@ def take_back(context: Context, row: Resource, now: float) -> Step | Waiting | N
             blocked = _claim_conflict(context, other, mark, row, now)
             if blocked is not None:
                 return blocked
-    spec = intents.requested_spec(context, row)
+    spec = specs.requested_spec(context, row)
     _, changed = without(kind_of(row.type), spec, mark.held)
     if mark.due_at is not None and mark.due_at > now and mark.failure:
         text = f"it gets {', '.join(mark.held)} back: {mark.failure}"
         return Waiting(row.name, Why.HANDOVER, (), text, row.updated_at, mark.due_at, row.key)
-    return Step(Verb.UPDATE, row, spec=spec, changed=changed, handover=Handover.TAKE_BACK, needed_by=row.name)
+    return Step(row, Update(spec, changed), handover=Handover(row.name, returns=True))
 
 
 def _claim_conflict(
@@ -199,7 +203,7 @@ def _claim_conflict(
     other_mark = let_go_of(other)
     if other_mark is not None and other_mark.done:
         return None
-    held_things = held_by(kind_of(other.type), intents.requested_spec(context, other))
+    held_things = held_by(kind_of(other.type), specs.requested_spec(context, other))
     held = tuple(what for what, way in held_things.items() if what in mark.held and way is Way.LETS_GO)
     if not held:
         return None
@@ -208,6 +212,7 @@ def _claim_conflict(
     # An unused thing is deleted at once. A used thing is deleted only after its users have moved back, so it has to
     # release the claims first.
     if able and (other_mark is None or not other_mark.refused):
+        # An interrupted handover keeps its mark, with the number of its tries.
         if other_mark is None:
             other_mark = LetGoMark(held)
             put(other, other_mark)
@@ -232,8 +237,8 @@ def _ask(
         text = f"the one before lets go of {', '.join(mark.held)}: {mark.failure}"
         key, since = (row.key, row.updated_at) if row is not None else ("", None)
         return Waiting(name, Why.HANDOVER, (old.key,), text, since, mark.due_at, key)
-    spec, changed = without(kind_of(old.type), intents.requested_spec(context, old), mark.held)
-    return Step(Verb.UPDATE, old, spec=spec, changed=changed, handover=Handover.LET_GO, needed_by=name)
+    spec, changed = without(kind_of(old.type), specs.requested_spec(context, old), mark.held)
+    return Step(old, Update(spec, changed), handover=Handover(name))
 
 
 def _may_let_go(context: Context, row: Resource) -> bool:

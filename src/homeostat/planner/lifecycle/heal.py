@@ -1,17 +1,17 @@
 """Healing of things that are missing, broken or drifted (CV13). Pure."""
 
 from homeostat.model.desired import Definition
-from homeostat.model.intent import ChangeIntent, OperationIntent, changed_of
+from homeostat.model.intent import changed_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import Decision, Step, Verb, event_of
+from homeostat.model.plan import Decision, Event, Operate, Step, Update, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.context import Context
-from homeostat.planner.lifecycle import intents
-from homeostat.planner.policies import healing, unkept
+from homeostat.planner.policies import healing
 from homeostat.planner.retry.policy import RETRY
+from homeostat.planner.states import unkept
 from homeostat.resources.registry import type_of
 
 
@@ -70,7 +70,7 @@ def recreate(context: Context, definition: Definition, row: Resource, verdict: V
     if not being_created:
         context.gates.begin_healing(step)
     if not known:
-        step.events.insert(0, noticed)
+        step.events = [noticed, *step.events]
     return step
 
 
@@ -85,7 +85,7 @@ def _note_loss(context: Context, row: Resource, verdict: Verdict, now: float) ->
     # The row keeps its revision: that of its later recreation.
     row.enter(Action.CHECK, Status.FAILED, verdict.reason)
     row.updated_at = now
-    return Step(Verb.RECORD, row, events=[event_of(row)])
+    return Step(row, events=[event_of(row)])
 
 
 def replace(context: Context, definition: Definition, row: Resource, reason: str, now: float) -> Decision:
@@ -100,23 +100,23 @@ def replace(context: Context, definition: Definition, row: Resource, reason: str
 
 
 def _operate(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
-    return context.acts.heal(row, verdict, now, Step(Verb.OPERATE, row, operation=verdict.operation))
+    return context.acts.heal(row, verdict, now, Operate(verdict.operation, {}))
 
 
 def repair(context: Context, row: Resource, verdict: Verdict, now: float) -> Decision:
     kind = type_of(row.type)
-    spec = intents.requested_spec(context, row)
+    spec = specs.requested_spec(context, row)
     # The same request makes up for an interrupted update, whose fields may not be among the compared ones.
     unchanged = changed_of(row.intent) if outcome.is_unchanged(row) else ()
     drifted = tuple(field for name in verdict.drifted for field in kind.fields_of(name, row.properties)) or tuple(spec)
     changed = tuple(dict.fromkeys((*drifted, *unchanged)))
-    decision = context.acts.heal(row, verdict, now, Step(Verb.UPDATE, row, spec=spec, changed=changed))
-    if isinstance(decision, Step) and decision.verb is Verb.UPDATE:
+    decision = context.acts.heal(row, verdict, now, Update(spec, changed))
+    if isinstance(decision, Step) and isinstance(decision.act, Update):
         unkept.sent(context.world, row, verdict)
     return decision
 
 
-def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+def heal(context: Context, row: Resource, verdict: Verdict, now: float, act: Operate | Update) -> Decision:
     """Intend a healing act; from the third in a row on, at growing intervals."""
     before = 0 if RETRY.is_calm(now - row.updated_at) else row.attempts
     delay_s = RETRY.delay_after_s(before)
@@ -129,19 +129,19 @@ def heal(context: Context, row: Resource, verdict: Verdict, now: float, step: St
     if stopped is not None:
         return stopped
     being_created = healing.is_being_created(row)
-    reason = f"healing: {verdict.reason}"
+    reason, events = f"healing: {verdict.reason}", list[Event]()
     # Healing during the creation is a part of the creation, without events.
     if row.busy and row.action == Action.CREATE:
         row.reason = reason
     else:
         if not (row.failed and row.action == Action.CHECK):
             row.enter(Action.CHECK, Status.FAILED, verdict.reason)
-            step.events.append(event_of(row))
-        step.events += outcome.begin(row, Action.UPDATE, reason)
-    operation = OperationIntent(step.operation, arguments=step.arguments)
-    row.intent = operation if step.verb is Verb.OPERATE else ChangeIntent(step.changed)
+            events.append(event_of(row))
+        events += outcome.begin(row, Action.UPDATE, reason)
+    row.intent = specs.intent_of(act)
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries, row.attempts, row.updated_at = 0, before + 1, now
+    step = Step(row, act, events)
     if not being_created:
         context.gates.begin_healing(step)
     return step

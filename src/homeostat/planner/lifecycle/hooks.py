@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from homeostat.model.hooks import NO_HOOKS, HookProgress
-from homeostat.model.plan import Step, Verb, event_of
+from homeostat.model.plan import Step, event_of
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -26,6 +26,8 @@ _STACK_ACTIONS = {
 def holds(world: World, hook: str) -> bool:
     """Return whether a hook applies to the action in progress."""
     stack = world.stack
+    # Healing at rest stops at no hook, as there is nobody who waits for it. Nobody clears the hooks of an
+    # abandoned stack either.
     return stack.status == Status.IN_PROGRESS and stack.action in _STACK_ACTIONS[hook] and not stack.abandoned
 
 
@@ -37,9 +39,10 @@ def stop(world: World, row: Resource, hook: str, now: float) -> Step | Waiting |
     reason = paused(hook)
     if progress.at == hook:
         return Waiting(row.name, Why.HOOK, (), reason, progress.since, key=row.key)
+    # Deletion hooks outlive revisions: a leftover has no definition any more from which to read them.
     of_deletion = (row.hooks or NO_HOOKS).of_deletion
     row.hooks = replace(progress, revision=world.stack.revision, at=hook, since=now, of_deletion=of_deletion)
-    return Step(Verb.RECORD, row, events=[event_of(row, reason=reason)])
+    return Step(row, events=[event_of(row, reason=reason)])
 
 
 def interrupted(world: World, row: Resource) -> Step | None:
@@ -47,7 +50,7 @@ def interrupted(world: World, row: Resource) -> Step | None:
     if not waits_at(row) or (_is_of_revision(world, row) and world.stack.status == Status.IN_PROGRESS):
         return None
     row.hooks = _or_none(HookProgress(of_deletion=(row.hooks or NO_HOOKS).of_deletion))
-    return Step(Verb.RECORD, row, events=[event_of(row, reason=INTERRUPTED)])
+    return Step(row, events=[event_of(row, reason=INTERRUPTED)])
 
 
 def due(world: World, row: Resource) -> str:
@@ -60,6 +63,7 @@ def intended(world: World, row: Resource, hooks: tuple[str, ...]) -> HookProgres
     """Return a row's progress after the intent of an act; `hooks` are the hooks of its definition."""
     if not hooks and not row.hooks:
         return None
+    # The hook belongs to the revision of the act, and no longer applies after a newer one.
     after = POST_CREATE if row.action == Action.CREATE else POST_UPDATE
     progress = replace(_of_revision(world, row), at="", since=0.0)
     if after in hooks and holds(world, after):

@@ -4,13 +4,12 @@ from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.intent import arguments_of, changed_of, operation_of
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Operate, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
+from homeostat.planner import outcome, specs
 from homeostat.planner.actions import check
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context, changed_properties
 from homeostat.planner.lifecycle import (
     adopt,
@@ -23,8 +22,9 @@ from homeostat.planner.lifecycle import (
     rollouts,
     update,
 )
-from homeostat.planner.retry import conditions
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import absence
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import type_of
 
 
@@ -117,7 +117,7 @@ def _ended(context: Context, row: Resource, verdict: Verdict, now: float, *, beg
     if decided is None:
         rolled = rollouts.decide if begins else rollouts.finish
         decided = rolled(context, row, now)
-    return decided or Step(Verb.RECORD, row, events=outcome.complete(context.world, row, now).events)
+    return decided or Step(row, events=outcome.complete(context.world, row, now).events)
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Decision | None:
@@ -181,8 +181,8 @@ def _repeat(context: Context, definition: Definition, row: Resource, now: float)
         return context.missing_requirements(definition) or context.acts.begin(definition, row, now)
     operation = operation_of(row.intent)
     if operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=operation, arguments=arguments_of(row.intent))
-    return Step(Verb.UPDATE, row, row.reason, intents.requested_spec(context, row), changed=changed_of(row.intent))
+        return Step(row, Operate(operation, arguments_of(row.intent)))
+    return Step(row, Update(specs.requested_spec(context, row), changed_of(row.intent)))
 
 
 def _judge(context: Context, row: Resource, now: float) -> Verdict:
@@ -203,7 +203,7 @@ def _is_missed(context: Context, row: Resource) -> bool:
 
     The update is not repeated then; the row is judged instead, which leads to a second look for its thing.
     """
-    return outcome.is_changed_outside(row) and conditions.is_gone(context.world, row)
+    return outcome.is_changed_outside(row) and absence.is_gone(context.world, row)
 
 
 def _building(row: Resource, verdict: Verdict, due_at: float | None) -> Waiting:

@@ -1,23 +1,18 @@
 """Rows and their intents: the storage of a decision before any act (invariant 3, CONTRIBUTING.md). Pure."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from homeostat.model.desired import Definition
 from homeostat.model.intent import ChangeIntent
 from homeostat.model.marks import NO_MARKS, Marks, RestoredMark
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Act, Step, Update
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner import outcome
 from homeostat.planner.context import Context, ResolvedResource
 from homeostat.planner.lifecycle import hooks, rollouts
-from homeostat.planner.lifecycle.names import physical_name
 from homeostat.planner.lifecycle.recovery_state import keeps_identity
 from homeostat.planner.retry.policy import RETRY
-from homeostat.resources.base import MaintenanceMethod, ResourceType
-from homeostat.resources.registry import type_of
 
 
 def new_row(context: Context, definition: Definition, now: float, replaces: Resource | None = None) -> Resource:
@@ -41,6 +36,7 @@ def new_row(context: Context, definition: Definition, now: float, replaces: Reso
         # Inherit the count of attempts, or a thing that keeps breaking would be replaced without delay.
         calm = replaces.status == Status.COMPLETE and RETRY.is_calm(now - replaces.updated_at)
         row.attempts = 0 if calm else replaces.attempts
+        # The mark must not be on both rows: each marked row counts in the limit on healing.
         _inherit_healing(context, row, replaces)
         _inherit_identity(context, row, replaces)
     return row
@@ -72,41 +68,22 @@ def _inherit_identity(context: Context, row: Resource, replaces: Resource) -> No
     row.marks = replace(row.marks or NO_MARKS, restored=RestoredMark(None, template_values))
 
 
-def intend(context: Context, step: Step, want: ResolvedResource, action: Action, reason: str, now: float) -> None:
-    """Write the intent into the row, and its event into the step (invariant 3, CONTRIBUTING.md)."""
-    row = step.row
+def intend(context: Context, row: Resource, act: Act, want: ResolvedResource, action: Action, now: float) -> Step:
+    """Write the intent of an act into the row, and return its step (invariant 3, CONTRIBUTING.md)."""
     # For users, an act that is repeated or redirected has begun already: no second event.
-    step.events += outcome.begin(row, action, reason)
+    events = outcome.begin(row, action)
     row.revision = revision_of(context, want.definition)
     row.properties, row.requires = want.values, want.requires
-    step.rollout = rollouts.take(want, row) or step.rollout
+    rollout = rollouts.take(want, row)
     row.deletion_policy, row.template_type = want.definition.deletion_policy, want.definition.template_type or None
     if want.mark is not None or row.marks is not None:
         row.marks = replace(row.marks or NO_MARKS, restored=want.mark) or None
+    # Without `acted_at` the act counts as unanswered: after a crash the next owner repeats it, or looks for its
+    # result.
     row.acted_at = row.due_at = row.converge_requested_at = None
     row.retries = 0
-    row.intent = ChangeIntent(step.changed, context.world.next_stamp())
+    row.intent = ChangeIntent(act.changed if isinstance(act, Update) else (), context.world.next_stamp())
     row.hooks = hooks.intended(context.world, row, want.definition.hooks)
     row.resolved = context.world.stamp
     row.updated_at = now
-
-
-def spec(context: Context, want: ResolvedResource, row: Resource) -> dict[str, Any]:
-    return spec_of(context, want.kind, row, want.kind.complete(want.values))
-
-
-def spec_of(context: Context, kind: ResourceType, row: Resource, properties: Mapping[str, Any]) -> dict[str, Any]:
-    return kind.spec(properties, physical_name(context.world.stack.name, row.name, row.key, kind.name_limit))
-
-
-def requested_spec(context: Context, row: Resource) -> dict[str, Any]:
-    """Return the last requested cloud object."""
-    kind = type_of(row.type)
-    return spec_of(context, kind, row, kind.complete(row.properties))
-
-
-def maintenance_step(context: Context, row: Resource, method: MaintenanceMethod) -> Step:
-    if method.operation:
-        return Step(Verb.OPERATE, row, row.reason, operation=method.operation)
-    spec = {**requested_spec(context, row), **method.fields}
-    return Step(Verb.UPDATE, row, row.reason, spec, changed=tuple(method.fields))
+    return Step(row, act, events, rollout=rollout)

@@ -12,9 +12,9 @@ from homeostat.model.desired import Definition
 from homeostat.model.health_policy import AFTER_FENCING, ActionType, Built, Fence, HealthPolicy, Mode
 from homeostat.model.intent import FENCE, OperationIntent, arguments_of
 from homeostat.model.marks import BY_HINT, NO_MARKS, RecoveryMark, UnhealthyMark
-from homeostat.model.node_health import Finding, NodeHealth, ShardHealth, StartedRecovery
+from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, ShardHealth, StartedRecovery
 from homeostat.model.observed import Condition, Remedy, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb, event_of
+from homeostat.model.plan import SETTLED, Decision, Operate, Step, event_of
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -42,6 +42,7 @@ from homeostat.planner.lifecycle.recovery_state import (
     was_recovered,
 )
 from homeostat.planner.policies import detection, health_brake, reported, unhealthy
+from homeostat.planner.policies.incidents import incident_of
 from homeostat.planner.retry.policy import RETRY
 
 RECOVERED = "recovered: it is healthy again"
@@ -169,7 +170,7 @@ def _mark(context: Context, row: Resource, node: NodeHealth, now: float) -> Step
     """Mark an unhealthy member; its event has the reason."""
     event = unhealthy.marked(row, UnhealthyMark(node.reason, now, reporter=REPORTER))
     row.changed = context.world.next_stamp()
-    return Step(Verb.RECORD, row, events=[event])
+    return Step(row, events=[event])
 
 
 def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
@@ -192,19 +193,19 @@ def _well(context: Context, row: Resource, reason: str, now: float) -> Decision:
         events += outcome.complete(context.world, row, now, reason).events
     row.attempts = 0
     row.changed = context.world.next_stamp()
-    return Step(Verb.RECORD, row, events=events)
+    return Step(row, events=events)
 
 
 def _join(context: Context, row: Resource, recovery: RecoveryMark, cut: tuple[str, ...], now: float) -> Decision:
     """Undo the fence of a member; first start a server that was powered off."""
     remaining: tuple[str, ...] = ()
     if Fence.COMPUTE in cut and status(context, row) == STOPPED:
-        step = Step(Verb.OPERATE, row, operation="start")
+        act = Operate("start", {})
         remaining = tuple(fence for fence in cut if fence != Fence.COMPUTE)
     else:
-        step = Step(Verb.OPERATE, row, operation=UNFENCE, arguments={"what": list(cut)})
-    decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, step)
-    if decision is step:
+        act = Operate(UNFENCE, {"what": list(cut)})
+    decision = heal.heal(context, row, Verdict(Condition.BROKEN, JOINED, Remedy.OPERATE), now, act)
+    if isinstance(decision, Step) and decision.act is act:
         keep(row, replace(recovery, fenced=remaining, unsure=()))
     return decision
 
@@ -245,7 +246,7 @@ def _recover(case: Case) -> Decision:
         if recovery.step == 0:
             # Store at once: the pause before the next round counts from now.
             keep(row, recovery)
-            return Step(Verb.RECORD, row)
+            return Step(row)
     if recovery.rounds and recovery.step == 0:
         due_at = recovery.begun_at + min(PAUSE_S * 2 ** (recovery.rounds - 1), PAUSE_S_MAX)
         if due_at > now and row.converge_requested_at is None:
@@ -262,12 +263,12 @@ def _begin(case: Case, recovery: RecoveryMark) -> Decision:
         return waiting
     marks = case.row.marks
     decision = _act(case, recovery)
-    if isinstance(decision, Step) and decision.recovery:
-        decision.begins_recovery, decision.host = True, host(case.context, case.row)
+    if isinstance(decision, Step) and decision.recovery is not None:
         health, row = _health(case.context), case.row
-        recoveries = (*health.begun, StartedRecovery(row.name, case.now, decision.host))
+        decision.recovery = decision.recovery._replace(begins=True, host=host(case.context, row))
+        recoveries = (*health.begun, StartedRecovery(row.name, case.now, decision.recovery.host))
         case.context.world.health = replace(health, recovered=health.recovered + 1, begun=recoveries)
-        case.context.forget_incidents()
+        case.context.incidents = None  # to be found anew
     else:
         case.row.marks = marks  # not begun yet
     return decision
@@ -282,7 +283,7 @@ def _waits(case: Case) -> Waiting | None:
         why = Why.OBSERVED if policy.mode is Mode.OBSERVE else Why.PROPOSED
         names = " → ".join(action.name for action in policy.actions)
         return Waiting(row.name, why, (), f"{node.reason}; would be tried: {names}", row.updated_at, key=row.key)
-    incident = case.context.incident_of(row)
+    incident = incident_of(case.context, row)
     return health_brake.postpone_recovery(policy, _health(case.context), incident, row, node.reason, case.now)
 
 
@@ -340,14 +341,13 @@ def _operate(case: Case, recovery: RecoveryMark) -> Decision:
     if name == Built.EVACUATE:
         # A repetition after a lost answer must not move the server once more.
         arguments["from"] = host(case.context, row)
-    step = Step(Verb.OPERATE, row, operation=operation, arguments=arguments)
     verdict = Verdict(Condition.BROKEN, f"{case.node.reason}; {name}", Remedy.OPERATE)
-    decision = heal.heal(case.context, row, verdict, now, step)
+    decision = heal.heal(case.context, row, verdict, now, Operate(operation, arguments))
     if isinstance(decision, Step) and row.busy:
         # The operation may have started the server: a later replacement needs a new fence.
         fenced = tuple(fence for fence in recovery.fenced if fence != Fence.COMPUTE)
         keep(row, replace(recovery, acted_at=now, fenced=fenced))
-        decision.recovery = name
+        decision.recovery = RecoveryAction(row.name, name)
     return decision
 
 
@@ -359,7 +359,7 @@ def _converge(case: Case, recovery: RecoveryMark) -> Decision:
         return stopped
     step = check.pass_on(case.context.world, row, check.CONVERGE, now)
     keep(row, replace(recovery, acted_at=now))
-    step.recovery = check.CONVERGE.upper()
+    step.recovery = RecoveryAction(row.name, check.CONVERGE.upper())
     case.context.gates.begin_healing(step)
     return step
 
@@ -413,13 +413,13 @@ def _create_replacement(case: Case, recovery: RecoveryMark) -> Decision:
         step = context.acts.replace(case.definition, row, now, f"it is kept, cut off: {reason}")
         row.deletion_policy = DeletionPolicy.RETAIN
         context.gates.begin_healing(step)
-        step.recovery = Built.RECREATE.value
+        step.recovery = RecoveryAction(row.name, Built.RECREATE.value)
         return step
     keep(row, replace(recovery, acted_at=now))
     verdict = Verdict(Condition.ABSENT if absent else Condition.BROKEN, reason, Remedy.RECREATE)
     decision = heal.recreate(context, case.definition, row, verdict, now)
     if isinstance(decision, Step) and decision.row is not row:
-        decision.recovery = Built.RECREATE.value
+        decision.recovery = RecoveryAction(row.name, Built.RECREATE.value)
     else:
         keep(row, recovery)
     return decision
@@ -448,7 +448,7 @@ def _fence(
     row.acted_at = row.due_at = None
     row.retries, row.attempts, row.updated_at = 0, row.attempts + 1, now
     keep(row, recovery)
-    step = Step(Verb.OPERATE, row, operation=FENCE, arguments=arguments, events=events, recovery=FENCE)
+    step = Step(row, Operate(FENCE, arguments), events, recovery=RecoveryAction(row.name, FENCE))
     context.gates.begin_healing(step)
     return step
 
@@ -483,7 +483,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
             return _create_replacement(case, recovery)
         return context.acts.fail(row, reason, now, Action.CHECK) if missing else _operate(case, recovery)
     if row.acted_at is None and (row.due_at is None or row.due_at <= now):
-        return Step(Verb.OPERATE, row, row.reason, operation=FENCE, arguments=arguments_of(row.intent))
+        return Step(row, Operate(FENCE, arguments_of(row.intent)))
     reason = row.reason if row.retries else f"not confirmed: {', '.join(missing)}"
     return Waiting(row.name, Why.FENCING, (), reason, row.updated_at, row.due_at, row.key)
 

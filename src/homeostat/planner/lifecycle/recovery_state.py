@@ -39,6 +39,7 @@ def is_marked(row: Resource) -> bool:
 
 def fails_nothing(row: Resource) -> bool:
     """Return whether the failure of a row concerns only its health policy, and not the action of its stack."""
+    # Without a handle it is a failed creation, which concerns the stack.
     return (is_marked(row) or was_recovered(row)) and row.handle != ""
 
 
@@ -93,6 +94,7 @@ def fit_to_policy(recovery: RecoveryMark | None, policy: HealthPolicy) -> Recove
 
 def fences_of(row: Resource, recovery: RecoveryMark) -> tuple[str, ...]:
     """Return the fences of a thing, including unconfirmed ones, which may be in effect."""
+    # A request without an answer may have cut the thing off.
     pending = arguments_of(row.intent).get("what", ()) if is_fencing(row) else ()
     return tuple(dict.fromkeys((*recovery.fenced, *recovery.unsure, *map(str, pending))))
 
@@ -117,10 +119,12 @@ def identity_of(context: Context, row: Resource, policy: HealthPolicy) -> Mappin
     """Return the observed properties by which a replacement keeps the identity of a thing."""
     if not policy.preserve - {Preserved.NAME}:
         return {}
+    # A replacement may break before its first look: then the identity of its predecessor is passed on once more.
     before, seen = _kept_so_far(row), context.world.seen.get(row.key)
     if seen is None or not seen.observation.present:
         return before
     kind = type_of(row.type)
+    # Volumes with a resource of their own are attached by that resource; attaching them twice would fail.
     attached = [row.properties for row in context.world.rows.values() if row.type == ATTACHMENT]
     managed = {str(properties.get("volume_id")) for properties in attached}
     values = kind.complete(row.properties)

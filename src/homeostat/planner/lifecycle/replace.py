@@ -2,7 +2,7 @@
 
 from homeostat.kinds.exclusive import Shared, Way
 from homeostat.model.desired import Definition
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Step
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -34,9 +34,7 @@ def create_first(context: Context, definition: Definition, row: Resource, now: f
         if refusal:
             return context.acts.fail(row, refusal, now, Action.UPDATE)
         return delete_first(context, definition, row, now, handover.reason(needs))
-    step = context.acts.create(definition, now, replaces=row)
-    step.reason = why
-    return step
+    return context.acts.create(definition, now, replaces=row)
 
 
 def delete_first(context: Context, definition: Definition, row: Resource, now: float, why: str = "") -> Step:
@@ -58,7 +56,7 @@ def delete_first(context: Context, definition: Definition, row: Resource, now: f
     # An older intent, such as a snapshot of the whole stack, must not be taken for the intent of this deletion.
     row.intent = None
     row.updated_at = now
-    return Step(Verb.RECORD, new, inserted=True, events=deleting, also=[row, *older])
+    return Step(new, inserted=True, events=deleting, also=[row, *older])
 
 
 def wait_for_predecessor(context: Context, definition: Definition, row: Resource) -> Waiting | None:

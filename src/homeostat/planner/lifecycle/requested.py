@@ -12,17 +12,17 @@ from homeostat.model.desired import Definition
 from homeostat.model.intent import OperationIntent, arguments_of, operation_of
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import OBSERVE, Decision, Operate, Step
 from homeostat.model.requested import ABANDON, CHECK, RECREATE, Phase, Request
 from homeostat.model.status import Action
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
 from homeostat.planner import outcome, request_outcome
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
 from homeostat.planner.context import Context
 from homeostat.planner.policies import unhealthy
 from homeostat.planner.request_outcome import TIMED_OUT, WAKES
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import kind_of, type_of
 
 LOOKED_AT = "it is looked at, as a user has asked"
@@ -75,7 +75,7 @@ def go_on(context: Context, definition: Definition, row: Resource, now: float) -
         return _step(row)
     events = request_outcome.advance(context.world, row, request, now)
     if events is not None:
-        return Step(Verb.RECORD, row, events=events)
+        return Step(row, events=events)
     # After `SETTLE_S` an unchanged thing means failure, see `request_outcome.advance`.
     due_at = min(request.until, max(now + LOOK_S, row.acted_at + request_outcome.SETTLE_S))
     return Waiting(row.name, Why.BUILDING, (), row.reason, row.updated_at, due_at, row.key)
@@ -104,12 +104,12 @@ def _leaves_at(request: Request) -> float:
 
 
 def _failed(context: Context, row: Resource, request: Request, why: str, now: float) -> Step:
-    return Step(Verb.RECORD, row, events=request_outcome.fail(context.world, row, request, why, now))
+    return Step(row, events=request_outcome.fail(context.world, row, request, why, now))
 
 
 def _done(context: Context, row: Resource, request: Request, now: float, *, was_well: bool = False) -> Step:
     events = request_outcome.succeed(context.world, row, request, now, was_well=was_well)
-    return Step(Verb.RECORD, row, events=events)
+    return Step(row, events=events)
 
 
 def _ended_otherwise(context: Context, row: Resource, request: Request, now: float) -> Step:
@@ -130,7 +130,7 @@ def _looked(context: Context, row: Resource, request: Request, now: float) -> Ve
         if row.due_at is not None and row.due_at > now:
             due_at = min(request.until, row.due_at)
             return Waiting(row.name, Why.UNSEEN, (), LOOKED_AT, request.at, due_at, row.key)
-        return Step(Verb.OBSERVE, row, LOOKED_AT)
+        return Step(row, OBSERVE)
     verdict = type_of(row.type).judge(thing_of(context.world, row), now)
     if verdict.condition in (Condition.PENDING, Condition.UNKNOWN) and now < request.at + PATIENCE_S:
         why = Why.BUILDING if verdict.condition is Condition.PENDING else Why.UNSEEN
@@ -175,7 +175,7 @@ def _intend(context: Context, row: Resource, request: Request, arguments: dict[s
 
 def _step(row: Resource) -> Step:
     operation, arguments = operation_of(row.intent), arguments_of(row.intent)
-    return Step(Verb.OPERATE, row, row.reason, operation=operation, arguments=arguments)
+    return Step(row, Operate(operation, arguments))
 
 
 def _recreate(context: Context, definition: Definition, row: Resource, request: Request, now: float) -> Decision:
@@ -200,6 +200,7 @@ def _make_anew(context: Context, definition: Definition, row: Resource, request:
     if row.handle == "" and not row.busy:
         request_outcome.put(row, renewal)
         return context.acts.begin(definition, row, now)
+    # Requests in the queue concern the member, not its thing: they pass on to the new row.
     others = row.marks.requested[1:] if row.marks is not None else ()
     row.marks = replace(row.marks or NO_MARKS, requested=(), kept="", unhealthy=None) or None
     step = context.acts.delete_first(definition, row, now)

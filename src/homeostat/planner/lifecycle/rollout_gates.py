@@ -30,12 +30,14 @@ def pending(context: Context, group: str, alarms: Iterable[str]) -> tuple[str, .
         alarms: Names of the handles that take alarms.
     """
     definitions, settled = context.world.definitions, context.settled
+    # Without a frontier all resources count as settled.
     if settled is None:
         return ()
     names = set(alarms).union(*(_mentioned(definition, kind) for definition, kind in _conditions(definitions, group)))
     unsettled = {
         name for name in names & definitions.keys() if name not in settled and not _stays(context, definitions[name])
     }
+    # Waiting for a follower of the group would be a deadlock.
     return tuple(sorted(unsettled - _followers(definitions, group))) if unsettled else ()
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import Decision, Step
 from homeostat.model.rollout import (
     AppliesTo,
     Rollout,
@@ -72,13 +72,14 @@ def subject_of(context: Context, row: Resource) -> int | None:
 def begin(context: Context, want: ResolvedResource, row: Resource, now: float) -> Step:
     """Begin to update a group with no change but metadata."""
     events = outcome.begin(row, Action.UPDATE)
+    # There is no request to a cloud: with `acted_at` set the act counts as accepted, and is not repeated.
     row.acted_at, row.due_at, row.converge_requested_at, row.retries = now, None, None, 0
     row.resolved, row.revision = context.world.stamp, context.world.stack.revision
     row.updated_at = now
     ended = take(want, row)
     if ended is not None:
         context.world.rollouts.pop(row.key, None)
-    return Step(Verb.RECORD, row, events=events, rollout=ended)
+    return Step(row, events=events, rollout=ended)
 
 
 def redirect(context: Context, definition: Definition, row: Resource, now: float) -> Step | None:
@@ -95,7 +96,8 @@ def redirect(context: Context, definition: Definition, row: Resource, now: float
     if row.new_metadata is not None:
         # At once, since no further member may get the older metadata; members that have them come first.
         begun = _begun(context, row, now)
-        step = replace(begun, events=step.events + begun.events)
+        begun.events = [*step.events, *begun.events]
+        return begun
     return step
 
 
@@ -142,7 +144,7 @@ def decide_staged(
     if subject is None:
         # A newer revision has given all members the same definition at once.
         context.world.rollouts.pop(row.key, None)
-        return Step(Verb.RECORD, row, rollout=RolloutEnd(row.key))
+        return Step(row, rollout=RolloutEnd(row.key))
     if rollout is None or about != subject:
         waits = verdict.condition is Condition.PENDING
         return None if waits or not begins else begin_gated(context, row, now)
@@ -195,8 +197,9 @@ def _followed(context: Context, row: Resource, rollout: Rollout, awaited: Collec
     settings = _newest(context, row, rollout.settings, awaited)
     if settings == rollout.settings:
         return None
+    # Also in the world of this pass: the next decision must not find the same difference again.
     context.world.rollouts[row.key] = replace(rollout, settings=settings)
-    return Step(Verb.RECORD, row, rollout=RolloutRevised(row.key, settings))
+    return Step(row, rollout=RolloutRevised(row.key, settings))
 
 
 def _newest(context: Context, row: Resource, before: RolloutSettings, awaited: Collection[str]) -> RolloutSettings:
@@ -260,7 +263,7 @@ def resume(context: Context, row: Resource, now: float) -> Step | None:
         return None
     events = outcome.begin(row, Action.UPDATE)
     row.acted_at, row.updated_at = now, now
-    return Step(Verb.RECORD, row, events=events)
+    return Step(row, events=events)
 
 
 def begin_gated(context: Context, row: Resource, now: float) -> Decision | None:
@@ -302,7 +305,7 @@ def _begun(context: Context, row: Resource, now: float) -> Step:
         paused = before.state == RolloutState.PAUSED
         begun = replace(begun, state=before.state, alarm=before.alarm, due_at=None if paused else begun.due_at)
     context.world.rollouts[row.key] = begun
-    return Step(Verb.RECORD, row, rollout=RolloutBegin(begun))
+    return Step(row, rollout=RolloutBegin(begun))
 
 
 def _not_begun(context: Context, row: Resource, error: Exception, now: float) -> Step:
@@ -341,7 +344,7 @@ def succeed(context: Context, row: Resource, now: float) -> Step:
     if row.new_metadata is not None:
         row.metadata, row.new_metadata = row.new_metadata, None
     completed = outcome.complete(context.world, row, now)
-    return Step(Verb.RECORD, row, events=completed.events, rollout=RolloutEnd(row.key))
+    return Step(row, events=completed.events, rollout=RolloutEnd(row.key))
 
 
 def end(world: World, row: Resource) -> Step | None:
@@ -349,12 +352,13 @@ def end(world: World, row: Resource) -> Step | None:
     if world.rollouts.pop(row.key, None) is None:
         return None
     row.new_metadata = None
-    return Step(Verb.RECORD, row, rollout=RolloutEnd(row.key))
+    return Step(row, rollout=RolloutEnd(row.key))
 
 
 def fail(context: Context, row: Resource, rollout: Rollout, now: float) -> Step:
     """Fail a group whose rollout has ended before all members had the change."""
     del context.world.rollouts[row.key]
+    # All members have the old metadata again, which the row still has.
     if rollout.state == RolloutState.ROLLED_BACK:
         row.new_metadata = None
     step = context.acts.fail(row, rollout.reason, now)

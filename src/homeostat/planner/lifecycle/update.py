@@ -6,14 +6,15 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import MemberAway, Rejected, Terminal
 from homeostat.model.intent import changed_of
-from homeostat.model.plan import SETTLED, Decision, Settled, Step, Verb
+from homeostat.model.plan import RECORD, SETTLED, Decision, Settled, Step, Update
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
-from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state, restore
+from homeostat.planner import outcome, specs
+from homeostat.planner.actions import check
 from homeostat.planner.context import Context, ResolvedResource, changed_properties
 from homeostat.planner.lifecycle import hooks, intents, rollouts
 from homeostat.planner.scope import thing_of
+from homeostat.planner.states import maintenance_state, restore
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import type_of
@@ -71,10 +72,10 @@ def _follow(context: Context, want: ResolvedResource, row: Resource, now: float)
         row.template_type, row.hooks = template_type, progress
         row.deletion_policy, row.replaced_by = definition.deletion_policy, None
         row.resolved, row.revision = context.world.stamp, context.world.stack.revision
-        return Settled(Step(Verb.RECORD, row, rollout=rollout))
+        return Settled(Step(row, rollout=rollout))
     if context.is_stale(definition, row):
         row.resolved = context.world.stamp
-        return Settled(Step(Verb.RECORD, row))
+        return Settled(Step(row))
     return SETTLED
 
 
@@ -152,24 +153,18 @@ def update(context: Context, want: ResolvedResource, row: Resource, before: Mapp
     if restricted is not None:
         return restricted
     # Compare fields, since the request names fields of the cloud's object, not properties.
-    requested = intents.spec_of(context, want.kind, row, before) if before else {}
-    spec = intents.spec(context, want, row)
+    requested = specs.spec_of(context, want.kind, row, before) if before else {}
+    spec = specs.desired_spec(context, want, row)
     refused = set(changed_of(row.intent)) if row.acted_at is None else set()
     fields = sorted(
         refused
         | {field for name in want.renewed for field in want.kind.fields_of(name, want.values)}
         | {field for field in requested.keys() | spec.keys() if requested.get(field) != spec.get(field)}
     )
-    step = Step(Verb.UPDATE, row, spec=spec, changed=tuple(fields))
     row.attempts = 0
-    intents.intend(context, step, want, Action.UPDATE, outcome.CHANGED, now)
-    return step if fields or not want.kind.kind else _record_update(context, step, now)
-
-
-def _record_update(context: Context, step: Step, now: float) -> Step:
-    """Complete an update of the row alone."""
-    row = step.row
+    if fields or not want.kind.kind:
+        return intents.intend(context, row, Update(spec, tuple(fields)), want, Action.UPDATE, now)
+    step = intents.intend(context, row, RECORD, want, Action.UPDATE, now)
     row.acted_at = now
-    step.verb = Verb.RECORD
-    step.events.extend(outcome.complete(context.world, row, now).events)
+    step.events = [*step.events, *outcome.complete(context.world, row, now).events]
     return step

@@ -61,6 +61,7 @@ def verdict(asked: Reports, tally: Tally, due_at: float, now: float) -> Verdict:
     """
     allowed = asked.total - _needed(asked)
     failed, silent = asked.lost + len(tally.failed), _silent(asked, tally)
+    # Failures decide at once; silence counts as failure only at the end of the time.
     late = now >= due_at
     if failed > allowed or (late and failed + silent > allowed):
         return Refuse()

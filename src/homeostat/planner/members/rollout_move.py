@@ -100,8 +100,10 @@ def next_move(rollout: Rollout, report: StepReport, checked: Checked, total: int
         waits = _waits_for_members(rollout, report, now) or _asks(rollout, checked, now) or _bakes(rollout, now)
         if waits is not None:
             return waits
+    # After the waits: the last step is also reported, asked and baked.
     if rollout.step and rollout.active >= total:
         return Finish()
+    # After the end of the last step: nothing remains to be approved.
     if rollout.step and settings.approval and rollout.approved < rollout.step:
         return Rest(None, f"step {rollout.step} is done and waits for approval", reported=True)
     return Advance(settings.target(rollout.active, total)) if total else Finish()
@@ -114,6 +116,7 @@ def refusal(rollout: Rollout, report: StepReport, now: float) -> str:
     settings = rollout.settings
     per_step = settings.failures_of_step_max
     reasons = "; ".join(f"{member}: {reason}" for member, reason in list((report.reasons or {}).items())[:SAID_MAX])
+    # A user who resumes a held rollout forgives the failures so far.
     if report.failed_in_all > settings.failures_max + rollout.forgiven:
         allowed = f"{settings.failures_max} in all may fail"
         return f"step {rollout.step}: {_members(report.failed_in_all)} failed, {allowed}: {reasons}"

@@ -7,5 +7,4 @@
 - `detection`: verdicts from the looks of a health policy; `verdicts`: verdicts from single answers; `vantage`: verdicts
   from looks at URLs from several places; `reported`: verdicts from users' marks
 - `health_brake`: the brake on recoveries; `incidents`: common failures of members; `fences`: hosts of fenced servers
-- `unkept`: values that the cloud does not keep
 """

@@ -52,6 +52,7 @@ def absence_of(row: Resource, seen: Seen | None) -> Absence | None:
 
     A new member does not count as away, since its creation takes no member out of service.
     """
+    # Its replacement counts instead, or the member leaves the group.
     if row.deleting or row.replaced_by is not None:
         return None
     if outcome.is_being_healed(row):

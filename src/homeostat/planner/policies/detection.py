@@ -117,6 +117,7 @@ def by_hypervisor(member: Member, hypervisor: Observation | None, detection: Det
     """
     kind, evidence = _host_of(member, hypervisor, detection)
     look = verdicts.look(DetectionType.HYPERVISOR, kind, evidence)
+    # Looks in a row must not be counted across a gap in which the host may have worked.
     if kind in (Kind.BLIND, Kind.OUT_OF_SIGHT):
         return replace(look, anew=True)
     if hypervisor is None or kind is not Kind.UNHEALTHY or hypervisor.properties.get("state") != hosts.DOWN:
@@ -185,6 +186,7 @@ def health_after(
         looks: Number of a detection -> its look; a detection without a look keeps its finding.
         before: Former health; None for a member that was never looked at.
     """
+    # Findings are matched by the number of their detection: with more or fewer detections all start anew.
     known = before.detected if before is not None and len(before.detected) == len(policy.detections) else None
     turns = tuple(at for at in (before.turns if before is not None else ()) if at > now - FLAPPING_S)
     # The first turn is no flapping.
@@ -229,6 +231,7 @@ def _detected(
     policy: HealthPolicy, detection: Detection, look: Look, before: Detected, factor: int, now: float
 ) -> Detected:
     evidence = look.evidence[:EVIDENCE_MAX]
+    # A heartbeat from before the gap proves nothing either.
     if look.anew:
         return replace(
             _as(before, Finding.UNKNOWN, now, evidence, ""), failures=0, attempts=0, beat="", still_from=None
@@ -269,6 +272,7 @@ def _host_down(policy: HealthPolicy, look: Look, before: Detected, factor: int, 
         beats = _as(before, Finding.UNKNOWN, now, text, "") if before.finding is Finding.UNHEALTHY else before
         return replace(beats, failures=1, successes=0, attempts=0, beat=look.beat, still_from=now)
     patience_s = hosts.STILL_S
+    # After an outage of the control plane all hosts look silent until their agents have reconnected.
     if before.still_from is None and before.finding is Finding.UNKNOWN:
         patience_s = hosts.AFTER_BLIND_S
     still_from = now + patience_s - hosts.STILL_S if before.still_from is None else before.still_from

@@ -8,7 +8,7 @@ runs meanwhile: the end is a column of the row.
 from collections.abc import Iterator
 
 from homeostat.model.observed import Condition
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Step
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
@@ -23,6 +23,7 @@ SERVER, PLACE = "server", "pool_member"
 
 def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     """Return why a leftover is not deleted yet, or the step that begins its drain; None if it may be deleted."""
+    # The pool member itself goes first: its deletion ends new connections.
     if context.world.drain_s <= 0 or kind_of(row.type) == PLACE:
         return None
     servers = [server for server in _built_on(context, row) if _drains(context, server, now)]
@@ -32,10 +33,11 @@ def drain(context: Context, row: Resource, now: float) -> Step | Waiting | None:
     if places:
         return Waiting(row.name, Why.REQUIRES, places, after=places, key=row.key)
     undrained = [server for server in servers if server.drains_until is None]
+    # Stored before the wait, since another worker may own the shard at its end.
     for server in undrained:
         server.drains_until = now + context.world.drain_s
     if undrained:
-        return Step(Verb.RECORD, row, also=[server for server in undrained if server is not row])
+        return Step(row, also=[server for server in undrained if server is not row])
     until = max(server.drains_until or now for server in servers)
     if until <= now:
         return None

@@ -3,7 +3,7 @@
 from homeostat.model.intent import FENCE
 from homeostat.model.node_health import DeclaredHost
 from homeostat.model.observed import Observation
-from homeostat.model.plan import Step
+from homeostat.model.plan import Operate, Step
 
 
 def declared_by(step: Step, seen: Observation | None) -> DeclaredHost | None:
@@ -12,7 +12,9 @@ def declared_by(step: Step, seen: Observation | None) -> DeclaredHost | None:
     Args:
         seen: Observation in the step's answer, if any.
     """
-    if step.operation != FENCE or seen is None or not seen.present or not seen.properties.get("declared_down"):
+    if seen is None or not seen.properties.get("declared_down") or not seen.present:
+        return None
+    if not isinstance(step.act, Operate) or step.act.operation != FENCE:
         return None
     row = step.row
     # The mark has the finding; the row's reason is only the fence.

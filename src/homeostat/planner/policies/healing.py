@@ -14,7 +14,7 @@ from homeostat.model.budget import Absence
 from homeostat.model.desired import Definition
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Presence, Remedy
-from homeostat.model.plan import Decision, Step, Verb
+from homeostat.model.plan import OBSERVE, Decision, Step
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import HealingPolicy, Resource
@@ -240,7 +240,7 @@ def look_once_more(context: Context, row: Resource, now: float) -> Step | Waitin
     # A first look in the future comes from another machine's clock: do not wait then.
     if missed_at <= now < due_at:
         return Waiting(row.name, Why.UNSEEN, (), MISSED, missed_at, due_at, row.key)
-    return Step(Verb.OBSERVE, row, MISSED)
+    return Step(row, OBSERVE)
 
 
 def mark_lost(row: Resource, now: float) -> None:
@@ -279,7 +279,7 @@ def came_back(context: Context, definition: Definition, row: Resource | None, no
     events = [] if known else completed.events
     for event in events:
         event.reason = CAME_BACK
-    return Step(Verb.RECORD, old, CAME_BACK, events=events, also=[row])
+    return Step(old, events=events, also=[row])
 
 
 def _is_usable(context: Context, old: Resource, now: float) -> bool:

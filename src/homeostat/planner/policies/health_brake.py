@@ -5,10 +5,10 @@ unreachable cloud, a bad image.
 """
 
 from homeostat.model.health_policy import HealthPolicy
-from homeostat.model.node_health import ShardHealth
+from homeostat.model.node_health import Incident, ShardHealth
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource
-from homeostat.planner.policies.incidents import Incident, waits_for_first
+from homeostat.planner.policies.incidents import waits_for_first
 
 EXAMINED_S = 5.0
 """Seconds between two examinations of the reports of sibling shards."""

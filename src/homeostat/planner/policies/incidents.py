@@ -7,53 +7,29 @@ later.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import is_companion
-from homeostat.model.node_health import Finding, ShardHealth
+from homeostat.model.node_health import EVERYWHERE, HOST, Finding, Incident, Place, ShardHealth
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
+from homeostat.planner.context import Context
 
 FEW, FEW_OF_A_HOST = 3, 2
 """Minimum number of failed members of an incident, in general and for a host reported down."""
 PAUSE_S = 60.0
 """Pause after an unsuccessful recovery before the next member is tried, in addition to its verification time."""
-EVERYWHERE, HOST = "the group", "host"
-Place = tuple[str, str]
-"""Sort of the shared place, such as `host`, and its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """Members that fail together.
-
-    Attributes:
-        place: The place that they share.
-        since: When the first member was found unhealthy.
-        keys: Keys of their rows.
-        helped: Whether a recovery begun since then has helped.
-        tried_at: Start of the newest recovery of a member since then, counting only the first of each member; or None.
-        host_down: Whether the only finding is that their host is down.
-    """
-
-    place: Place
-    since: float
-    keys: frozenset[str]
-    helped: bool
-    tried_at: float | None
-    host_down: bool = False
-
-    @property
-    def summary(self) -> str:
-        what, name = self.place
-        if self.host_down:
-            return f"{what} {name} is called down"
-        where = EVERYWHERE if what == EVERYWHERE else f"{what} {name}"
-        return f"{len(self.keys)} members of {where} are unhealthy, and none is healthy"
+def incident_of(context: Context, row: Resource) -> Incident | None:
+    """Return the incident that a member's failure belongs to; None if it failed alone."""
+    if context.incidents is None:
+        health = context.world.health
+        context.incidents = {} if health is None else _incidents(context.world, health, context.current)
+    return context.incidents.get(row.key)
 
 
-def incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]) -> dict[str, Incident]:
+def _incidents(world: World, health: ShardHealth, current: Mapping[str, Resource]) -> dict[str, Incident]:
     """Return the narrowest incident of each affected member of a shard, by the key of its row."""
     places: dict[Place, list[Resource]] = defaultdict(list)
     for row in current.values():

@@ -6,7 +6,7 @@ A mark holds until the resource is replaced, the mark is removed, or its time is
 from dataclasses import replace
 
 from homeostat.model.marks import NO_MARKS, UnhealthyMark
-from homeostat.model.plan import Event, Step, Verb, event_of
+from homeostat.model.plan import Event, Step, event_of
 from homeostat.model.status import UNBEGUN, Action, Status
 from homeostat.model.world import Resource, World
 from homeostat.planner import outcome
@@ -72,7 +72,7 @@ def expire(world: World, row: Resource, now: float) -> Step:
     """End an expired mark."""
     if not (row.failed and row.action == Action.CHECK):
         forget(row)
-        return Step(Verb.RECORD, row)
+        return Step(row)
     mark = mark_of(row)
     if mark is not None and mark.before is not None:
         event = _failed_as_before(row, now)
@@ -80,14 +80,14 @@ def expire(world: World, row: Resource, now: float) -> Step:
         event = unmarked(row, EXPIRED, world.settled_revision, now)
     # Have the dependants examined again, as after any change of state.
     row.changed = world.next_stamp()
-    return Step(Verb.RECORD, row, events=[event])
+    return Step(row, events=[event])
 
 
 def fails_again(row: Resource, mark: UnhealthyMark, now: float) -> Step:
     """Fail the check of a marked row again after an act in between."""
     row.enter(Action.CHECK, Status.FAILED, mark.reason)
     row.updated_at = now
-    return Step(Verb.RECORD, row, events=[event_of(row)])
+    return Step(row, events=[event_of(row)])
 
 
 def merely_marked(row: Resource) -> bool:

@@ -38,6 +38,8 @@ def combined_look(
     if result.finding is Finding.UNKNOWN:
         return result
     if counted_at is not None:
+        # The finding has to hold by new looks alone: an old look of one vantage point must not be counted
+        # with each new look of another.
         anew = {name: look for name, look in looks.items() if look.looked_at is None or look.looked_at > counted_at}
         if _combined(policy, anew, place, changed_at, now).finding is not result.finding:
             return None
@@ -58,6 +60,7 @@ def _combined(
     if weights[Finding.UNHEALTHY] >= needed:
         text = f"{weights[Finding.UNHEALTHY]} of {whole}: {_listed(evidence[Finding.UNHEALTHY])}"
         return verdicts.look(Detector.PLACE, Kind.UNHEALTHY, text, certain=True)
+    # Even if all unknown vantage points said no, there would be no quorum.
     if weights[Finding.UNHEALTHY] + weights[Finding.UNKNOWN] < needed:
         failed = evidence[Finding.UNHEALTHY]
         return verdicts.look(Detector.PLACE, Kind.HEALTHY, f"fails only from {_listed(failed)}" if failed else "")
@@ -73,6 +76,7 @@ def _seen(
         return Seen(Finding.UNKNOWN, f"no worker there has looked for {now - look.looked_at:.0f} s")
     if look.looked_at < changed_at:
         return Seen(Finding.UNKNOWN, "it was not asked there yet")
+    # Vantage points store only failures and doubts: no entry in a valid look means that the URL answered.
     return look.findings.get(place[0], {}).get(place[1], Seen(Finding.HEALTHY))
 
 

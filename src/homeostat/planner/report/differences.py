@@ -5,8 +5,8 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected
 from homeostat.model.world import Resource, World
-from homeostat.planner.actions.restore import restoration
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.states.restore import restoration
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import type_of
 from homeostat.templates import UNKNOWN, evaluate

@@ -98,6 +98,7 @@ def critical_path(
     links = {explanation.node: _link(explanation, durations, now, inside or {}) for explanation in unfinished}
     best: dict[Node, tuple[float, int]] = {}
     predecessors: dict[Node, Node] = {}
+    # One pass in topological order: a chain of a thousand resources must not recurse.
     for node in _in_order(unfinished):
         blockers = [blocker for blocker in links[node].explanation.after if blocker in best]
         seconds, length = 0.0, 0
@@ -126,6 +127,7 @@ def _link(explanation: Explanation, durations: Durations, now: float, inside: Ma
 def _seconds(explanation: Explanation, usual: float | None, now: float) -> float | None:
     """Return the seconds that a resource still needs, including a wait for a known time."""
     wait = max(0.0, explanation.due_at - now) if explanation.due_at is not None else 0.0
+    # A known end is better than the median.
     if explanation.why is Why.BUILDING and explanation.due_at is not None:
         return wait
     if usual is None or explanation.why is not Why.BUILDING or explanation.since is None:

@@ -18,14 +18,14 @@ from homeostat.model.status import Action, Status
 from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import outcome
-from homeostat.planner.actions import check, maintenance_state
-from homeostat.planner.actions.maintenance_state import wait_while_frozen
+from homeostat.planner.actions import check
 from homeostat.planner.frontier import Frontier
 from homeostat.planner.graph import Node, leftover_node
 from homeostat.planner.lifecycle.adopt import ADOPT
-from homeostat.planner.policies import unkept
+from homeostat.planner.lifecycle.deadlines import SEEN_TO_END
 from homeostat.planner.report.rollouts import extent, outlook
-from homeostat.planner.retry.deadlines import SEEN_TO_END
+from homeostat.planner.states import maintenance_state, unkept
+from homeostat.planner.states.maintenance_state import wait_while_frozen
 from homeostat.resources.registry import is_outside, type_of
 
 LOOK, COMPARE = "look", "compare"
@@ -56,7 +56,7 @@ _RANKS = {
 
 def _word(step: Step) -> str:
     """Return the user's word for a step."""
-    return ADOPT if step.row.action == Action.ADOPT else step.verb.value
+    return ADOPT if step.row.action == Action.ADOPT else step.act.verb.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +219,7 @@ class _Explainer:
         self._frontier = frontier = Frontier(world, (f"next{number}" for number in count()))
         self._current = {name: row.key for name, row in frontier.current.items()}
         self._nodes = {*world.definitions, *map(leftover_node, frontier.leftovers)}
+        # Before all reasons to wait: the steps move the frontier, and change its rows.
         self._steps = self._steps_now()
         # A rollout does not wait for the replacement of a handle that its members signal to.
         rolling = {node for node, waiting in frontier.waiting.items() if waiting.why is Why.ROLLOUT}
@@ -331,6 +332,7 @@ class _Explainer:
         if self._world.stack.frozen:
             holding = wait_while_frozen(self._world.stack, name, row.key, seen_at)
             return replace(holding, reason=f"{verdict.reason}; {holding.reason}")
+        # Only drift waits for reports: a missing thing is healed at once.
         waits = self._frontier.waits_for_reports(row) if verdict.condition is Condition.DRIFTED else ""
         if waits:
             return Waiting(name, Why.BUDGET, (), f"{verdict.reason}; {waits}", seen_at, key=row.key)
@@ -352,7 +354,7 @@ class _Explainer:
         for node, waiting in self._frontier.waiting.items():
             if waiting.why is Why.LEAVING:
                 after[node] = tuple(leftover_node(key) for key in waiting.on)
-            # Required resources at rest whose things are gone: see `planner.retry.conditions`.
+            # Required resources at rest whose things are gone: see `planner.states.absence`.
             elif waiting.why is Why.REQUIRES:
                 after[node] = tuple(self._frontier.name(leftover_node(key)) for key in waiting.on)
         return after
@@ -398,7 +400,7 @@ class _Explainer:
         return (LOOK, self._shard.observe_at) if row is not None and is_outside(row.type) else ("", None)
 
     def _fails_at(self, waiting: Waiting) -> float | None:
-        """Return the time limit of the act in progress (see `planner.retry.deadlines`)."""
+        """Return the time limit of the act in progress (see `planner.lifecycle.deadlines`)."""
         stack = self._world.stack
         row = self._rows.get(waiting.key)
         if row is None or row.status != Status.IN_PROGRESS:

@@ -8,7 +8,7 @@ from typing import Any
 from homeostat.model.desired import Definition
 from homeostat.model.errors import ResourceActionRestricted
 from homeostat.model.observed import Condition, Verdict
-from homeostat.model.plan import SETTLED, Decision, Step, Verb
+from homeostat.model.plan import SETTLED, Decision, Find, Observe, Operate, Record, Step, Update
 from homeostat.model.status import Action, DeletionPolicy
 from homeostat.model.waiting import REASONS, Waiting, Why
 from homeostat.model.world import Resource, World
@@ -19,8 +19,8 @@ from homeostat.planner.decide import decide
 from homeostat.planner.lifecycle import external, in_progress, update
 from homeostat.planner.lifecycle.delete import RETAINED
 from homeostat.planner.policies import healing
-from homeostat.planner.retry import conditions
 from homeostat.planner.scope import RowScope, thing_of
+from homeostat.planner.states import absence
 from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import CREATION, POLICY, NestedStack, public_properties
 from homeostat.resources.registry import type_of
@@ -77,8 +77,6 @@ Inside = Callable[[ResourcePreview], bool]
 
 UNSAID = frozenset({Why.BUILDING, Why.LEAVING})
 """Reasons to wait that a preview omits, since acts in progress count as done."""
-ACTING = frozenset({Verb.CREATE, Verb.UPDATE, Verb.OPERATE, Verb.DELETE})
-"""Steps that act on the world."""
 DECISIONS_MAX = 8
 """Maximum number of decisions about a resource: some merely end a wait, or record a fact, before the next decision."""
 
@@ -121,6 +119,7 @@ class ShardPreviewer:
     def preview(self, now: float) -> list[ResourcePreview]:
         """Return all resources in the order of their dependencies, and then the resources to be deleted."""
         definitions = self._world.definitions
+        # In the order of dependencies, since a replaced resource gives its dependants unknown values.
         for name in ordered({name: definition.requires for name, definition in definitions.items()}):
             self._preview(definitions[name], now)
         return [*self._notes.values(), *map(_going, self._leaving())]
@@ -181,11 +180,11 @@ class ShardPreviewer:
                 if decision.why not in UNSAID:
                     note.why = _waits(decision)
                 return
-            elif decision.verb in ACTING:
+            elif not isinstance(decision.act, Find | Observe | Record):
                 # The acts of a nested stack are shown by its resources.
                 inside = isinstance(type_of(definition.type), NestedStack)
                 note.fate, note.decided = Fate.UPDATED, True
-                note.why = "" if inside else decision.reason or decision.row.reason
+                note.why = "" if inside else decision.row.reason
                 return
 
 
@@ -206,7 +205,7 @@ class PreviewContext(Context):
     notes: Mapping[str, ResourcePreview]
 
     def missing_requirements(self, definition: Definition) -> Waiting | None:
-        absent = conditions.absent_requirements(self.world, definition, self.current)
+        absent = absence.absent_requirements(self.world, definition, self.current)
         new = (Fate.ADDED, Fate.REPLACED)
         if all(row.name in self.notes and self.notes[row.name].fate in new for row in absent):
             return None
@@ -251,7 +250,7 @@ class DryRunActions:
         redirected = in_progress.redirect(self._context, definition, row, now)
         return redirected or update.compare(self._context, definition, row, now)
 
-    def heal(self, row: Resource, verdict: Verdict, now: float, step: Step) -> Decision:
+    def heal(self, row: Resource, verdict: Verdict, now: float, act: Operate | Update) -> Decision:
         """Note the healing of a resource, and then the changes of its definition, which follow the healing."""
         note = self._notes[row.name]
         self._add_drift(row, now)
@@ -261,7 +260,7 @@ class DryRunActions:
         decision = update.compare(self._context, self._context.world.definitions[row.name], row, now)
         if note.why != brought_back:
             note.why = f"{note.why}; {brought_back}" if note.why else brought_back
-        return decision if isinstance(decision, Step) else step
+        return decision if isinstance(decision, Step) else Step(row, act)
 
     def _add_drift(self, row: Resource, now: float) -> None:
         """Use the observed values as former values if the resource has drifted and would be healed."""
@@ -288,7 +287,7 @@ class DryRunActions:
     def fail(self, row: Resource, error: Exception | str, now: float, action: str = "") -> Step:
         note = self._notes[row.name]
         note.fate, note.why, note.decided = Fate.UPDATED, f"{FAILS}{error}", True
-        return Step(Verb.RECORD, row)
+        return Step(row)
 
     def refuse(self, row: Resource, error: ResourceActionRestricted, now: float) -> Step:
         return self.fail(row, error, now)
@@ -304,7 +303,7 @@ class DryRunActions:
         if note.row is not None and fate in (Fate.UPDATED, Fate.REPLACED):
             note.changed = _differing(type_of(note.row.type), note.before, note.after)
         world = self._context.world
-        return Step(Verb.RECORD, note.row or Resource("", world.stack.id, world.shard, name, note.type))
+        return Step(note.row or Resource("", world.stack.id, world.shard, name, note.type))
 
 
 class PreviewGates:

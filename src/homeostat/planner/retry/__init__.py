@@ -1,7 +1,5 @@
-"""Retries and final failures.
+"""Retries of failed acts.
 
 - `policy`: number of attempts, and delays between them
-- `conditions`: failures that are retried without a request
 - `causes`: shortages that may end by themselves
-- `deadlines`: time limits of acts in progress
 """

@@ -92,7 +92,7 @@ FIELDS = tuple(_record.c[name] for name in Record.__dataclass_fields__)
 
 
 def key_of(token: str) -> str:
-    """Return the key of the row of a token (see `planner.lifecycle.names`); "" if there is no row."""
+    """Return the key of the row of a token (see `planner.names`); "" if there is no row."""
     return token.rpartition("-")[0] if token.count("-") == 1 else ""
 
 

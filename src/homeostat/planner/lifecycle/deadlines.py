@@ -7,7 +7,7 @@ cloud (ADR 0058).
 
 from dataclasses import replace
 
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Release, Step
 from homeostat.model.status import Status
 from homeostat.model.waiting import Waiting, Why
 from homeostat.model.world import Resource, World
@@ -30,9 +30,10 @@ def time_out(world: World, row: Resource, now: float, *, gives_up: bool = False)
             stack, which its parent's row finds at any time.
     """
     record = outcome.fail(world, row, outcome.failure_text(row, f"{row.action} timed out"), now)
-    step = Step(Verb.RECORD, row, events=record.events)
+    step = Step(row, events=record.events)
+    # The request may still be on its way to the cloud.
     if gives_up and row.handle == "" and kind_of(row.type) != "stack":
-        step.orphan_token, row.token = row.token, ""
+        step.release, row.token = Release(row.token), ""
     return step
 
 

@@ -14,7 +14,7 @@ from homeostat.kinds.base import Statuses
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.marks import NO_MARKS
 from homeostat.model.observed import Condition, Observation, Verdict
-from homeostat.model.plan import Step, Verb
+from homeostat.model.plan import Create, Step, Update
 from homeostat.model.world import Resource, World
 from homeostat.planner.scope import thing_of
 from homeostat.resources.base import Thing, settling
@@ -34,19 +34,21 @@ def accept(world: World, step: Step, answer: Observation) -> bool:
     adapter may set some values later, unless the status says that all values are stored. An unchanged former value in
     the answer to an update does not count either.
     """
-    row, kind = step.row, type_of(step.row.type)
-    if step.verb not in (Verb.CREATE, Verb.UPDATE) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
+    row, act, kind = step.row, step.act, type_of(step.row.type)
+    if not isinstance(act, (Create, Update)) or not answer.present or answer.unfinished or kind.kind in OWN_KINDS:
         return False
     before = thing_of(world, row, kind)
     after = replace(before, seen=answer)
-    known = dict(before.accepted) if step.verb is Verb.UPDATE else {}
-    sent_names = {name for name in kind.properties if {*kind.fields_of(name, before.properties)} & {*step.changed}}
+    known, sent_names = dict[str, str](), set[str]()
+    if isinstance(act, Update):
+        known, changed = dict(before.accepted), set(act.changed)
+        sent_names = {name for name in kind.properties if changed & {*kind.fields_of(name, before.properties)}}
     accepted = {name: value for name, value in known.items() if name not in sent_names}
     if shows_what_is_kept(after, kind.statuses):
         for name in kind.drift(after):
             values = fingerprint(*kind.sent_and_seen(after, name))
             is_new = values != fingerprint(*kind.sent_and_seen(before, name)) or known.get(name) == values
-            if step.verb is Verb.CREATE or (name in sent_names and is_new):
+            if isinstance(act, Create) or (name in sent_names and is_new):
                 accepted[name] = values
     if accepted == known:
         return False
@@ -63,6 +65,8 @@ def sent(world: World, row: Resource, verdict: Verdict) -> None:
     """Note the values that a repair sends, and the observed values before."""
     thing = thing_of(world, row)
     values = {name: fingerprint(*_values(row, thing, name)) for name in verdict.drifted}
+    # Stored with the intent of the repair: if the values are still the same at the next look, the repair had no
+    # effect.
     known = row.marks.repaired if row.marks is not None else {}
     row.marks = replace(row.marks or NO_MARKS, repaired={**known, **values})
 
