@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.clustering.decisions.specs import Spec
-from homeostat.model.errors import Rejected
 
 NAME_SHOWN = 8
 """Characters of the id of a policy in the names of its resources."""
@@ -75,8 +74,3 @@ def taken(type_name: str, handle: str) -> dict[str, Any]:
 
 def reference(name: str) -> dict[str, str]:
     return {"get_resource": name}
-
-
-def refused(message: str) -> Rejected:
-    """Return the error for a request that a policy forbids."""
-    return Rejected("BadRequest", message)

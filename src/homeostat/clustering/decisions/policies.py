@@ -228,11 +228,6 @@ def binding_data(policy: Spec, resources: Mapping[str, Any] | None = None) -> di
     return None if data is None else {kind.data_key: {"version": kind.data_version, "data": dict(data)}}
 
 
-def in_order(policies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (id, type with version) of policies in the order of their actions."""
-    return sorted(policies, key=lambda policy: (policy_kind(policy[1]).priority, policy[0]))
-
-
 __all__ = [
     "POLICY_TYPES",
     "Intervals",
@@ -240,6 +235,5 @@ __all__ = [
     "attach_problem",
     "binding_data",
     "check_policy",
-    "in_order",
     "policy_kind",
 ]

@@ -4,7 +4,6 @@ Queue and subscription are resources of a stack, so the engine creates and delet
 each message to the URL `notify` of the receiver, with a token from a trust of the user.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,6 @@ from homeostat.store.schema import json_size
 from homeostat.store.schema.rows import ReceiverRow
 from homeostat.store.sql import sizes, typed
 
-LOG = logging.getLogger(__name__)
 QUEUE, STACK = "queue_name", "stack_id"
 """Keys of the channel of a receiver; users see the queue name only."""
 _receiver = schema.receiver
