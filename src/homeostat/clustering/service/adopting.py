@@ -12,11 +12,10 @@ from homeostat.clustering.decisions.profiles import PROFILE_TYPES, STACK_PROFILE
 from homeostat.clustering.decisions.states import ADOPTED
 from homeostat.clustering.service import adopted_stacks
 from homeostat.clustering.service.membership_moves import add_home
-from homeostat.clustering.service.nodes import request_of_node
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.specs import SpecService
-from homeostat.clustering.service.stack_requests import LEFT_ALONE
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, node_request
 from homeostat.clustering.store import living, moves
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
@@ -114,7 +113,7 @@ class Adopter:
             "init_at": now,
         }
         checked = self._profiles.checked(scope, profile_name, candidate.spec)
-        request = request_of_node(checked, row, check_types)
+        request = node_request(checked, row, check_types)
         stack_name = f"node-{identity[:8]}"
         new = NewStack(stack_id, scope.project, stack_name, scope.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)
