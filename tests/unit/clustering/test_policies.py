@@ -255,9 +255,9 @@ def test_the_history_of_the_health_policy() -> None:
 
 
 def test_policies_act_in_the_order_of_their_priorities() -> None:
-    priorities = {name.split(".")[2]: policy_kind(name).priority for name in NAMES}
+    priorities = {name: policy_kind(name).priority for name in NAMES}
     assert sorted(priorities.values()) == [100, 200, 200, 300, 300, 400, 400, 500, 500, 500, 500, 600, 600, 600]
-    assert (min(priorities, key=priorities.__getitem__), priorities["health-1"]) == ("scaling-1", 600)
+    assert (priorities["senlin.policy.scaling-1.0"], priorities["senlin.policy.health-1.0"]) == (100, 600)
 
 
 @pytest.mark.shows("HP10", "HS3")

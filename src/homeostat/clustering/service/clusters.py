@@ -141,25 +141,10 @@ class ClusterService:
         """Store the rows of new nodes; `more` replaces columns of the defaults."""
         form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
         more = with_size(tx, owner["project"], more)
+        same = {"cluster_id": seed, "profile_id": cluster["profile_id"], "own": False, "size": 0}
         rows = [
-            {
-                "id": node_id(seed, index),
-                **owner,
-                "name": node_name(form, seed, index),
-                "cluster_id": seed,
-                "stack_id": seed,
-                "number": index - 1,
-                "profile_id": cluster["profile_id"],
-                "role": None,
-                "metadata": {},
-                "data": _placed(placements, index - first),
-                "own": False,
-                "tainted": False,
-                "leaving": False,
-                "init_at": now,
-                "size": 0,
-                **more,
-            }
+            change_rows.new_node(owner, node_id(seed, index), node_name(form, seed, index), seed, now)
+            | {**same, "number": index - 1, "data": _placed(placements, index - first), **more}
             for index in range(first, first + count)
         ]
         if rows:

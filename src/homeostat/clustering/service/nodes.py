@@ -9,6 +9,7 @@ from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.names import node_id
 from homeostat.clustering.decisions.profiles import check_profile, check_same_type, check_type_of_node
 from homeostat.clustering.decisions.states import NodeAction
+from homeostat.clustering.service.change_rows import new_node
 from homeostat.clustering.service.changes import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.clusters import ClusterService, check_free
 from homeostat.clustering.service.quotas import with_size
@@ -115,22 +116,8 @@ class NodeService:
         identity = node_id(stack_id, 1)
         begun: list[str] = []
         now = self._db.agreed_now()
-        row = {
-            "id": identity,
-            **scope.owner,
-            "name": name,
-            "cluster_id": None,
-            "stack_id": stack_id,
-            "number": 0,
-            "profile_id": profile.id,
-            "role": fields.get("role"),
-            "metadata": fields.get("metadata", {}),
-            "data": {},
-            "own": True,
-            "tainted": False,
-            "leaving": False,
-            "init_at": now,
-        }
+        columns = {"role": fields.get("role"), "metadata": fields.get("metadata", {})}
+        row = new_node(scope.owner, identity, name, stack_id, now, profile_id=profile.id, **columns)
 
         def also(tx: Connection) -> None:
             living.forget_gone(tx, scope.project)
