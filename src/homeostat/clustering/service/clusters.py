@@ -201,6 +201,7 @@ class ClusterService:
                 begun.append(self._store(tx, scope, cluster, change))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
+        # Checked against the clouds without a lock: `_store` compares the row later, and starts over if needed.
         request = stack_request(facts, change.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
             accept: TransactionStep = no_step

@@ -122,6 +122,7 @@ class MessageReceivers:
         try:
             self._stacks.delete(row.channel[STACK], scope.caller, also=also)
         except Rejected as error:
+            # A user may have deleted the stack itself: the receiver has to go nevertheless.
             if error.fault != stack_not_found("").fault:
                 raise
             with self._db.write() as tx:
@@ -130,6 +131,7 @@ class MessageReceivers:
 
 def _template(queue: str, address: str) -> Mapping[str, Any]:
     scheme, _, rest = address.partition("://")
+    # Zaqar creates the trust for a subscriber with this prefix, and posts with its token.
     subscriber = f"trust+{scheme}://{rest}"
     return {
         "heat_template_version": "2021-04-16",
