@@ -26,7 +26,7 @@ from homeostat.api.http import faults
 from homeostat.api.http.addresses import Addresses
 from homeostat.api.http.event_streams import EventTail
 from homeostat.api.http.fair_places import ClientGone
-from homeostat.api.http.health import METHODS, Health
+from homeostat.api.http.healthcheck import METHODS, Health
 from homeostat.api.http.heavy_requests import PLACES, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing

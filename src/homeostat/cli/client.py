@@ -158,22 +158,12 @@ class Client:
 
     def rollouts(self, stack: Mapping[str, Any]) -> list[Wire]:
         """Return the rollouts in progress of the stack and of its nested stacks."""
-        page = self._request("GET", f"{_path(stack)}/rollouts", params={"nested_depth": NESTED_DEPTH_MAX})
-        rollouts = list(page["rollouts"])
-        while following := _next_page(page):
-            page = self._request("GET", following)
-            rollouts += page["rollouts"]
-        return rollouts
+        return self._listed(f"{_path(stack)}/rollouts", "rollouts", {"nested_depth": NESTED_DEPTH_MAX})
 
     def health(self, stack: Mapping[str, Any], finding: str | None = None) -> list[Wire]:
         """Return the findings of health policies about resources of the stack and of the groups in it."""
-        params: dict[str, Any] = {"limit": 1000, **({} if finding is None else {"finding": finding})}
-        page = self._request("GET", f"{_path(stack)}/health", params=params)
-        members = list(page["health"])
-        while following := _next_page(page):
-            page = self._request("GET", following)
-            members += page["health"]
-        return members
+        params: Wire = {"limit": 1000, **({} if finding is None else {"finding": finding})}
+        return self._listed(f"{_path(stack)}/health", "health", params)
 
     def declared_hosts(self, stack: Mapping[str, Any]) -> list[Wire]:
         """Return the hosts declared down to fence a member of the stack."""
@@ -216,6 +206,15 @@ class Client:
         params = {"sort_dir": "desc", "limit": 1, "nested_depth": NESTED_DEPTH_MAX}
         newest = self._request("GET", f"{_path(stack)}/events", params=params)["events"]
         return str(newest[0]["id"]) if newest else None
+
+    def _listed(self, path: str, key: str, params: Wire) -> list[Wire]:
+        """Return the entries of all pages of a list."""
+        page = self._request("GET", path, params=params)
+        entries = list(page[key])
+        while following := _next_page(page):
+            page = self._request("GET", following)
+            entries += page[key]
+        return entries
 
     def _request(self, method: str, path: str, **more: Any) -> Wire:
         try:

@@ -4,9 +4,10 @@ import ipaddress
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from homeostat.cli.errors import Usage
 from homeostat.model.health_policy import DEFAULT_VANTAGE
@@ -23,6 +24,16 @@ NO_KEYS = "none"
 OS_TIMEOUT_MAX_S = 100.0
 """Maximum silence of a pass, until another worker takes its shard over (`Limits.hang_s`)."""
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+_FLAGS = {
+    "state": "state_dir",
+    "os_notification_topics": "os_notification_topic",
+    "hidden_tags": "hidden_tag",
+    "forget_workers_s": "forget_workers_after",
+    "regions": "region",
+    "environment_files": "environment_file",
+    "trusted_proxies": "trusted_proxy",
+}
+"""Setting -> its flag, if that has another name."""
 
 
 def default_state() -> str:
@@ -145,66 +156,16 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, arguments: Namespace) -> "ServiceSettings":
-        settings = cls(
-            state=arguments.state_dir.expanduser().absolute(),
-            database=arguments.database,
-            encryption_keys=_absolute(arguments.encryption_keys),
-            board=arguments.board,
-            cloud=arguments.cloud,
-            os_cloud=arguments.os_cloud,
-            os_region=arguments.os_region,
-            os_interface=arguments.os_interface,
-            os_timeout=arguments.os_timeout,
-            os_connections=arguments.os_connections,
-            os_notifications=tuple(arguments.os_notifications),
-            os_notification_topics=tuple(arguments.os_notification_topic),
-            os_notification_pool=arguments.os_notification_pool,
-            stack_notifications=arguments.stack_notifications,
-            stack_notification_topic=arguments.stack_notification_topic,
-            os_requests_per_second=arguments.os_requests_per_second,
-            host=arguments.host,
-            port=arguments.port,
-            access=arguments.access,
-            all_local_users=arguments.all_local_users,
-            users_run_code_as_me=arguments.users_run_code_as_me,
-            htpasswd=arguments.htpasswd,
-            keystone_config=arguments.keystone_config,
-            policy_file=arguments.policy_file and arguments.policy_file.expanduser().absolute(),
-            old_policy_defaults=arguments.old_policy_defaults,
-            workers=arguments.workers,
-            apis=arguments.apis,
-            metrics=arguments.metrics,
-            drain_file=arguments.drain_file,
-            metrics_host=arguments.metrics_host,
-            metrics_port=arguments.metrics_port,
-            traces=arguments.traces,
-            max_body=arguments.max_body,
-            rate_limit=arguments.rate_limit,
-            no_adopt=arguments.no_adopt,
-            no_abandon=arguments.no_abandon,
-            stacks_max=arguments.stacks_max,
-            resources_max=arguments.resources_max,
-            expanded_max=arguments.expanded_max,
-            hidden_tags=tuple(arguments.hidden_tag),
-            depth_max=arguments.depth_max,
-            previewed_max=arguments.previewed_max,
-            heavy_requests=arguments.heavy_requests,
-            vantage=arguments.vantage,
-            heal_share=arguments.heal_share,
-            forget_workers_s=arguments.forget_workers_after,
-            snapshots_max=arguments.snapshots_max,
-            health_interval_min=arguments.health_interval_min,
-            regions=tuple(arguments.region),
-            region_logins=arguments.region_logins,
-            fetch_from=tuple(arguments.fetch_from),
-            environment_files=tuple(Path(path).expanduser().absolute() for path in arguments.environment_file),
-            plugins=tuple(path.expanduser().absolute() for path in arguments.plugins),
-            heat_imports=arguments.heat_imports,
-            public_url=arguments.public_url.rstrip("/").removesuffix("/v1"),
-            trusted_proxies=tuple(arguments.trusted_proxy),
-            log_level=arguments.log_level,
-            log_json=arguments.log_json,
-        )
+        """Return the checked settings in parsed flags."""
+        flags = {field.name: getattr(arguments, _FLAGS.get(field.name, field.name)) for field in fields(cls)}
+        values: dict[str, Any] = {name: tuple(flag) if isinstance(flag, list) else flag for name, flag in flags.items()}
+        for name in ("state", "policy_file"):
+            values[name] = values[name] and values[name].expanduser().absolute()
+        for name in ("environment_files", "plugins"):
+            values[name] = tuple(Path(path).expanduser().absolute() for path in values[name])
+        values["encryption_keys"] = _absolute(arguments.encryption_keys)
+        values["public_url"] = arguments.public_url.rstrip("/").removesuffix("/v1")
+        settings = cls(**values)
         settings.check()
         return settings
 

@@ -5,7 +5,6 @@ record with a lease (a fencing token, like the epoch of a shard). A thread that 
 except the physical id of an object just created: the id is always stored, for a later deletion.
 """
 
-import logging
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,6 @@ from homeostat.store.schema.rows import RecordRow
 from homeostat.store.shards import orphans
 from homeostat.store.shards.orphans import Orphan
 
-LOG = logging.getLogger(__name__)
 LEASE_S = 15.0
 """Length of the lease of a turn: a turn ends this long after its thread has died."""
 GONE, BURIED = "gone", "buried"

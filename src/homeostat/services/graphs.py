@@ -66,6 +66,7 @@ class Graphs:
         wanted = self.wanted(tx, stack)
         if wanted.desired.kind != "empty":
             return wanted
+        # The newest revision of a stack in deletion is empty.
         number = views.described_revision(tx, stack.id)
         return self._get(tx, stack, number) if number else wanted
 

@@ -96,6 +96,7 @@ class StackTransfer:
         with self._db.write() as tx:
             row = locks.removable(self._db, tx, stack_id)
             _check_whole(row)
+            # Written again: between the two transactions a pass may have created or deleted things.
             last = write(document(tx, row, graphs, lambda: nullcontext(tx)))
             action_begin.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
             return last

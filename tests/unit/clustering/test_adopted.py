@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeostat.clustering.decisions.adopted import server_spec
 from homeostat.clustering.decisions.profiles import check_profile
+from homeostat.clustering.decisions.server_profile import server_spec
 
 SEEN = {"name": "s", "flavor": "m1", "image": "i", "status": "active"}
 

@@ -16,7 +16,6 @@ from homeostat.clustering.decisions.policies import attach_problem, binding_data
 from homeostat.clustering.decisions.profiles import (
     SERVER_PROFILE,
     STACK_PROFILE,
-    changes,
     check_named_profile,
     check_profile,
     define,
@@ -140,7 +139,7 @@ def _change(inner: Any, key: Any, random: Random) -> None:
 
 
 def use_profile(checked: Spec) -> None:
-    assert not changes(checked, check_named_profile("name", checked.sent))
+    assert checked == check_named_profile("name", checked.sent)
     definition = define(checked, TERMS)
     template = {"heat_template_version": "2018-08-31", "resources": {"node": definition.resource}}
     sections = {name: each for name, each in definition.environment.items() if name != "parameters"}

@@ -66,12 +66,13 @@ def test_what_is_made_and_what_is_taken(case: str, properties: dict[str, Any], w
 
 
 def test_who_has_a_place_in_the_pool() -> None:
-    (on,) = load_balancing.policy_resources(attached("loadbalance", **BALANCED)).nodes
-    assert (on["numbers"], on["member"]) == ([[0, NUMBERS_END]], "server")
-    assert on["resource_def"]["properties"]["pool"] == {"get_resource": "pool-01234567"}
-    (off,) = load_balancing.policy_resources(attached("loadbalance", {"below": 3}, enabled=False, **BALANCED)).nodes
-    assert off["numbers"] == [[0, 3]]
-    assert load_balancing.policy_resources(attached("loadbalance", enabled=False, **BALANCED)).nodes == ()
+    (on,) = load_balancing.policy_resources(attached("loadbalance", **BALANCED)).companions
+    assert (on.numbers, on.member) == (((0, NUMBERS_END),), "server")
+    assert on.resource_def["properties"]["pool"] == {"get_resource": "pool-01234567"}
+    below = attached("loadbalance", {"below": 3}, enabled=False, **BALANCED)
+    (off,) = load_balancing.policy_resources(below).companions
+    assert off.numbers == ((0, 3),)
+    assert load_balancing.policy_resources(attached("loadbalance", enabled=False, **BALANCED)).companions == ()
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,12 @@ import pytest
 from tests.unit.clustering.profile_cases import (
     IDENTITY,
     NODE,
-    TEMPLATE,
     TERMS,
     device,
     inner,
     properties_of,
     refused,
     server,
-    stack,
 )
 
 from homeostat.clustering.decisions.definitions import Definition
@@ -24,7 +22,6 @@ from homeostat.clustering.decisions.profiles import (
     SERVER_PROFILE,
     STACK_PROFILE,
     Terms,
-    changes,
     check_named_profile,
     check_profile,
     check_same_type,
@@ -350,28 +347,6 @@ def test_what_is_stored_has_the_name_in_its_error() -> None:
         "ResourceNotFound",
         "The profile_type 'os.nova.server-9' could not be found.",
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "in_place", "replacing"),
-    [
-        (server(), server(), set(), set()),
-        (server(), server(auto_disk_config=True), set(), set()),
-        (server(), server(flavor="big", image="new", name="x", metadata={"a": "b"}, networks=[{"network": "n"}]),
-         {"flavor", "image", "name", "metadata", "networks"}, set()),
-        (server(), server(admin_pass="x"), {"admin_pass"}, set()),
-        (server(), server(user_data="x", key_name="k", flavor="big"), {"flavor"}, {"user_data", "key_name"}),
-        (stack(template=TEMPLATE), stack(template=TEMPLATE, parameters={"size": 2}, timeout=1),
-         {"parameters", "timeout"}, set()),
-        (stack(template=TEMPLATE), stack(template=TEMPLATE, context={"region_name": "n"}), set(), {"context"}),
-    ],
-)  # fmt: skip
-def test_what_differs_between_two_profiles(
-    before: dict[str, Any], after: dict[str, Any], in_place: set[str], replacing: set[str]
-) -> None:
-    change = changes(check_profile(before), check_profile(after))
-    assert (set(change.in_place), set(change.replacing)) == (in_place, replacing)
-    assert bool(change) == bool(in_place or replacing)
 
 
 def test_another_type_of_profile_is_refused() -> None:

@@ -4,16 +4,13 @@ import pytest
 
 from homeostat.clustering.decisions.sizes import Sizes
 from homeostat.clustering.decisions.states import (
-    FOR_RECEIVERS,
     ActionStatus,
     ClusterAction,
     NodeAction,
     action_name,
-    checked,
     cluster_at_start,
     evaluated,
     node_at_start,
-    of_node,
     refused_by_policy,
     webhook_action_name,
 )
@@ -61,8 +58,6 @@ def test_names_of_actions(action: str, operation: str, name: str) -> None:
 
 def test_names_of_actions_of_receivers() -> None:
     assert webhook_action_name(TARGET) == "webhook_5bbac2f7"
-    assert len(FOR_RECEIVERS) == len(ClusterAction) - 1
-    assert "CLUSTER_CREATE" not in FOR_RECEIVERS
 
 
 @pytest.mark.parametrize(
@@ -102,30 +97,9 @@ def test_other_words_are_no_actions() -> None:
         cluster_at_start(NodeAction.CREATE)
 
 
-@pytest.mark.parametrize(
-    ("is_active", "before", "reason", "expected"),
-    [
-        (True, "ACTIVE", "", ("ACTIVE", "Check: Node is ACTIVE.")),
-        (True, "ERROR", "gone", ("ACTIVE", "Check: Node is ACTIVE.")),
-        (
-            True,
-            "WARNING",
-            "Old.",
-            ("WARNING", "Check: Physical object is ACTIVE but the node status was WARNING. Old."),
-        ),
-        (False, "ACTIVE", "", ("ERROR", "Check: Node is not ACTIVE.")),
-    ],
-)
-def test_a_node_after_a_check(is_active: bool, before: str, reason: str, expected: tuple[str, str]) -> None:
-    assert checked(is_active, before, reason) == expected
-
-
-def test_which_states_of_actions_conflict() -> None:
-    active = {each for each in ActionStatus if each.is_active}
-    assert active == {"READY", "WAITING", "RUNNING", "WAITING_LIFECYCLE_COMPLETION"}
+def test_which_states_of_actions_are_final() -> None:
     assert {each for each in ActionStatus if each.is_final} == {"SUCCEEDED", "FAILED", "CANCELLED"}
 
 
 def test_reasons_of_others() -> None:
-    assert of_node("n", "Creation succeeded") == "Node n: Creation succeeded"
     assert refused_by_policy("p", "no") == "Policy check failure: Failed policy 'p': no"

@@ -1,6 +1,5 @@
 """Access mode `keystone`: tokens, validated by keystonemiddleware as in every OpenStack service."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,6 @@ from oslo_config import cfg
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected, Transient
 
-LOG = logging.getLogger(__name__)
 CACHE_MAX = 20_000
 """Cached tokens of one process."""
 NO_PROJECT = ""

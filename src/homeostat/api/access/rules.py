@@ -104,7 +104,6 @@ class RuleFamily:
 
 ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/actions")
 RESOURCE_ACTIONS = ("POST", "/stacks/{stack_name}/{stack_id}/resources/{resource_name}/actions")
-CFN = ("POST", "/v1/?Action=")
 CLUSTERING = (
     RuleFamily(
         "profile_types",

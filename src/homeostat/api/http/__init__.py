@@ -5,5 +5,5 @@
 - `heavy_requests`, `rate_limits`: limits of expensive requests, and of each caller's requests
 - `fair_places`, `shares`, `connection_shares`: fair shares of scarce resources for addresses, users and projects
 - `answer_budget`: size limits of answers
-- `responses`, `faults`, `event_streams`, `versions`, `health`: responses; `addresses`: the addresses in links
+- `responses`, `faults`, `event_streams`, `versions`, `healthcheck`: responses; `addresses`: the addresses in links
 """

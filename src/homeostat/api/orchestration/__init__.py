@@ -1,7 +1,8 @@
 """The Orchestration API v1: one router per part.
 
 - Operations on stacks: `stacks`, `previews`, `resources`, `marks`, `explanations`, `events`, `actions`, `snapshots`,
-  `revisions`, `convergence`, `transfer`, `graphs`, `health`, `rollouts`; `lookup` finds stacks by name
+  `revisions`, `convergence`, `transfer`, `graphs`, `health_findings`, `rollouts`; `lookup` finds stacks by
+  name
 - For servers: `signals` receives their reports, `configs` stores their software configs and deployments
 - For authors of templates: `types`, `type_templates`, `validation`
 - The service itself: `about`

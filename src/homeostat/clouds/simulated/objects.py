@@ -67,7 +67,6 @@ PART_OF: Mapping[str, Mapping[str, str]] = {
 
 HOSTS = ("host-1", "host-2", "host-3")
 """Names of the hosts of servers."""
-Things = Mapping[tuple[str, str], Any]
 Fields = dict[str, Any]
 
 

@@ -2,10 +2,10 @@
 
 - `specs`: the checked form of `{type, version, properties}`, and descriptions of types on the wire
 - `profiles`: types of profiles, and their translation; `server_profile`, `stack_profile`: the two types;
-  `definitions`: their common parts; `adopted`: profiles of existing servers
+  `definitions`: their common parts
 - `policies`: types of policies, their order, and their fit to clusters; `policy_types`: the schemas
-- `health_policy`, `health_forms`: the health policy and its formats; `placeholders`: facts about a node in its URLs and
-  parameters; `health_urls`: URLs with a fixed host
+- `health_policy`, `detection_forms`: the health policy and its formats; `placeholders`: facts about a node in its URLs
+  and parameters
 - `attached`: attached policies; `arrangement`: their resources in the stack of a cluster; `affinity`: server groups;
   `load_balancing`: load balancers
 - `sizes`: limits, resizes and scaling

@@ -32,7 +32,7 @@ def policy_resources(policies: Iterable[Attached], *, leaving: bool = False) -> 
         parts.append(affinity.policy_resources(placing))
     return PolicyResources(
         {name: definition for part in parts for name, definition in part.resources.items()},
-        [entry for part in parts for entry in part.nodes],
+        [companion for part in parts for companion in part.companions],
         next((part.server_group for part in parts if part.server_group is not None), None),
-        max([part.drain_s for part in parts if part.nodes] + ([grace] if leaving else []), default=0),
+        max([part.drain_s for part in parts if part.companions] + ([grace] if leaving else []), default=0),
     )

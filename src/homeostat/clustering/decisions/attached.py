@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.clustering.decisions.specs import Spec
-from homeostat.model.errors import Rejected
+from homeostat.model.group import Companion
 
 NAME_SHOWN = 8
 """Characters of the id of a policy in the names of its resources."""
@@ -46,13 +46,13 @@ class PolicyResources:
 
     Attributes:
         resources: Further resources of the stack, besides the group of nodes: name -> definition.
-        nodes: Entries for the companion resources of each node (`resources.groups`).
+        companions: Companion resources of the nodes.
         server_group: Reference of the server group of the nodes; None without one.
         drain_s: Seconds for which nodes stay after the deletion of their companion resources.
     """
 
     resources: Mapping[str, Any] = field(default_factory=dict)
-    nodes: Sequence[Mapping[str, Any]] = ()
+    companions: Sequence[Companion] = ()
     server_group: Any = None
     drain_s: int = 0
 
@@ -75,8 +75,3 @@ def taken(type_name: str, handle: str) -> dict[str, Any]:
 
 def reference(name: str) -> dict[str, str]:
     return {"get_resource": name}
-
-
-def refused(message: str) -> Rejected:
-    """Return the error for a request that a policy forbids."""
-    return Rejected("BadRequest", message)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from homeostat.clustering.decisions import health_forms, placeholders
+from homeostat.clustering.decisions import detection_forms, placeholders
 from homeostat.clustering.decisions.definitions import invalid_spec
-from homeostat.clustering.decisions.health_forms import OPTIONS
+from homeostat.clustering.decisions.detection_forms import OPTIONS
 from homeostat.clustering.decisions.policy_types import NOT_NEGATIVE, check_url, supported
 from homeostat.clustering.decisions.specs import Path, Spec, SpecType, resolved
 from homeostat.model.health_policy import (
@@ -218,7 +218,7 @@ def check(checked: Callable[[Callable[[Mapping[str, Any]], Mapping[str, Any]]], 
     warnings: list[str] = []
 
     def before(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-        present, new_warnings = health_forms.present_form(properties)
+        present, new_warnings = detection_forms.present_form(properties)
         warnings.extend(new_warnings)
         return present
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from homeostat.clustering.decisions.attached import Attached, PolicyResources, reference, resource, taken
+from homeostat.model.group import Companion
 from homeostat.model.member_names import companion_name
 from homeostat.resources.families.node_groups import NetworkLoadBalancer, NodePlace
 
@@ -62,8 +63,8 @@ def policy_resources(policy: Attached, grace_s: int = 0) -> PolicyResources:
         subnet=pool["subnet"],
     )
     end = NUMBERS_END if policy.enabled else int(policy.state.get("below", 0))
-    entry = {"name": PLACE, "numbers": [[0, end]], "member": "server", "resource_def": place}
-    return PolicyResources(resources, (entry,) if end else (), drain_s=grace_s or DRAIN_S)
+    companion = Companion(PLACE, ((0, end),), "server", place)
+    return PolicyResources(resources, (companion,) if end else (), drain_s=grace_s or DRAIN_S)
 
 
 def _named(policy: Attached, part: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from homeostat.clustering.decisions import health_forms, health_policy, policy_types
+from homeostat.clustering.decisions import detection_forms, health_policy, policy_types
 from homeostat.clustering.decisions.health_policy import HEALTH, Intervals
 from homeostat.clustering.decisions.profiles import SERVER_PROFILE
 from homeostat.clustering.decisions.specs import Catalogue, Spec, SpecType
@@ -224,13 +224,8 @@ def binding_data(policy: Spec, resources: Mapping[str, Any] | None = None) -> di
         resources: Data about the resources of a load balancing or affinity policy.
     """
     kind = policy_kind(policy.full_name)
-    data = health_forms.binding_data(policy) if kind.type is HEALTH else resources
+    data = detection_forms.binding_data(policy) if kind.type is HEALTH else resources
     return None if data is None else {kind.data_key: {"version": kind.data_version, "data": dict(data)}}
-
-
-def in_order(policies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return (id, type with version) of policies in the order of their actions."""
-    return sorted(policies, key=lambda policy: (policy_kind(policy[1]).priority, policy[0]))
 
 
 __all__ = [
@@ -240,6 +235,5 @@ __all__ = [
     "attach_problem",
     "binding_data",
     "check_policy",
-    "in_order",
     "policy_kind",
 ]

@@ -39,22 +39,6 @@ _FORMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileChange:
-    """The differences between two profiles of a type.
-
-    Attributes:
-        in_place: Properties that are changed in place.
-        replacing: Properties that require a replacement of nodes.
-    """
-
-    in_place: frozenset[str] = frozenset()
-    replacing: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.in_place or self.replacing)
-
-
 def check_profile(spec: Any) -> Spec:
     """Check the spec of a profile.
 
@@ -149,25 +133,12 @@ def check_type_of_node(cluster: str, node: str) -> None:
         raise Rejected("BadRequest", message, remedy=f"that of the cluster is {cluster}, that of the node {node}")
 
 
-def changes(before: Spec, after: Spec) -> ProfileChange:
-    """Return the differences between two profiles of a type."""
-    changed = {name for name, value in after.properties.items() if before.properties.get(name) != value}
-    in_place = {
-        name
-        for name in changed
-        if after.type.schema[name].update or (after.type is SERVER_TYPE and name in server_profile.IN_PLACE_TOO)
-    }
-    return ProfileChange(frozenset(in_place), frozenset(changed - in_place))
-
-
 __all__ = [
     "PROFILE_TYPES",
     "SERVER_PROFILE",
     "STACK_PROFILE",
     "Definition",
-    "ProfileChange",
     "Terms",
-    "changes",
     "check_named_profile",
     "check_profile",
     "check_same_type",

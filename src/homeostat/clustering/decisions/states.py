@@ -48,24 +48,12 @@ class ActionStatus(StrEnum):
     def is_final(self) -> bool:
         return self in (ActionStatus.SUCCEEDED, ActionStatus.FAILED, ActionStatus.CANCELLED)
 
-    @property
-    def is_active(self) -> bool:
-        """Whether another action on the same target conflicts with it."""
-        return self in _ACTIVE
-
 
 NOT_BEGUN = (ActionStatus.WAITING, ActionStatus.READY, ActionStatus.WAITING_LIFECYCLE_COMPLETION)
 """Statuses of actions that have no revision yet."""
 OPEN = (ActionStatus.RUNNING, *NOT_BEGUN)
 """Stored statuses of actions that may be in progress: an action can have ended before its end is stored."""
 
-
-_ACTIVE = (
-    ActionStatus.READY,
-    ActionStatus.WAITING,
-    ActionStatus.RUNNING,
-    ActionStatus.WAITING_LIFECYCLE_COMPLETION,
-)
 BUSY_CLUSTER = frozenset(
     {ClusterStatus.CREATING, ClusterStatus.UPDATING, ClusterStatus.DELETING, ClusterStatus.RECOVERING}
 )
@@ -111,8 +99,6 @@ EVALUATED = frozenset(ClusterAction) - {
 }
 """Actions after which the status of a cluster is computed from its nodes."""
 ACTION_NAMES = frozenset({*ClusterAction, *NodeAction})
-FOR_RECEIVERS = frozenset(ClusterAction) - {ClusterAction.CREATE}
-"""Actions that a receiver may start."""
 NEVER_REFUSED = frozenset({ClusterAction.DELETE, NodeAction.DELETE, NodeAction.OPERATION})
 """Actions that start even if another action on the same target is in progress."""
 
@@ -134,18 +120,11 @@ _NODE_STARTS = {
     NodeAction.RECOVER: (NodeStatus.RECOVERING, "Recovery in progress"),
     NodeAction.OPERATION: (NodeStatus.OPERATING, "Operation '{operation}' in progress"),
 }
-INITIALIZING = "Initializing"
-RECOVERY_FAILED = "Recovery failed"
 DONE = "Action completed successfully."
 PROCESSED = "The action is being processed."
 WAITING = "Waiting for depended actions."
-NO_LONGER_WAITING = "All depended actions completed."
-ABANDONED = "The action was abandoned."
-COMPLETE = "Lifecycle complete."
 FAILED = "Action execution failed"
 CANCELLED = "Action execution cancelled"
-TIMED_OUT = "TIMEOUT"
-ENGINE_FAILURE = "Engine failure"
 ADOPTED = "Node adopted successfully"
 NOT_BALANCED = "Failed in adding node into lb pool."
 STILL_BALANCED = "Failed in removing node from lb pool."
@@ -188,26 +167,6 @@ def evaluated(action: str, node_states: Iterable[str], sizes: Sizes) -> tuple[Cl
     else:
         status, place = ClusterStatus.WARNING, f"above max_size ({sizes.max_size})"
     return status, f"{action}: number of active nodes is {place}."
-
-
-def of_node(name: str, reason: str) -> str:
-    """Return the reason of a cluster after the status of a node has changed."""
-    return f"Node {name}: {reason}"
-
-
-def checked(is_active: bool, before: str = NodeStatus.ACTIVE, reason: str = "") -> tuple[NodeStatus, str]:
-    """Return status and reason of a node after a check.
-
-    Args:
-        is_active: Whether the server or stack of the node is active.
-        before: The former status of the node, and `reason` its reason.
-    """
-    if not is_active:
-        return NodeStatus.ERROR, "Check: Node is not ACTIVE."
-    if before == NodeStatus.WARNING:
-        text = f"Check: Physical object is ACTIVE but the node status was WARNING. {reason}"
-        return NodeStatus.WARNING, text.rstrip()
-    return NodeStatus.ACTIVE, "Check: Node is ACTIVE."
 
 
 _OWN_NAMES = {

@@ -158,10 +158,12 @@ class Clusters:
         """
         scope = self._context.scope(by)
         desired = self._wanted(scope, spec)
+        # Policies first: the change of the size below has to follow the new ones.
         self._bind(scope, id, desired, before)
         later: list[ClusterChange] = []
 
         def also(tx: Connection, _: str) -> None:
+            # Stored as done only by the last step: after a crash the resource is changed again from here.
             capacity = before.get("desired_capacity") if later else desired.sizes.desired
             keep(tx, ResourceRecord(id, id, {**desired.stored, "desired_capacity": capacity}))
 

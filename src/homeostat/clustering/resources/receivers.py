@@ -1,23 +1,23 @@
 """Receivers of templates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
 from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
-from homeostat.clustering.resources.specs import unknown
+from homeostat.clustering.resources.specs import PlainHandler
+from homeostat.clustering.service.receivers import ReceiverService
 from homeostat.clustering.wire import receivers, views
 from homeostat.clustering.wire.bodies import read
 from homeostat.store.schema.rows import ReceiverRow
 
 
-class Receivers:
+class Receivers(PlainHandler[ReceiverService]):
     """Receivers of templates."""
 
     def __init__(self, context: ResourceContext) -> None:
-        self._context = context
-        self._service = context.services.receivers
+        super().__init__(context, context.services.receivers)
 
     def look(self, tx: Connection, project: str, rows: Sequence[ReceiverRow]) -> dict[str, Fields]:
         views_of_rows = (views.receiver(row, self._context.base, acts=True) for row in rows)
@@ -35,13 +35,3 @@ class Receivers:
 
     def change(self, by: Requester, id: str, spec: Fields, before: Fields, keep: RecordWriter) -> None:
         """Do nothing: no property of a receiver changes in place."""
-
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
-        with self._context.db.write() as tx:
-            keep(tx, ResourceRecord(self._service.get(tx, self._context.scope(by), id).id))
-
-    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
-        raise unknown(verb)
-
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))

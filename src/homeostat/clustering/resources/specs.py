@@ -1,7 +1,7 @@
 """Profiles and policies of templates."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -10,7 +10,9 @@ from homeostat.clustering.decisions.states import ActionStatus
 from homeostat.clustering.resources.context import ResourceContext
 from homeostat.clustering.resources.records import Fields, RecordWriter, Requester, ResourceRecord
 from homeostat.clustering.service.changes import StartedAction
+from homeostat.clustering.service.receivers import ReceiverService
 from homeostat.clustering.service.requester import RequestScope, referring
+from homeostat.clustering.service.specs import SpecService
 from homeostat.clustering.store import bindings
 from homeostat.clustering.wire import specs, views
 from homeostat.clustering.wire.bodies import read
@@ -18,7 +20,9 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import POLICY
 from homeostat.store import schema
 from homeostat.store.builtin import records
+from homeostat.store.schema.rows import ProfileRow
 
+Service = TypeVar("Service", SpecService[ProfileRow], ReceiverService)
 ATTACH = "attach"
 ATTACHED, DETACHED = "attached", "detached"
 
@@ -32,12 +36,29 @@ def properties_of(row: Any) -> dict[str, Any]:
     return {"type": row.type, "properties": dict(row.spec.get("properties") or {})}
 
 
-class Profiles:
+class PlainHandler(Generic[Service]):
+    """Operations on objects of a kind that need no request besides that of their service."""
+
+    def __init__(self, context: ResourceContext, service: Service) -> None:
+        self._context = context
+        self._service: Service = service
+
+    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
+        with self._context.db.write() as tx:
+            keep(tx, ResourceRecord(self._service.get(tx, self._context.scope(by), id).id))
+
+    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
+        raise unknown(verb)
+
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+        self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))
+
+
+class Profiles(PlainHandler[SpecService[ProfileRow]]):
     """Profiles of templates."""
 
     def __init__(self, context: ResourceContext) -> None:
-        self._context = context
-        self._service = context.services.profiles
+        super().__init__(context, context.services.profiles)
 
     def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         objects: dict[str, Fields] = {}
@@ -66,16 +87,6 @@ class Profiles:
             row = self._service.get(tx, scope, id)
         if any(getattr(row, name) != value for name, value in fields.items()):
             self._service.update(scope, id, fields)
-
-    def take_over(self, by: Requester, id: str, spec: Fields, keep: RecordWriter) -> None:
-        with self._context.db.write() as tx:
-            keep(tx, ResourceRecord(self._service.get(tx, self._context.scope(by), id).id))
-
-    def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
-        raise unknown(verb)
-
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
-        self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))
 
 
 class Policies:

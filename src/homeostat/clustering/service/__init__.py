@@ -5,7 +5,7 @@
 - `clusters`, `nodes`: clusters and nodes; `change_rows`: rows of nodes and waiting actions that a change writes
 - `changes`: changes of a cluster; `sizing`: changes of its size; `membership`: nodes that join or leave
 - `membership_moves`: nodes that move into a cluster or out of it
-- `stack_texts`: the templates of clusters and nodes; `stack_requests`: the revisions made from them
+- `stack_requests`: the revisions of the stacks of clusters and nodes
 - `bindings`, `attached_policies`: the policies attached to clusters; `policy_lookups`: server groups, regions and URLs
   in policies
 - `operations`: operations, checks and recoveries of nodes; `requests`: the requests in the rows of nodes

@@ -6,17 +6,17 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from homeostat.clustering.decisions.adopted import server_spec
 from homeostat.clustering.decisions.names import node_id, node_name
 from homeostat.clustering.decisions.profiles import PROFILE_TYPES, STACK_PROFILE
+from homeostat.clustering.decisions.server_profile import server_spec
 from homeostat.clustering.decisions.states import ADOPTED
 from homeostat.clustering.service import adopted_stacks
+from homeostat.clustering.service.change_rows import new_node
 from homeostat.clustering.service.membership_moves import add_home
-from homeostat.clustering.service.nodes import request_of_node
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.service.specs import SpecService
-from homeostat.clustering.service.stack_requests import LEFT_ALONE
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, node_request
 from homeostat.clustering.store import living, moves
 from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
@@ -98,23 +98,10 @@ class Adopter:
         name = fields.get("name") or node_name("", stack_id, 1)
         profile_name = f"prof-{name}"[:255]
         identity, now = node_id(stack_id, 1), self._db.agreed_now()
-        row = {
-            "id": identity,
-            **scope.owner,
-            "name": name,
-            "cluster_id": None,
-            "stack_id": stack_id,
-            "number": 0,
-            "role": fields.get("role"),
-            "metadata": fields.get("metadata", {}),
-            "data": {},
-            "own": True,
-            "tainted": False,
-            "leaving": False,
-            "init_at": now,
-        }
+        columns = {"role": fields.get("role"), "metadata": fields.get("metadata", {})}
+        row = new_node(scope.owner, identity, name, stack_id, now, **columns)
         checked = self._profiles.checked(scope, profile_name, candidate.spec)
-        request = request_of_node(checked, row, check_types)
+        request = node_request(checked, row, check_types)
         stack_name = f"node-{identity[:8]}"
         new = NewStack(stack_id, scope.project, stack_name, scope.caller.user, exceptions=LEFT_ALONE)
         home = self._stacks.prepare(new, request)

@@ -39,6 +39,7 @@ class ActionService:
         with self._db.write() as tx:
             row = listing.get(tx, ActionRow, scope.reach, identity)
             stack = locks.changeable(self._db, tx, row.stack_id or "") if row.status == ActionStatus.RUNNING else None
+            # Read again: until the stack was locked, the action may have ended.
             row = typed.rows(ActionRow, tx.execute(select(_action).where(_action.c.id == row.id))).one()
             end, now = actions.end_of(tx, row), self._db.now_of(tx)
             status = end.status if end is not None else row.status
@@ -61,6 +62,7 @@ class ActionService:
         ended: dict[str, Any] = {"data": {**row.data, actions.CANCELLED: True}, "updated_at": now}
         if force:
             ended |= {"status": ActionStatus.CANCELLED, "status_reason": CANCELLED, "end_time": now}
+        # The mark tells a cancelled action from a failed one later: its stack ends with FAILED either way.
         tx.execute(update(_action).where(_action.c.id == row.id).values(**ended))
         if stack.status == Status.IN_PROGRESS:
             cancellation.cancel(self._db, tx, stack, now)

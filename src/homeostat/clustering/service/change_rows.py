@@ -1,4 +1,4 @@
-"""Rows that a change of a cluster writes: columns of existing nodes, and waiting actions for lifecycle hooks."""
+"""Rows of nodes, new and changed, and of waiting actions for lifecycle hooks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +19,28 @@ from homeostat.store.sql import typed
 
 CAUSE = "Derived Action with Lifecycle Hook"
 _node = schema.node
+
+
+def new_node(
+    owner: Mapping[str, Any], identity: str, name: str, stack_id: str, now: float, **columns: Any
+) -> dict[str, Any]:
+    """Return the row of a new node: of a node without a cluster, unless `columns` tell otherwise."""
+    return {
+        "id": identity,
+        **owner,
+        "name": name,
+        "cluster_id": None,
+        "stack_id": stack_id,
+        "number": 0,
+        "role": None,
+        "metadata": {},
+        "data": {},
+        "own": True,
+        "tainted": False,
+        "leaving": False,
+        "init_at": now,
+        **columns,
+    }
 
 
 def store_nodes(tx: Connection, cluster_id: str, change: ClusterChange, now: float) -> None:

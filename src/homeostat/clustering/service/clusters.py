@@ -18,11 +18,10 @@ from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import ClusterAction
 from homeostat.clustering.service import attached_policies, change_rows
 from homeostat.clustering.service.changes import ChangeBuilder, ClusterChange, Outdated, StartedAction
-from homeostat.clustering.service.membership_moves import Mover, Moving, moved, own_node
+from homeostat.clustering.service.membership_moves import Mover, Moving, moved
 from homeostat.clustering.service.quotas import check_room, with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
-from homeostat.clustering.service.stack_requests import LEFT_ALONE, request_of
-from homeostat.clustering.service.stack_texts import ClusterFacts, stack_text
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, ClusterFacts, OwnNode, stack_request
 from homeostat.clustering.store import actions, bindings, listing, living, waiting_actions
 from homeostat.clustering.store.actions import NewAction
 from homeostat.model.errors import Rejected
@@ -94,7 +93,7 @@ class ClusterService:
         count, form = sizes["desired_capacity"], str(config.get(NAME_FORMAT) or "")
         spec, beside = check_profile(profile.spec), arrangement.policy_resources(policies)
         _check_region(beside, [spec])
-        text = stack_text(ClusterFacts(identity, identity, form, spec, count, policy_resources=beside))
+        facts = ClusterFacts(identity, identity, form, spec, count, policy_resources=beside)
         own = {"name": name, "profile_id": profile.id, **sizes, "timeout": timeout}
         more = {"next_index": count + 1, "metadata": metadata, "config": config, "init_at": self._db.agreed_now()}
         row = {"id": identity, **scope.owner, **own, **more}
@@ -108,7 +107,7 @@ class ClusterService:
             scope.project,
             scope.caller.user,
             _stack_name(name, identity),
-            request_of(text, timeout, check_types),
+            stack_request(facts, timeout, check_types),
             by=scope.caller,
             stack_id=identity,
             also=store,
@@ -142,25 +141,10 @@ class ClusterService:
         """Store the rows of new nodes; `more` replaces columns of the defaults."""
         form, seed = str(cluster["config"].get(NAME_FORMAT) or ""), cluster["id"]
         more = with_size(tx, owner["project"], more)
+        same = {"cluster_id": seed, "profile_id": cluster["profile_id"], "own": False, "size": 0}
         rows = [
-            {
-                "id": node_id(seed, index),
-                **owner,
-                "name": node_name(form, seed, index),
-                "cluster_id": seed,
-                "stack_id": seed,
-                "number": index - 1,
-                "profile_id": cluster["profile_id"],
-                "role": None,
-                "metadata": {},
-                "data": _placed(placements, index - first),
-                "own": False,
-                "tainted": False,
-                "leaving": False,
-                "init_at": now,
-                "size": 0,
-                **more,
-            }
+            change_rows.new_node(owner, node_id(seed, index), node_name(form, seed, index), seed, now)
+            | {**same, "number": index - 1, "data": _placed(placements, index - first), **more}
             for index in range(first, first + count)
         ]
         if rows:
@@ -217,7 +201,8 @@ class ClusterService:
                 begun.append(self._store(tx, scope, cluster, change))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
-        request = request_of(stack_text(facts), change.columns.get("timeout", cluster.timeout), check_types)
+        # Checked against the clouds without a lock: `_store` compares the row later, and starts over if needed.
+        request = stack_request(facts, change.columns.get("timeout", cluster.timeout), check_types)
         with ExitStack() as held:
             accept: TransactionStep = no_step
             lock: TransactionStep = no_step
@@ -247,7 +232,7 @@ class ClusterService:
             profile_id = profile if all_alike else values["profile_id"]
             if profile_id not in known:
                 known[profile_id] = check_profile(_spec_of(tx, profile_id))
-            own.append(own_node(number, values, known[profile_id]))
+            own.append(OwnNode.of_row(number, values, known[profile_id]))
 
         chosen = select(_node).where(*conditions, or_(differs, _node.c.id == change.target))
         for row in typed.rows(NodeRow, tx.execute(chosen)):
@@ -472,7 +457,7 @@ def _check_region(beside: PolicyResources, profiles: Sequence[Spec]) -> None:
         Rejected: BadRequest.
     """
     region = next(filter(None, map(region_of, profiles)), "")
-    if beside.nodes and region:
+    if beside.companions and region:
         raise Rejected("BadRequest", f"The nodes would be in the region {region}, and {ONE_REGION}.")
 
 

@@ -74,6 +74,7 @@ class LifecycleHooks:
         now = self._db.now_of(tx)
         ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
         conditions = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
+        # Nodes that leave already, by another request, only have their actions continued.
         numbers = tx.execute(select(_node.c.number).where(_node.c.cluster_id == cluster.id, *conditions)).scalars()
         ids = tuple(row.id for row in ready)
         if not ids:
@@ -124,6 +125,7 @@ class HookWorker:
                 # The time now, not the start of the round: earlier messages of the round may have taken long.
                 until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
                 taken = waiting_actions.take(tx, row, until)
+            # Another worker is sending this message. If it dies on the way, the action is due again after `TAKEN_S`.
             if not taken:
                 return
             hook["tried"] += 1

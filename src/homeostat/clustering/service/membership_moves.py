@@ -12,14 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from homeostat.clustering.decisions.origins import Origin, origin_of, with_origin
-from homeostat.clustering.decisions.placement import GROUP, REGION, ZONE
+from homeostat.clustering.decisions.origins import Origin, with_origin
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.service.changes import ClusterChange, Outdated
 from homeostat.clustering.service.requester import RequestScope
-from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
-from homeostat.clustering.service.stack_texts import ClusterFacts, OwnNode, stack_text
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, node_request
 from homeostat.clustering.store import actions, living, moves
 from homeostat.clustering.store.moves import Place
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
@@ -47,15 +45,6 @@ MOVED_MAX = 100
 """Maximum of nodes in one request."""
 _node = schema.node
 _KIND = NodeGroup()
-
-
-def own_node(number: int, values: Mapping[str, Any], spec: Spec) -> OwnNode:
-    """Return the differences of a node from the definition of its group, from the columns of its row."""
-    placement = values["data"].get("placement") or {}
-    origin = origin_of(values["data"])
-    name = values["name"] if values["own"] else ""
-    zone, region, grouped = placement.get(ZONE) or "", placement.get(REGION) or "", GROUP in placement
-    return OwnNode(number, spec, name, zone, region, grouped, values["id"] if origin else "", origin)
 
 
 def moved(row: NodeRow, form: str) -> dict[str, Any]:
@@ -156,12 +145,11 @@ class Mover:
     def _home(self, scope: RequestScope, member: Member, spec: Spec, check_types: CheckTypes | None) -> PreparedStack:
         """Return the new stack of a node that leaves its cluster."""
         row, identity = member.row, self._stacks.entropy.stack_id()
-        own = own_node(0, {**row._asdict(), **member.columns}, spec)
-        text = stack_text(ClusterFacts(identity, "", "", spec, 1, own=(own,)))
+        request = node_request(spec, {**row._asdict(), **member.columns, "stack_id": identity}, check_types)
         name = f"node-{row.id[:8]}-{identity[:8]}"
         minutes = TIMEOUT_S // 60
         new = NewStack(identity, row.project, name, scope.caller.user, timeout_mins=minutes, exceptions=LEFT_ALONE)
-        return self._stacks.prepare(new, request_of(text, TIMEOUT_S, check_types))
+        return self._stacks.prepare(new, request)
 
     @contextmanager
     def entrusted(self, scope: RequestScope, moving: Moving) -> Iterator[TransactionStep]:

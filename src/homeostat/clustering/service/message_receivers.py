@@ -4,7 +4,6 @@ Queue and subscription are resources of a stack, so the engine creates and delet
 each message to the URL `notify` of the receiver, with a token from a trust of the user.
 """
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,6 @@ from homeostat.store.schema import json_size
 from homeostat.store.schema.rows import ReceiverRow
 from homeostat.store.sql import sizes, typed
 
-LOG = logging.getLogger(__name__)
 QUEUE, STACK = "queue_name", "stack_id"
 """Keys of the channel of a receiver; users see the queue name only."""
 _receiver = schema.receiver
@@ -124,6 +122,7 @@ class MessageReceivers:
         try:
             self._stacks.delete(row.channel[STACK], scope.caller, also=also)
         except Rejected as error:
+            # A user may have deleted the stack itself: the receiver has to go nevertheless.
             if error.fault != stack_not_found("").fault:
                 raise
             with self._db.write() as tx:
@@ -132,6 +131,7 @@ class MessageReceivers:
 
 def _template(queue: str, address: str) -> Mapping[str, Any]:
     scheme, _, rest = address.partition("://")
+    # Zaqar creates the trust for a subscriber with this prefix, and posts with its token.
     subscriber = f"trust+{scheme}://{rest}"
     return {
         "heat_template_version": "2021-04-16",

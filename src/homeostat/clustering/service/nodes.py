@@ -8,20 +8,18 @@ from sqlalchemy import Connection, insert, select, update
 from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.names import node_id
 from homeostat.clustering.decisions.profiles import check_profile, check_same_type, check_type_of_node
-from homeostat.clustering.decisions.specs import Spec
 from homeostat.clustering.decisions.states import NodeAction
+from homeostat.clustering.service.change_rows import new_node
 from homeostat.clustering.service.changes import ClusterChange, Outdated, StartedAction
 from homeostat.clustering.service.clusters import ClusterService, check_free
-from homeostat.clustering.service.membership_moves import own_node
 from homeostat.clustering.service.quotas import with_size
 from homeostat.clustering.service.requester import InTransaction, RequestScope, no_op
 from homeostat.clustering.service.sizing import facts_of, placements, sizes_of
-from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, request_of
-from homeostat.clustering.service.stack_texts import ClusterFacts, stack_text
+from homeostat.clustering.service.stack_requests import LEFT_ALONE, TIMEOUT_S, node_request
 from homeostat.clustering.store import actions, listing, living
 from homeostat.clustering.store.actions import NewAction
 from homeostat.model.errors import Rejected
-from homeostat.services.pipeline.request import CheckTypes, StackRequest
+from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database, row_lock
@@ -118,22 +116,8 @@ class NodeService:
         identity = node_id(stack_id, 1)
         begun: list[str] = []
         now = self._db.agreed_now()
-        row = {
-            "id": identity,
-            **scope.owner,
-            "name": name,
-            "cluster_id": None,
-            "stack_id": stack_id,
-            "number": 0,
-            "profile_id": profile.id,
-            "role": fields.get("role"),
-            "metadata": fields.get("metadata", {}),
-            "data": {},
-            "own": True,
-            "tainted": False,
-            "leaving": False,
-            "init_at": now,
-        }
+        columns = {"role": fields.get("role"), "metadata": fields.get("metadata", {})}
+        row = new_node(scope.owner, identity, name, stack_id, now, profile_id=profile.id, **columns)
 
         def also(tx: Connection) -> None:
             living.forget_gone(tx, scope.project)
@@ -142,7 +126,7 @@ class NodeService:
             begun.append(_add(tx, scope, NodeAction.CREATE, row, now))
             with_it(tx, identity)
 
-        request = request_of_node(check_profile(profile.spec), row, check_types)
+        request = node_request(check_profile(profile.spec), row, check_types)
         stack_name = f"node-{identity[:8]}"
         self._stacks.create(
             scope.project,
@@ -229,7 +213,7 @@ class NodeService:
             check_free(actions.going_on(tx, [row.id]), row.id, NodeAction.UPDATE)
             spec = select(schema.profile.c.spec).where(schema.profile.c.id == changes.get("profile_id", row.profile_id))
             wanted = tx.execute(spec).scalar_one()
-        request = request_of_node(check_profile(wanted), {**row._asdict(), **changes}, check_types)
+        request = node_request(check_profile(wanted), {**row._asdict(), **changes}, check_types)
         self._stacks.update(row.stack_id, request, by=scope.caller, also=also)
         return StartedAction(row.id, begun[-1])
 
@@ -272,13 +256,6 @@ class NodeService:
 
         self._stacks.delete(row.stack_id, scope.caller, also=store)
         return StartedAction(row.id, begun[-1] if begun else going_on[-1].id if going_on else "")
-
-
-def request_of_node(checked: Spec, values: Mapping[str, Any], check_types: CheckTypes | None) -> StackRequest:
-    """Return the request for the stack of a node without a cluster; `values` are the columns of the node's row."""
-    own = own_node(0, {**values, "own": True}, checked)
-    text = stack_text(ClusterFacts(values["stack_id"], "", "", checked, 1, own=(own,)))
-    return request_of(text, TIMEOUT_S, check_types)
 
 
 def _change(row: NodeRow, changes: Mapping[str, Any]) -> ClusterChange:

@@ -33,7 +33,6 @@ from homeostat.store.stacks import action_begin, locks
 from homeostat.templates import HIDDEN
 
 FILTERS = ("name", "profile_id", "status", "role")
-_node = schema.node
 StatusesOf = Callable[[Connection, Sequence[NodeRow]], Mapping[str, str]]
 """Returns the statuses of nodes, by their ids."""
 

@@ -10,7 +10,7 @@ from homeostat.clouds.port import Cloud
 from homeostat.clouds.regions import OWN
 from homeostat.clustering.decisions import affinity
 from homeostat.clustering.decisions.health_policy import HEALTH
-from homeostat.clustering.decisions.health_urls import fixed_hosts
+from homeostat.clustering.decisions.placeholders import fixed_hosts
 from homeostat.clustering.decisions.policy_types import AFFINITY, REGION_PLACEMENT
 from homeostat.clustering.decisions.specs import Path, Spec
 from homeostat.model.errors import Rejected

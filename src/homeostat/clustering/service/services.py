@@ -22,10 +22,8 @@ from homeostat.clustering.service.policy_lookups import forbidden_url
 from homeostat.clustering.service.receivers import ReceiverService
 from homeostat.clustering.service.requester import RequestScope, referring
 from homeostat.clustering.service.sizing import Sizing
-from homeostat.clustering.service.stack_requests import INTERNAL
-from homeostat.clustering.service.stack_texts import ClusterFacts, stack_text
+from homeostat.clustering.service.stack_requests import ClusterFacts, stack_request
 from homeostat.model.errors import Rejected
-from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
 from homeostat.store.database import Database
@@ -61,12 +59,8 @@ class Clustering:
             Transient: A cloud does not answer.
         """
         checked = check_named_profile(name, spec)
-        text = stack_text(ClusterFacts("", "", "", checked, 1))
-        request = StackRequest(
-            template=text.template, files=dict(text.files), environment=text.environment, internal_types=INTERNAL
-        )
         try:
-            self._stacks.check_new(project, request)
+            self._stacks.check_new(project, stack_request(ClusterFacts("", "", "", checked, 1)))
         except Rejected as error:
             raise Rejected("InvalidSpec", failed_in_creating(name) + error.plain, remedy=error.remedy) from error
         return checked

@@ -146,6 +146,7 @@ class SpecService(Generic[R]):
         """
         with self._db.write() as tx:
             row = self.get(tx, scope, identity)
+            # Rows of deleted clusters and nodes would count as users of the profile until they are removed.
             living.forget_gone(tx, row.project)
             used = any(tx.execute(select(exists().where(column == row.id))).scalar_one() for column in self._used_by)
             named = row.id if self._table is schema.profile else identity

@@ -80,6 +80,7 @@ def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) ->
         "cluster_id": new.cluster_id,
         "cause": new.cause,
         "stack_id": new.stack_id,
+        # The event of the start, in this transaction: events of earlier actions of the stack do not count.
         "begun_after": events.newest(tx, [new.stack_id]) if new.stack_id is not None else 0,
         "timeout": new.timeout,
         "status": _first_status(new),
@@ -145,6 +146,7 @@ def end_of(tx: Connection, row: ActionRow) -> End | None:
         end = requests.end_of(tx, row)
         return None if end is None else End(end.status, end.reason, end.at)
     conditions = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
+    # The stack has one row for all its actions: only its events tell how an earlier action has ended.
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*conditions)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()
     following = tx.execute(chosen.where(_event.c.seq > row.begun_after).order_by(_event.c.seq))

@@ -68,6 +68,7 @@ def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
         entries += [_of_cluster(row) for row in typed.rows(FoundEvent, tx.execute(_clusters(query)))]
     if types is None or "NODE" in types:
         entries += [_of_node(row) for row in typed.rows(FoundEvent, tx.execute(_nodes(query)))]
+    # Both queries have the same order and limit, so the first entries of the list are among these.
     entries.sort(key=lambda entry: entry["seq"], reverse=query.newest_first)
     return entries[: query.limit]
 

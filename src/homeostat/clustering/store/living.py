@@ -25,6 +25,7 @@ _resource = schema.resource
 
 def is_living_cluster() -> ColumnElement[bool]:
     """Return the condition that a cluster is not deleted."""
+    # Workers delete stacks and know no clusters: the row stays until a later request removes it (`forget_gone`).
     return exists().where(_stack.c.id == _cluster.c.id, _stack.c.deleted_at.is_(None))
 
 

@@ -4,7 +4,6 @@ Clouds are observed in bulk, with one call for each project and kind; URLs are c
 the shard's owner, who is woken, decides about recoveries.
 """
 
-import logging
 import math
 import zlib
 from collections import defaultdict
@@ -37,7 +36,6 @@ from homeostat.store.shards import declared_hosts, health, observations, shards,
 from homeostat.store.shards.health import Shard, Taken, WatchedMember
 from homeostat.store.sql import lock_order
 
-LOG = logging.getLogger(__name__)
 SHARDS_MAX = 20
 """Shards of one round: at most about 20,000 members."""
 SOON_S, SOON_PART = 1.0, 0.1

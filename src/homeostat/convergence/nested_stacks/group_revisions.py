@@ -177,7 +177,8 @@ def wanted_group(
     skip = removal_requests.skip_list(tx, nested, standing, values, requests)
     group = GroupDefinition(values["resource_def"], values["index_var"], values["count"], tuple(skip))
     if isinstance(kind, NodeGroup):  # its cluster decides which of its nodes leave
-        return GroupDefinition.decoded({**group.encoded(), **kind.further(values)})
+        own, companions = kind.own(values), kind.companions(values)
+        return replace(group, nodes=kind.names(values), own=own, companions=companions)
     leaving = groups.leaving_first(standing, values["count"], skip, first)
     left = (*(() if standing is None else standing.left), *leaving)
     return listed_members.kept_own(standing, replace(group, skip=(*skip, *leaving), left=left))

@@ -34,12 +34,7 @@ class Converge(ShowOne):
         service = service_of(self)
         place = service.stack(parsed_args.stack)
         service.act(place, "converge")
-        if parsed_args.wait:
-            until(lambda: stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
-        stack = stack_at(service, place)
-        if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
-            raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
-        return STACK, tuple(stack[key] for key in STACK)
+        return outcome(service, place, parsed_args)
 
 
 class ConvergeResource(ShowOne):
@@ -132,12 +127,22 @@ def _looked(service: Service, looks: str, requested_at: str) -> Wire | None:
     return None
 
 
-def stack_at(service: Service, place: str) -> Wire:
+def outcome(service: Service, place: str, parsed_args: Namespace) -> tuple[Any, Any]:
+    """Return the columns of a stack, with --wait once it is at rest. Raise CommandError if it has failed by then."""
+    if parsed_args.wait:
+        until(lambda: _stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
+    stack = _stack_at(service, place)
+    if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
+        raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
+    return STACK, tuple(stack[key] for key in STACK)
+
+
+def _stack_at(service: Service, place: str) -> Wire:
     return dict(service.get(f"{place}?resolve_outputs=False")["stack"])
 
 
-def stack_ended(service: Service, place: str) -> Wire | None:
-    stack = stack_at(service, place)
+def _stack_ended(service: Service, place: str) -> Wire | None:
+    stack = _stack_at(service, place)
     return None if stack["stack_status"].endswith("IN_PROGRESS") else stack
 
 

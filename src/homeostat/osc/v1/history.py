@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from osc_lib.command.command import Command, Lister, ShowOne
-from osc_lib.exceptions import CommandError
 
-from homeostat.osc.service import Wire, service_of, until
+from homeostat.osc.service import Wire, service_of
 from homeostat.osc.v1.arguments import add_stack, add_wait, teach
-from homeostat.osc.v1.convergence import STACK, stack_at, stack_ended
+from homeostat.osc.v1.convergence import outcome
 from homeostat.revision_diff import difference, text_of
 
 LISTED = ("Revision", "Since", "Action", "Newest", "Complete", "Empty")
@@ -88,12 +87,7 @@ class Back(ShowOne):
         if parsed_args.dry_run:
             return _preview_columns(service.change(f"{place}/preview?show_nested=true", body))
         service.change(place, body)
-        if parsed_args.wait:
-            until(lambda: stack_ended(service, place), parsed_args.timeout, f"{parsed_args.stack} is in progress")
-        stack = stack_at(service, place)
-        if parsed_args.wait and stack["stack_status"].endswith("FAILED"):
-            raise CommandError(f"{stack['stack_name']} is {stack['stack_status']}: {stack['stack_status_reason']}")
-        return STACK, tuple(stack[key] for key in STACK)
+        return outcome(service, place, parsed_args)
 
 
 def _add_revision(parser: ArgumentParser, name: str) -> None:

@@ -1,8 +1,8 @@
 """Groups whose members are the nodes of a cluster, and the companions of nodes: pool members of load balancers."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
+from homeostat.model.group import Companion, MemberDefinition, NodeNames, RangedDefinition
 from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.families import octavia
 from homeostat.resources.families.octavia import PartType, link
@@ -56,25 +56,21 @@ class NodeGroup(ResourceGroup):
         ),
     }
 
-    def further(self, values: Props) -> dict[str, Any]:
-        """Return the fields of the stack's revision that only node groups have (for the rest: `resources.groups`)."""
-        own = [{"numbers": entry["numbers"], "resource_def": entry["resource_def"]} for entry in values["own"] or ()]
-        beside = [
-            {
-                "name": entry["name"],
-                "numbers": entry["numbers"],
-                "member": entry["member"],
-                "resource_def": _given(entry),
-            }
-            for entry in values["beside"] or ()
-        ]
-        optional = {"own": own, "beside": beside}
-        return {"nodes": dict(values["nodes"]), **{name: value for name, value in optional.items() if value}}
+    def names(self, values: Props) -> NodeNames:
+        """Return the naming of the nodes."""
+        return NodeNames(**values["nodes"])
+
+    def own(self, values: Props) -> tuple[RangedDefinition, ...]:
+        """Return the definitions of single nodes."""
+        return tuple(RangedDefinition.decoded(entry) for entry in values["own"] or ())
+
+    def companions(self, values: Props) -> tuple[Companion, ...]:
+        """Return the companion resources of nodes, without the properties that are null."""
+        companions = [Companion.decoded(entry) for entry in values["beside"] or ()]
+        return tuple(replace(companion, resource_def=_plain(companion.resource_def)) for companion in companions)
 
 
-def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the definition of a companion resource, without the properties that are null."""
-    definition = entry["resource_def"]
+def _plain(definition: MemberDefinition) -> MemberDefinition:
     properties = {name: value for name, value in (definition["properties"] or {}).items() if value is not None}
     return {"type": definition["type"], "properties": properties}
 
@@ -107,17 +103,3 @@ class NetworkLoadBalancer(octavia.LoadBalancer):
 
 INTERNAL: tuple[type[ResourceType], ...] = (NodeGroup, NodePlace, NetworkLoadBalancer)
 """The types of this module."""
-
-
-def node_companions(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the companion resources of nodes."""
-    return list(values.get("beside") or ())
-
-
-def definitions_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the definitions of single nodes, without duplicates."""
-    definitions: list[Mapping[str, Any]] = []
-    for entry in values.get("own") or ():
-        if entry["resource_def"] not in definitions:
-            definitions.append(entry["resource_def"])
-    return definitions

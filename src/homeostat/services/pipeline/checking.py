@@ -17,7 +17,7 @@ from homeostat.model.rollout import WAITED_FOR_MAX
 from homeostat.planner.policies import healing_policy
 from homeostat.resources import groups
 from homeostat.resources.base import ResourceType
-from homeostat.resources.families.node_groups import NodeGroup, definitions_of, node_companions
+from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.families.remote import RemoteStack
 from homeostat.resources.families.resource_groups import Membership, ResourceGroup
 from homeostat.resources.families.scaling import InstanceGroup, ScalingGroup
@@ -336,7 +336,7 @@ class Checker:
             healing_policy.check(member.metadata, (*where, "metadata"))
             _check_policies(inside.resource(member, filled["properties"], where), member, where)
         if isinstance(kind, NodeGroup):
-            inside.nodes(values, registry, path)
+            inside.nodes(kind, values, registry, path)
         inside.needs.resources = _count(kind, values) * (1 + inside.needs.resources)
         types, properties = values.get("resources"), values.get("resource_properties") or {}
         if isinstance(types, list) and properties is not UNKNOWN:
@@ -366,17 +366,19 @@ class Checker:
                 needs.nested, needs.stacks = within.nested, within.stacks
         return needs
 
-    def nodes(self, values: Mapping[str, Any], registry: Registry, path: tuple[str | int, ...]) -> None:
+    def nodes(
+        self, kind: NodeGroup, values: Mapping[str, Any], registry: Registry, path: tuple[str | int, ...]
+    ) -> None:
         """Check the definitions of single nodes of a group, and of the companion resources of its nodes."""
-        for node in definitions_of(values):
-            filled = groups.member_definition(node, "0", values.get("index_var"))
+        for node in kind.own(values):
+            filled = groups.member_definition(node.resource_def, "0", values.get("index_var"))
             before = self.needs.resources
             self.resource(registry.applied(Definition("0", filled["type"])), filled["properties"], (*path, "own"))
             self.needs.resources = max(before, self.needs.resources - before)
-        for place, entry in enumerate(node_companions(values)):
-            companion, where = entry["resource_def"], (*path, "beside", place, "resource_def", "properties")
-            companion_type = resource_type(companion["type"])
-            properties = companion_type.check({**(companion["properties"] or {}), entry["member"]: UNKNOWN}, where)
+        for place, companion in enumerate(kind.companions(values)):
+            definition, where = companion.resource_def, (*path, "beside", place, "resource_def", "properties")
+            companion_type = resource_type(definition["type"])
+            properties = companion_type.check({**definition["properties"], companion.member: UNKNOWN}, where)
             self.needs.of_resource(companion_type, properties, where[:-1])
             self.needs.resources += 1
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from homeostat.clustering.decisions import health_policy
 from homeostat.clustering.decisions.health_policy import Intervals
-from homeostat.clustering.decisions.health_urls import fixed_hosts
+from homeostat.clustering.decisions.placeholders import fixed_hosts
 from homeostat.clustering.decisions.policies import POLICY_TYPES, check_policy, stored_policy
 from homeostat.clustering.decisions.profiles import PROFILE_TYPES, check_profile
 from homeostat.clustering.decisions.sizes import new_sizes

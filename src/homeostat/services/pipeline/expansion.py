@@ -60,6 +60,7 @@ class Expansion:
 
     def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
         """Return the result of the first `expand` for this key. Raises like `expand`."""
+        # Groups of groups repeat the same template thousands of times (ADR 0040).
         if key not in self._known:
             self.check_client()
             self._known[key] = expand()

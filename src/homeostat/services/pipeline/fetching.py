@@ -41,6 +41,7 @@ def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
                 message = f"the template names others in more than {PLACES_MAX} ways: make several stacks of it"
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             seen.add(place)
+            # Names beyond the limit stay without a text: the check reports the resource that uses them.
             if name not in files and name.startswith(SCHEMES) and fetched < TEMPLATES_MAX:
                 files[name] = fetch(name)
                 fetched += 1
@@ -88,6 +89,7 @@ def _members(properties: Mapping[str, Any]) -> list[str]:
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
+    # Templates of CloudFormation write `Type` and `Properties`.
     value = entry.get(key, entry.get(key.capitalize()))
     return value if isinstance(value, str) else ""
 

@@ -48,6 +48,7 @@ class Merger:
         shared = self._shared
         environment = {**user_sections(desired.environment), **shared.section()}
         completed = replace(desired, environment=environment, files={**shared.files, **desired.files})
+        # Also before the fetching: a request that is too large by itself must not fetch anything.
         checked_size(completed)
         return checked_size(with_fetched(completed, self._fetch))
 

@@ -161,6 +161,7 @@ class Prerequisites:
         return missing
 
     def _known(self, project: str, thing: Thing) -> bool:
+        # Not even reading is safe without the lock: cachetools removes expired entries meanwhile.
         with self._lock:
             return (project, *thing) in self._cache
 

@@ -121,6 +121,7 @@ class Pipeline:
         remotes = list(needs.remotes.values())
         regions = self._prerequisites.regions(project, remotes)
         for remote in remotes:
+            # Other regions check their stacks themselves (`validate`).
             if regions.is_own(remote) and remote.template is not None:
                 try:
                     self._check_own(project, remote, expansion)

@@ -107,11 +107,13 @@ class RevisionStore:
         with trust as accept, self._db.write() as tx:
             action_begin.lock_for_first_secret(tx, seen, revision)
             row = locks.changeable(self._db, tx, seen.id)
+            # The checks took place without a lock: they hold for the revision that was seen only.
             if row.revision != seen.revision:
                 return None
             check_not_abandoned(row)
             first(tx)
             now = self._db.now_of(tx)
+            # Looks that began earlier do not count: they may miss a change in the cloud that the user knows of.
             if look_first:
                 changes = {**changes, "look_from": now}
             accept(tx)

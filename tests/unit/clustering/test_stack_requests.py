@@ -1,4 +1,4 @@
-"""The stack of a cluster as text: what nodes share, what single ones have, and how much that may be."""
+"""The request for the stack of a cluster: what nodes share, what single ones have, and how much that may be."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.specs import Spec
-from homeostat.clustering.service.stack_texts import OWN_MAX, ClusterFacts, OwnNode, stack_text
+from homeostat.clustering.service.stack_requests import OWN_MAX, ClusterFacts, OwnNode, stack_request
 from homeostat.model.errors import Rejected
 
 
@@ -16,7 +16,8 @@ def profile(**properties: Any) -> Spec:
 
 
 def properties_of(facts: ClusterFacts) -> Any:
-    return stack_text(facts).template["resources"]["nodes"]["properties"]
+    template: Any = stack_request(facts).template
+    return template["resources"]["nodes"]["properties"]
 
 
 def test_nodes_that_are_alike_share_a_definition_of_their_own() -> None:
@@ -41,4 +42,4 @@ def test_nodes_that_all_differ_by_much_are_refused() -> None:
     text = "x" * 100_000
     own = [OwnNode(number, profile(user_data=f"{number}{text}")) for number in range(OWN_MAX // 100_000 + 1)]
     with pytest.raises(Rejected, match="weigh too much together"):
-        stack_text(ClusterFacts("s", "c", "", profile(), len(own), own=own))
+        stack_request(ClusterFacts("s", "c", "", profile(), len(own), own=own))
