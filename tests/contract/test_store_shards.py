@@ -19,7 +19,7 @@ from homeostat.store.operation.purge import Rules
 from homeostat.store.shards import fair_queue, leases, look_schedule, shard_state, shards
 from homeostat.store.shards.look_schedule import TAKEN_S
 from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
-from homeostat.store.stacks.revisions import EMPTY
+from homeostat.store.stacks.contents import EMPTY
 
 LATER = NOW + LEASE_S + 1
 

@@ -109,7 +109,9 @@ def test_all_go_with_their_stack(database: Database) -> None:
     keep(database, Part("a-r2", "a", "volume", "made-a"))
     other = taken(database, "other", "s2")
     with database.write() as tx:
-        action_begin.revise(database, tx, locked(database, tx, stack_id), "DELETE", revisions.EMPTY, NOW, TIMEOUT_S)
+        action_begin.revise(
+            database, tx, locked(database, tx, stack_id), "DELETE", revisions.empty(database), NOW, TIMEOUT_S
+        )
         come_to_rest(database, tx, stack_id, 0, 3)
     assert stack_row(database, stack_id).deleted_at is not None
     assert one(database, stack_id) is None
@@ -127,5 +129,5 @@ def test_a_purge_leaves_the_revision_that_a_snapshot_was_taken_of(database: Data
     table = schema.revision
     with database.read() as tx:
         left = set(tx.execute(select(table.c.number).where(table.c.stack_id == stack_id)).scalars())
-        assert revisions.desired_of(tx, stack_id, 2).kind == "template"
+        assert revisions.content_of(tx, stack_id, 2).kind == "template"
     assert left == {2, 5}

@@ -62,10 +62,10 @@ class Snapshots:
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)
             snapshot = self._get(tx, stack_id, id)
-            desired = revisions.desired_of(tx, stack_id, snapshot.revision)
+            content = revisions.content_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
-            self._stack_service.check(Identity(seen.id, seen.name, seen.project), desired, check_types)
+            self._stack_service.check(Identity(seen.id, seen.name, seen.project), content, check_types)
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.suspended:
@@ -77,8 +77,8 @@ class Snapshots:
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
-            desired = revisions.copy_of_revision(tx, stack, snapshot.revision)
-            action_begin.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
+            revision = revisions.copy_of_revision(tx, stack, snapshot.revision)
+            action_begin.revise(self._db, tx, stack, Action.RESTORE, revision, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
         """Start deleting a snapshot, with its parts in the clouds.

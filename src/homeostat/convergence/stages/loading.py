@@ -172,7 +172,7 @@ def _graph_of(
     tx: Connection, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
 ) -> Mapping[str, Definition]:
     identity = Identity(facts.id, facts.name, facts.project)
-    return definitions.get(identity, revision, number, lambda: revisions.desired_of(tx, facts.id, revision))
+    return definitions.get(identity, revision, number, lambda: revisions.content_of(tx, facts.id, revision))
 
 
 def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:

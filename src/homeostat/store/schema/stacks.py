@@ -114,8 +114,8 @@ Columns:
     kind: `template`, `group` (template holds the group's single definition and its members, see `resources.groups`),
         `chain` (template holds the types of its members) or `empty`.
     files: File name -> key of table `file`.
-    intent: The operation of the parent that caused a revision of a nested stack, see `store.stacks.revisions.Desired`;
-        also `store.stacks.deletion.POLICIES`; otherwise "".
+    intent: The operation of the parent that caused a revision of a nested stack, see
+        `store.stacks.revisions.NewRevision`; also `store.stacks.deletion.POLICIES`; otherwise "".
     action: The stack action that created the revision; "" in rows older than this column.
     requested_by, request_id: The requester, and the id of the request; "" for revisions by the service itself.
 """
