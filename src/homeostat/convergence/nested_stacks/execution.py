@@ -51,7 +51,7 @@ class RevisionPlan:
         nested_id: Id of the nested stack, existing or new.
         state: State of the nested stack (`_state`) that the plan is based on; None if there was no nested stack.
         revision: The next revision.
-        group: The group of the next revision, if it has one.
+        group: The group that the next revision defines; None for another kind of stack.
         least: Minimum of the nested stack's resources, see `tree_size.least_size`.
         touched: Shards changed by the revision, see `action_begin.revise`.
         adopted: Initial rows of a new nested stack that adopts existing things.
