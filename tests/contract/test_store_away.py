@@ -7,7 +7,7 @@ from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, at_once, resource, shard_row, stack_row
 from tests.contract.test_store_series import awake, group, rolling
 
-from homeostat.convergence.absences import absences
+from homeostat.convergence.facts.absences import absences
 from homeostat.convergence.members import rolling_update
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition

@@ -346,7 +346,7 @@ def test_shards_go_with_their_stack(database: Database) -> None:
         tx.execute(update(schema.stack).values(deleted_at=NOW - 1.0))
     assert purge.purge(database, Rules(deleted_before=NOW, events_max=1)).shards == 2
     with database.read() as tx:
-        assert shards.of_stack(tx, stack_id) == []
+        assert [shards.get(tx, stack_id, number) for number in range(2)] == [None, None]
 
 
 @on_a_server

@@ -10,9 +10,9 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.hypothetical_worlds import hypothetical_world
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
+from homeostat.convergence.stages.loading import world_of
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
@@ -31,7 +31,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.services.client_check import ClientCheck, always_connected
 from homeostat.services.desired_inside import desired_inside
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.shards import shard_state
+from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.contents import EMPTY, Content
 from homeostat.templates import Compiled
@@ -249,7 +249,10 @@ class Previewer:
         if stack is None:
             return World(facts, number, graph)
         self._weigh(shard_state.stored_bytes(self._tx, stack.id, number))
-        world = hypothetical_world(self._tx, facts, graph, number, self._now)
+        shard = shards.get(self._tx, facts.id, number)
+        if shard is None:
+            return World(facts, number, graph)
+        world = world_of(self._tx, facts, graph, shard, self._now).world
         if facts.look_from is not None:
             world.looked_at = facts.look_from
         policies = self._policies.get(stack.id)

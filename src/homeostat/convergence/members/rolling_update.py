@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import snapshot_end
-from homeostat.convergence.absences import absences_with
+from homeostat.convergence.facts.absences import absences_with
+from homeostat.convergence.snapshots import completion
 from homeostat.desired.members import batch_shards, leaves_alone, regrouped, touched_by
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, reports_of
@@ -200,7 +200,7 @@ def _finish(
     db: Database, tx: Connection, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False
 ) -> float | None:
     """End the action of a stack; `heals` wakes it for members that broke meanwhile."""
-    whole = snapshot_end.is_whole(row)
+    whole = completion.is_whole(row)
     if whole and taken is None:
         return now
     action_end.finish(db, tx, row, now)

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.members import definitions
 from homeostat.convergence.members.definitions import MembersNotLocked
 from homeostat.convergence.members.member_change import BUSY_S, MemberChange, unchanged
 from homeostat.convergence.members.moves import UNASKED, RolloutMoves
+from homeostat.convergence.threads.fair_turns import FairTurns
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import Rollout, RolloutState, Steering

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import absences, marked
+from homeostat.convergence.facts.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
 from homeostat.model.budget import Absence
@@ -178,7 +178,7 @@ def wanted_group(
     skip = removal_requests.skip_list(tx, nested, standing, values, requests)
     group = GroupDefinition(values["resource_def"], values["index_var"], values["count"], tuple(skip))
     if isinstance(kind, NodeGroup):  # its cluster decides which of its nodes leave
-        return GroupDefinition.decoded({**group.encoded(), **kind.further(values)})
+        return kind.of_nodes(group, values)
     leaving = groups.leaving_first(standing, values["count"], skip, first)
     left = (*(() if standing is None else standing.left), *leaving)
     return listed_members.kept_own(standing, replace(group, skip=(*skip, *leaving), left=left))

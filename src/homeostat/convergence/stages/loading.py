@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.healing_brake import batches_of, brake_of
-from homeostat.convergence.health_facts import shard_health
+from homeostat.convergence.facts.healing_brake import batches_of, brake_of
+from homeostat.convergence.facts.health_policies import shard_health
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.deletion_policies import inherited

@@ -1,8 +1,10 @@
 """Groups whose members are the nodes of a cluster, and the companions of nodes: pool members of load balancers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from homeostat.model.group import Companion, GroupDefinition, MemberDefinition, NodeNames, RangedDefinition, ranges
 from homeostat.resources.base import Props, ResourceType
 from homeostat.resources.families import octavia
 from homeostat.resources.families.octavia import PartType, link
@@ -56,23 +58,21 @@ class NodeGroup(ResourceGroup):
         ),
     }
 
-    def further(self, values: Props) -> dict[str, Any]:
-        """Return the fields of the stack's revision that only node groups have (for the rest: `resources.groups`)."""
-        own = [{"numbers": entry["numbers"], "resource_def": entry["resource_def"]} for entry in values["own"] or ()]
-        beside = [
-            {
-                "name": entry["name"],
-                "numbers": entry["numbers"],
-                "member": entry["member"],
-                "resource_def": _given(entry),
-            }
-            for entry in values["beside"] or ()
-        ]
-        optional = {"own": own, "beside": beside}
-        return {"nodes": dict(values["nodes"]), **{name: value for name, value in optional.items() if value}}
+    def of_nodes(self, group: GroupDefinition, values: Props) -> GroupDefinition:
+        """Return a group with the names of its nodes, the definitions of single nodes, and their companions."""
+        nodes = values["nodes"]
+        return replace(
+            group,
+            own=tuple(RangedDefinition.decoded(entry) for entry in values["own"] or ()),
+            nodes=NodeNames(nodes["seed"], nodes["format"]),
+            companions=tuple(
+                Companion(entry["name"], ranges(entry["numbers"]), entry["member"], _given(entry))
+                for entry in values["beside"] or ()
+            ),
+        )
 
 
-def _given(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _given(entry: Mapping[str, Any]) -> MemberDefinition:
     """Return the definition of a companion resource, without the properties that are null."""
     definition = entry["resource_def"]
     properties = {name: value for name, value in (definition["properties"] or {}).items() if value is not None}

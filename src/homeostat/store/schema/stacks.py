@@ -149,7 +149,7 @@ snapshot = Table(
 Columns:
     action: `CREATE` or `DELETE`.
     revision: The revision of the stack at the time of the snapshot.
-    data: The state of the stack's resources then, see `convergence.snapshot_end`; NULL until the snapshot is complete.
+    data: The state of the stack's resources then, see `convergence.snapshots.completion`; NULL until then.
     due_at: When its deletion continues; NULL if the snapshot is not being deleted.
 """
 

@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from homeostat.clock import Clock
 from homeostat.clouds.port import Answer, Cloud, Operation
 from homeostat.clustering.decisions.placeholders import expanded, expanded_url
-from homeostat.convergence.fair_turns import FairTurns
+from homeostat.convergence.threads.fair_turns import FairTurns
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 from homeostat.model.health_policy import ActionType, RecoveryAction
 from homeostat.model.node_health import NodeNames
