@@ -110,8 +110,10 @@ class LostShards:
         in_use = {(lease.stack_id, lease.number) for lease in running}
         with db.write() as tx:
             now = db.now_of(tx)
+            # Each statement locks a row: in the same order everywhere, so that no two workers wait for each other.
             for stack_id, number in sorted(lost - in_use):
                 leases.end_lease(tx, stack_id, number, owner)
                 leases.clear_crashes(tx, stack_id, number, now)
         with self._lock:
+            # Only after the commit, so that an error loses none; shards added meanwhile stay.
             self._shards -= lost

@@ -67,6 +67,7 @@ class Reconciler:
     def leases(self) -> list[Lease]:
         """Leases of the passes that run now and do not hang. The heartbeat renews them."""
         since = self.clock.monotonic() - self.limits.hang_s
+        # A copy, since other threads begin and end passes meanwhile.
         alive = [lease for lease, progress_at in self._running.copy().items() if progress_at >= since]
         return sorted(alive, key=lambda lease: (lease.stack_id, lease.number))
 

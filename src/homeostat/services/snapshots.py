@@ -77,6 +77,7 @@ class Snapshots:
             going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
+            # The copy has the content checked above, however long the check took: a revision never changes.
             revision = revisions.copy_of_revision(tx, stack, snapshot.revision)
             action_begin.revise(self._db, tx, stack, Action.RESTORE, revision, now, timeout_s, {"snapshot": going_back})
 

@@ -236,6 +236,7 @@ class StackService:
             first: See `RevisionStore.add_revision`.
         """
         while True:
+            # This ends: each further turn means that another request has stored its revision.
             number = self._try_update(stack_id, request, patch=patch, by=by, also=also, first=first)
             if number is not None:
                 return number

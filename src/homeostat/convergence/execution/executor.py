@@ -98,6 +98,7 @@ class StepExecutor:
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
 
+        # A single batch runs in this thread: another one would only add a switch of threads.
         outside = self._pool is not None and len(batches) > 1
         results = self._pool.map(run, batches.items()) if outside and self._pool else map(run, batches.items())
         return [pair for batch in results for pair in batch]

@@ -143,6 +143,7 @@ class RecoveryCalls:
                 return Terminal(f"webhook {action.name}: {error}")
             with self._lock:
                 self._pending[token] = pending
+            # Outside the lock: without threads the call happens right here, and takes as long as the webhook.
             self._send(world.stack.project, pending)
         if pending is None or pending.answer is None:
             return Transient(f"webhook {action.name} is being called")
@@ -208,6 +209,7 @@ def _request(world: World, step: Step, action: RecoveryAction, left_s: float) ->
     names, params = _names(world, step), action.params
     headers = {"Content-Type": "application/json"} | expanded(dict(params["headers"]), names)
     for name, value in headers.items():
+        # A placeholder may stand for a text of users, which must not add lines to the request.
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the header {name} is no line of ASCII characters for {names.name}")
     method = str(params["method"]).upper()

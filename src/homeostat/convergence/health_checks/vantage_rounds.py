@@ -57,6 +57,7 @@ class VantageRounds:
                 policy = current.policy(row)
                 if policy is not None and self._is_named(policy):
                     current.members[row.key] = row
+        # Outside of any transaction, since URLs of users may answer slowly.
         due = {place for row in current.members.values() for place in _due(current, row, taken)}
         answers = ask(current, due, self._get, self._pool)
         self._store(current, taken, answers)

@@ -121,6 +121,7 @@ class Scaling:
     def round(self) -> int:
         """Apply signals that have waited for the end of an action; return how many are handled."""
         with self._db.read() as tx:
+            # Read without a claim: `remove_deferred` decides which worker applies a signal.
             waiting = scaling.deferred(tx, self._db.now_of(tx), ROUND_MAX)
         for signal in waiting:
             try:

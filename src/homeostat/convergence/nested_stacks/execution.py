@@ -225,6 +225,7 @@ class NestedStacks:
             group,
             tree_size.least_size(content),
             touched_shards(before, content),
+            # Only False is certain: if nothing is known about secrets, the rows are encrypted.
             adoption.write_out(self._db, rows, secret=secret is not False),
         )
 

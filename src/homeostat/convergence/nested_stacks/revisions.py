@@ -96,6 +96,7 @@ class NestedRevisions:
         name, content = self._parent
         if name != wanted:
             content = revisions.content_of(tx, *wanted)
+            # One assignment of a pair: another thread reads either the former pair or this one.
             self._parent = (wanted, content)
         return content
 

@@ -106,6 +106,7 @@ class TreeSizes:
             if known is None or known.added > self._unseen_max:
                 known = self._sizes[root_id] = _Size(stacks.size_of_tree(tx, root_id))
             total = known.counted + known.added + least - before
+            # Room is needed for the stacks inside the members, too, which count themselves once they are created.
             if total > self.resources_max:
                 raise TooLarge(
                     f"the stack with all that is nested in it would have {total} resources, at most "

@@ -34,6 +34,7 @@ def with_fetched(content: Content, fetch: Callable[[str], str]) -> Content:
     while todo:
         template, environment = todo.pop()
         for name, inside in _named(template, environment):
+            # In another environment the same template may name other templates.
             place = (name, repr(inside))
             if place in seen:
                 continue

@@ -46,8 +46,10 @@ class Merger:
     def complete(self, content: Content) -> Content:
         """Add the operator's shared environment, and the templates that are named by URL."""
         shared = self._shared
+        # The stored environment of a PATCH has the shared sections of that time, which may have changed since.
         environment = {**user_sections(content.environment), **shared.section()}
         completed = replace(content, environment=environment, files={**shared.files, **content.files})
+        # Before URLs are fetched, too: an oversized request is not worth the fetching.
         checked_size(completed)
         return checked_size(with_fetched(completed, self._fetch))
 
