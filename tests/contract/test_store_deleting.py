@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, resource, shard_row, stack_row
 
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.status import Action
 from homeostat.store import events, schema
 from homeostat.store.database import Database
@@ -133,7 +134,7 @@ def test_many_begin_as_each_would_by_itself(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"lock": {"level": "all"}}, {"shards": 2}, {"spares": "all"}, {"snapshot": {"id": "s"}}]
+    "values", [{"lock": {"level": "all"}}, {"shards": 2}, {"spares": "all"}, {"snapshot": StackSnapshot("s")}]
 )
 def test_what_needs_more_than_a_new_revision_is_left_to_itself(database: Database, values: dict[str, Any]) -> None:
     root = add_stack(database, "root")

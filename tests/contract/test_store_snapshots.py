@@ -7,6 +7,7 @@ from sqlalchemy import select
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, come_to_rest, locked, revise, stack_row
 
 from homeostat.model.plan import Part
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.operation import purge
@@ -21,7 +22,7 @@ def taken(db: Database, name: str = "web", id: str = "s1") -> str:
     stack_id = add_stack(db, name)
     with db.write() as tx:
         come_to_rest(db, tx, stack_id, 0, 1)
-        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), {"id": id, "place": []}, NOW, TIMEOUT_S)
+        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), StackSnapshot(id), NOW, TIMEOUT_S)
         snapshots.add(tx, id, stack_id, number, "before", NOW)
     return stack_id
 

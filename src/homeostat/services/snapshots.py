@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import KeepPolicy
 from homeostat.services.pipeline.request import CheckTypes
@@ -42,7 +43,7 @@ class Snapshots:
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             id, now = self._stack_service.entropy.stack_id(), self._db.now_of(tx)
-            number = action_begin.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
+            number = action_begin.take_snapshot(self._db, tx, stack, StackSnapshot(id), now, quotas.timeout_s)
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
@@ -74,7 +75,7 @@ class Snapshots:
                 raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
             # The snapshot may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
-            going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
+            going_back = StackSnapshot(id, run=f"{id}/{stack.revision + 1}")
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
             # The copy has the content checked above, however long the check took: a revision never changes.
@@ -98,7 +99,7 @@ class Snapshots:
                     return
                 raise Rejected("NotSupported", f"Deleting in-progress snapshot {id} is not supported.")
             restored = stack.snapshot if stack.status == Status.IN_PROGRESS else None
-            if restored is not None and restored["id"] == id:
+            if restored is not None and restored.id == id:
                 raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
             now = self._db.now_of(tx)
             if snapshots.parts(tx, id):

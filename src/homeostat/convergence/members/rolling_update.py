@@ -205,7 +205,7 @@ def _finish(
         return now
     action_end.finish(db, tx, row, now)
     if whole and taken is not None and row.snapshot is not None:
-        snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
+        snapshots.complete(tx, row.snapshot.id, taken, f"Stack {row.action} completed successfully")
     if heals:
         shards.wake(tx, row.id, now, shards.HEAL)
     return None

@@ -119,7 +119,7 @@ def world_of(
     # The stamps are the shard's logical clock: new ones are greater than any that a row carries.
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
-        world.restored = snapshots.complete_parts(tx, facts.snapshot["id"], facts.snapshot["place"])
+        world.restored = snapshots.complete_parts(tx, facts.snapshot.id, facts.snapshot.place)
     # `refresh` first: it replaces observations, which `show_members` completes. Only what other resources read is
     # completed, since a group may have a million members.
     looks = observation.refresh(tx, world, now)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import KeepPolicy
@@ -64,7 +65,7 @@ class NewStack:
     parent_shard: int | None = None
     root_id: str = ""
     depth: int = 0
-    snapshot: Mapping[str, Any] | None = None
+    snapshot: StackSnapshot | None = None
     lock: Mapping[str, Any] | None = None
     cooldown: Mapping[str, Any] | None = None
 
@@ -221,12 +222,12 @@ def take_snapshot(
     db: Database,
     tx: Connection,
     stack: StackRow,
-    snapshot: Mapping[str, Any],
+    snapshot: StackSnapshot,
     now: float,
     timeout_s: float,
     intent: str = "",
 ) -> int:
-    """Begin a snapshot of the data of every resource; `snapshot` is the column of `schema.stack`."""
+    """Begin a snapshot of the data of every resource."""
     changes = {"snapshot": snapshot}
     return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
