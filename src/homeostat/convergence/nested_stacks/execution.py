@@ -210,18 +210,12 @@ class NestedStacks:
         rows: Sequence[Resource] = ()
         if nested is None and step.arguments.get("document") is not None:
             content, rows = self._adopted(world, step.row, nested_id, content, step.arguments["document"], now)
-        group, secret = content.group, world.stack.secret
+        group, secret, size = content.group, world.stack.secret, size_of(content)
+        intent, shards_needed = intent_of(step.row), shard_count(group)
         return RevisionPlan(
             nested_id,
             _state(nested),
-            revisions.encode(
-                self._db,
-                content,
-                intent=intent_of(step.row),
-                shards=shard_count(group),
-                secret=secret,
-                size=size_of(content),
-            ),
+            revisions.encode(self._db, content, intent=intent, shards=shards_needed, secret=secret, size=size),
             group,
             tree_size.least_size(content),
             touched_shards(before, content),
