@@ -17,7 +17,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.world import StackFacts, World
 from homeostat.planner import Frontier
 from homeostat.services.pipeline.checking import check
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import compile_template, parse_template
 
 IDENTITY = Identity("00000000-0000-4000-8000-000000000001", "bench", "bench")
@@ -95,7 +95,7 @@ def read(n: int) -> Read:
     timed("yaml", lambda: parse_template(as_yaml, size_max=len(as_yaml)))
     document = timed("json", lambda: parse_template(as_json, size_max=len(as_json)))
     compiled = timed("compile", lambda: compile_template(document, identity=IDENTITY))
-    definitions = timed("check", lambda: check(compiled, Desired("template", document)))
+    definitions = timed("check", lambda: check(compiled, Content("template", document)))
     facts = StackFacts(IDENTITY.stack_id, "bench", "bench", 1, "CREATE", "IN_PROGRESS")
     keys = (f"k{number:011d}" for number in count(1))
     steps = timed("plan", lambda: Frontier(World(facts, 0, definitions), keys).steps(0.0, n))

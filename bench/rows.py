@@ -11,7 +11,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import leases, shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks.action_begin import NewStack, add
-from homeostat.store.stacks.revisions import EMPTY
+from homeostat.store.stacks.revisions import empty
 
 BATCH = 500
 
@@ -21,7 +21,7 @@ def bare_rows(n: int, database: str) -> tuple[float, float]:
     and version checked; in batches."""
     with database_url(database) as url, contextlib.closing(opened(url)) as db:
         with db.write() as tx:
-            add(db, tx, NewStack("s", "p", "n"), EMPTY, time.time(), 3600.0)
+            add(db, tx, NewStack("s", "p", "n"), empty(db), time.time(), 3600.0)
             lease = leases.claim(tx, "s", 0, "bench", time.time(), 600.0)
         if lease is None:
             raise RuntimeError("the shard could not be claimed")

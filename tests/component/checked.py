@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import select
 
 from homeostat.convergence.engine import Urls
+from homeostat.convergence.execution.recovery_calls import Request
 from homeostat.convergence.health_checks.probes import Answer
-from homeostat.convergence.recovery_calls import Request
 from homeostat.model.node_health import NodeHealth
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.actions import ConvergenceSettings

@@ -292,6 +292,11 @@ class Service:
         with self.db.read() as tx:
             return list(tx.execute(select(schema.resource).where(schema.resource.c.stack_id == stack_id)))
 
+    def shards(self, stack_id: str) -> list[Any]:
+        with self.db.read() as tx:
+            table = schema.shard
+            return list(tx.execute(select(table).where(table.c.stack_id == stack_id).order_by("number")))
+
     def row(self, stack_id: str, name: str) -> Any:
         (found,) = [each for each in self.rows(stack_id) if each.name == name]
         return found

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults, SimulatedCloud
-from homeostat.convergence.healing_brake import doubts
+from homeostat.convergence.facts.healing_brake import doubts
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.observed import Observation, Presence
 from homeostat.services.explainer import Explainer

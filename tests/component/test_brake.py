@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.healing_brake import doubts
+from homeostat.convergence.facts.healing_brake import doubts
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.services.actions import ConvergenceSettings

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence.absences import absences
+from homeostat.convergence.facts.absences import absences
 from homeostat.desired import members as desired_members
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
@@ -17,7 +17,6 @@ from homeostat.model.group import GroupDefinition
 from homeostat.services.actions import ConvergenceSettings
 from homeostat.services.explainer import Explainer
 from homeostat.services.marks import MarkRequest, Marks
-from homeostat.store.shards import shards
 from homeostat.store.stacks import revisions, stacks
 from tests.component.running import Service, double, group, server
 
@@ -204,8 +203,7 @@ def held_back(service: Service) -> list[str]:
 
 def claims(service: Service, child: str, number: int = -1) -> int:
     """How often a shard of the group was claimed; the last one if none is named."""
-    with service.db.read() as tx:
-        return int(shards.of_stack(tx, child)[number].epoch)
+    return int(service.shards(child)[number].epoch)
 
 
 def test_members_that_are_lost_and_left_alone_come_first() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.convergence.absences import absences
+from homeostat.convergence.facts.absences import absences
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition

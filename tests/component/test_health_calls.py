@@ -7,7 +7,7 @@ import pytest
 
 from homeostat.clouds.port import Creation
 from homeostat.clouds.simulated import CloudBehaviour, Faults
-from homeostat.convergence.recovery_calls import Request
+from homeostat.convergence.execution.recovery_calls import Request
 from homeostat.model.observed import Observation
 from homeostat.model.status import joined
 from homeostat.observability.prometheus import METERS

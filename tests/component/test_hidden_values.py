@@ -201,7 +201,7 @@ def test_a_nested_stack_hides_what_it_is_given(service: Service) -> None:
         shown = stack_parameters(child, graph)
         assert (shown["plain"], shown["other"]) == (HIDDEN, "shown")
         assert environment_of(graph)["parameters"]["plain"] == HIDDEN
-        assert graph.desired.parameters["plain"] not in json.dumps(environment_of(graph))
+        assert graph.content.parameters["plain"] not in json.dumps(environment_of(graph))
 
 
 def test_the_template_of_a_group_is_shown_without_what_is_hidden(service: Service) -> None:

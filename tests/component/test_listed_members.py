@@ -46,7 +46,7 @@ def shown(service: Service) -> Any:
     """The template of the group's own stack, as a user gets it."""
     child = service.child()
     with service.db.read() as tx:
-        return copy.deepcopy(template_text(revisions.desired_of(tx, child.id, child.revision), {}))
+        return copy.deepcopy(template_text(revisions.content_of(tx, child.id, child.revision), {}))
 
 
 def send(service: Service, changed: Any, *, patch: bool = True, **options: Any) -> None:
@@ -79,7 +79,7 @@ def test_a_template_sent_back_as_it_was_changes_nothing(kind: Any, patch: bool) 
     assert handles(service) == before
     assert len(service.events(service.child().id, "1")) == rows
     with service.db.read() as tx:
-        kept = revisions.desired_of(tx, service.child().id, service.child().revision).template
+        kept = revisions.content_of(tx, service.child().id, service.child().revision).template
     assert "own" not in kept
 
 

@@ -8,7 +8,6 @@ from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.model.stack_actions import REQUESTED
 from homeostat.model.status import Action
 from homeostat.services.pipeline.request import StackRequest
-from homeostat.store.shards import shards
 from tests.component.maintained import check_still_suspended, lock, lock_of, made, refusal, rested, statuses, unlock
 from tests.component.running import Service, double, group, server, template, volume
 
@@ -470,11 +469,9 @@ def test_a_lock_that_could_not_be_taken_away_when_its_time_was_over_waits_for_pe
     service.cloud.behaviour.faults = Faults(unreachable=1.0)
     service.live(8000.0)
     assert service.state(stack_id) == "UNLOCK_FAILED"
-    with service.db.read() as tx:
-        before = [each.epoch for each in shards.of_stack(tx, stack_id)]
+    before = [each.epoch for each in service.shards(stack_id)]
     service.live(600.0)
-    with service.db.read() as tx:
-        assert [each.epoch for each in shards.of_stack(tx, stack_id)] == before
+    assert [each.epoch for each in service.shards(stack_id)] == before
     service.cloud.behaviour.faults = Faults()
     unlock(service, stack_id)
     service.rest()

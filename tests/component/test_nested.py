@@ -12,6 +12,7 @@ from homeostat.model.status import Action
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.quotas import Quotas
 from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks.contents import Content
 from tests.component.running import Service, double, group, server, template
 
 
@@ -270,8 +271,8 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
     with service.db.write() as tx:
         row = stacks.for_update(service.db, tx, child.id)
         assert row is not None
-        desired = revisions.desired_of(tx, child.id, child.revision)
-        more = revisions.Desired("group", {**desired.template, "count": 3})
+        content = revisions.content_of(tx, child.id, child.revision)
+        more = revisions.encode(service.db, Content("group", {**content.template, "count": 3}))
         action_begin.revise(service.db, tx, row, Action.UPDATE, more, service.clock.now(), 3600.0)
     service.update(stack_id, {"grp": group(2), "t": reader("refs"), "other": double()})
     assert service.row(stack_id, "t").properties["value"].startswith("server-1,server-2")

@@ -14,7 +14,7 @@ from homeostat.desired.graphs import compile_graph
 from homeostat.model.desired import Identity
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.preview import all_of
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from tests.component.running import Service, double, group, server
 
 SLOW = CloudBehaviour(build_s=10.0, delete_s=10.0)
@@ -146,7 +146,7 @@ def test_each_overtaken_revision_is_compiled_once_however_many_groups_read_it(
     """A thousand groups, each of which compiled a hundred revisions, took a worker for minutes."""
     compiled = list[str]()
 
-    def counted(desired: Desired, identity: Identity, shard: int) -> Definitions:
+    def counted(desired: Content, identity: Identity, shard: int) -> Definitions:
         compiled.append(identity.stack_id)
         return compile_graph(desired, identity, shard)
 

@@ -5,7 +5,6 @@ import pytest
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.desired import members
 from homeostat.services.pipeline.request import StackRequest
-from homeostat.store.shards import shards
 from tests.component.maintained import lock, made, unlock
 from tests.component.running import Service, group, server, template, volume
 
@@ -59,8 +58,7 @@ def test_a_group_whose_update_was_cancelled_is_brought_about_by_the_update_after
     service.live(60.0)
     child = service.child()
     assert (service.state(stack_id), child.revision, child.complete_revision) == ("LOCK_COMPLETE", 3, 1)
-    with service.db.read() as tx:
-        assert [each.settled_revision for each in shards.of_stack(tx, child.id)] == [3, 3], "by its lock"
+    assert [each.settled_revision for each in service.shards(child.id)] == [3, 3], "by its lock"
     unlock(service, stack_id)
     service.rest()
     service.update(stack_id, {"grp": group(5, server(flavor="large"))})

@@ -15,14 +15,14 @@ from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import SET_ASIDE_S, run_pass
 from homeostat.desired.graphs import DesiredGraphs, compile_graph
 from homeostat.desired.implied import with_implied
-from homeostat.desired.members import MEMBERS_PER_SHARD, group_desired
+from homeostat.desired.members import MEMBERS_PER_SHARD, group_content, shard_count
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Superseded, Terminal, Transient
 from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action, Status
 from homeostat.planner import outcome
 from homeostat.store.shards import leases, shards
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from tests.component.running import PROJECT, Service, double, server, template, volume
 
 ME = Identity("s1", "web", PROJECT)
@@ -32,16 +32,16 @@ MEMBER = {"type": "OS::Nova::Server", "properties": {"name": "m%index%"}}
 # -- definitions -----------------------------------------------------------------------------------------------------
 
 
-def group(count: int, skip: Sequence[str] = ()) -> Desired:
-    return group_desired(GroupDefinition(MEMBER, "%index%", count, tuple(skip)))
+def group(count: int, skip: Sequence[str] = ()) -> Content:
+    return group_content(GroupDefinition(MEMBER, "%index%", count, tuple(skip)))
 
 
 def test_graphs_are_compiled_once() -> None:
     loaded = []
 
-    def load() -> Desired:
+    def load() -> Content:
         loaded.append(1)
-        return Desired("template", template({"a": double()}))
+        return Content("template", template({"a": double()}))
 
     kept = DesiredGraphs()
     first = kept.get(ME, 1, 0, load)
@@ -54,7 +54,7 @@ def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_de
     kept = DesiredGraphs(cache_max=10)
 
     def get(revision: int, members: int) -> None:
-        def load() -> Desired:
+        def load() -> Content:
             loaded.append(revision)
             return group(members)
 
@@ -74,9 +74,9 @@ def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_de
 @pytest.mark.parametrize(
     ("desired", "shard", "expected"),
     [
-        (Desired(), 0, []),
-        (Desired("template", template({"a": double(), "b": double()})), 0, ["a", "b"]),
-        (Desired("template", template({"a": double()})), 1, []),
+        (Content(), 0, []),
+        (Content("template", template({"a": double(), "b": double()})), 0, ["a", "b"]),
+        (Content("template", template({"a": double()})), 1, []),
         (group(3), 0, ["0", "1", "2"]),
         (group(2, ["0"]), 0, ["1", "2"]),
         (group(0), 0, []),
@@ -84,7 +84,7 @@ def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_de
     ],
     ids=["nothing", "a template", "is one shard", "a group", "names out of use", "no members", "the second shard"],
 )
-def test_the_graph_of_a_shard(desired: Desired, shard: int, expected: list[str]) -> None:
+def test_the_graph_of_a_shard(desired: Content, shard: int, expected: list[str]) -> None:
     assert list(compile_graph(desired, ME, shard)) == expected
 
 
@@ -100,7 +100,7 @@ def test_the_graph_of_a_shard(desired: Desired, shard: int, expected: list[str])
     ids=["none", "one", "full", "full but for a name out of use", "more"],
 )
 def test_a_group_needs_as_many_shards_as_its_highest_name(count: int, skip: list[str], expected: int) -> None:
-    assert group(count, skip).shards == expected
+    assert shard_count(group(count, skip).group) == expected
 
 
 def test_every_member_has_its_index() -> None:

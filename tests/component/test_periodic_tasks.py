@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
+from homeostat.convergence.threads.periodic import PeriodicTask, PeriodicTasks
 from homeostat.store.database import Database, sqlite_url
 from homeostat.store.operation import periodic
 from homeostat.store.shards import orphans
@@ -97,7 +97,7 @@ def test_what_goes_on_is_not_begun_again(db: Database) -> None:
 
 
 def test_what_fails_is_tried_again(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homeostat.convergence.periodic.RETRY_S", 0.01)
+    monkeypatch.setattr("homeostat.convergence.threads.periodic.RETRY_S", 0.01)
     begun = 0
 
     def broken() -> int:

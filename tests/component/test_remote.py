@@ -11,7 +11,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.nested import FILES
 from homeostat.services.pipeline.request import StackRequest
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from tests.component.running import PROJECT, Service, double, template
 
 TEXT = "heat_template_version: wallaby\nresources: {}"
@@ -110,7 +110,7 @@ def test_a_lost_answer_makes_no_second_stack() -> None:
 def test_a_template_takes_the_files_that_it_names_along() -> None:
     text = "heat_template_version: wallaby\nresources: {a: {type: part.yaml}}"
     files = {"part.yaml": "… {get_file: script.sh}", "script.sh": "true", "other.sh": "false"}
-    desired = Desired("template", template({"r": remote(template=text)}), files=files)
+    desired = Content("template", template({"r": remote(template=text)}), files=files)
     graph = graph_of(compile_desired(desired, Identity("i", "n", "p")), desired)
     assert graph["r"].properties[FILES] == {name: files[name] for name in ("part.yaml", "script.sh")}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from homeostat.clouds.simulated import CloudBehaviour
-from homeostat.convergence.encrypted_operations import operate
+from homeostat.convergence.execution.encrypted_operations import operate
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.observed import Observation
 from homeostat.model.plan import Operate, Step

@@ -13,7 +13,6 @@ from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
-from homeostat.store.shards import shards
 from tests.component.running import PROJECT, Service, double, group, template
 
 STEP_S = 4
@@ -341,11 +340,9 @@ def test_a_batch_costs_its_batch_and_not_the_group() -> None:
     other = {"type": "OS::Heat::TestResource", "properties": {"value": "b"}}
     policy = {"rolling_update": {"max_batch_size": 5, "pause_time": 1000}}
     service.update(stack_id, {"grp": {**group(count, other), "update_policy": policy}}, timeout_mins=100_000)
-    with service.db.read() as tx:
-        before = {row.number: row.epoch for row in shards.of_stack(tx, service.child().id)}
+    before = {row.number: row.epoch for row in service.shards(service.child().id)}
     service.live(1001)
-    with service.db.read() as tx:
-        passes = {row.number: row.epoch - before[row.number] for row in shards.of_stack(tx, service.child().id)}
+    passes = {row.number: row.epoch - before[row.number] for row in service.shards(service.child().id)}
     changed = [each.name for each in service.rows(service.child().id) if each.properties["value"] == "b"]
     assert sorted(changed) == [str(number) for number in range(count - 10, count)]
     assert passes[0] == passes[1] == 0
@@ -425,8 +422,7 @@ def test_shards_that_a_batch_leaves_alone_count_as_done(monkeypatch: pytest.Monk
     service = Service()
     service.create({"grp": batched(4, 1)})
     service.rest()
-    with service.db.read() as tx:
-        counted = [(each.planned, each.done) for each in shards.of_stack(tx, service.child().id)]
+    counted = [(each.planned, each.done) for each in service.shards(service.child().id)]
     assert counted == [(2, 2), (2, 2)]
 
 

@@ -195,7 +195,7 @@ def test_a_signal_in_the_middle_of_a_snapshot_waits_for_its_end() -> None:
 
 
 def test_signals_that_wait_are_counted_and_refused_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homeostat.convergence.scaling.DEFERRED_MAX", 2)
+    monkeypatch.setattr("homeostat.convergence.members.scaling.DEFERRED_MAX", 2)
     service = Service(CloudBehaviour(snapshot_s=20.0))
     stack_id = service.create(resources())
     service.rest()

@@ -12,7 +12,8 @@ from homeostat.services.pipeline.fetching import with_fetched
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.quotas import Quotas
 from homeostat.services.stacks import StackService
-from homeostat.store.stacks.revisions import Desired, desired_of
+from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.revisions import content_of
 from tests.component.running import PROJECT, Service, group, template
 
 INNER = "heat_template_version: rocky\nresources: {disk: {type: My::Disk, properties: {size: 1}}}"
@@ -91,13 +92,13 @@ def test_templates_named_by_url_are_fetched_once_and_kept() -> None:
 
     environment = {"resource_registry": {"My::Web": URL}}
     resources = {"a": {"type": "My::Web"}, "b": {"type": "My::Web"}, "g": group(2, {"type": "My::Web"})}
-    desired = with_fetched(Desired("template", template(resources), environment=environment), fetch)
+    desired = with_fetched(Content("template", template(resources), environment=environment), fetch)
     assert asked == [URL, "https://example.com/disk.yaml"]
     assert sorted(desired.files) == sorted(asked)
 
 
 def test_what_is_among_the_files_is_not_fetched() -> None:
-    desired = Desired("template", template({"a": {"type": URL}}), files={URL: "heat_template_version: rocky"})
+    desired = Content("template", template({"a": {"type": URL}}), files={URL: "heat_template_version: rocky"})
     assert with_fetched(desired, lambda url: pytest.fail(f"{url} was fetched")) == desired
 
 
@@ -116,4 +117,4 @@ def test_what_was_fetched_is_stored_with_the_revision() -> None:
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     with service.db.read() as tx:
-        assert list(desired_of(tx, stack_id, 1).files) == [URL]
+        assert list(content_of(tx, stack_id, 1).files) == [URL]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from homeostat.builtin import sessions
-from homeostat.convergence import snapshot_end
+from homeostat.convergence.snapshots import completion
 from homeostat.model.status import Action
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.services.pipeline.request import StackRequest
@@ -136,7 +136,7 @@ def test_nothing_large_is_written_out_when_a_snapshot_is_taken(found: list[str])
 
 
 def test_a_snapshot_of_a_large_stack_names_only_so_many_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_end, "RESOURCES_MAX", 4)
+    monkeypatch.setattr(completion, "RESOURCES_MAX", 4)
     service = Service()
     stack_id = service.create({"a": group(3, volume()), "b": group(2, volume())})
     service.rest()

@@ -14,16 +14,16 @@ from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, shards
 from homeostat.store.shards.leases import Lease
-from homeostat.store.stacks import action_begin, action_end, stacks
+from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 3600.0
 LEASE_S = 5.0
 LONG_S = 300.0
 """Longer than a test may take."""
-TEMPLATE = Desired("template", {"heat_template_version": "2021-04-16"})
+TEMPLATE = Content("template", {"heat_template_version": "2021-04-16"})
 
 
 def add_stack(
@@ -31,23 +31,25 @@ def add_stack(
 ) -> str:
     """A new stack; its id is `<project>-<name>` unless `id` is given."""
     stack_id: str = more.pop("id", f"{project}-{name}")
-    desired = Desired("template", TEMPLATE.template, shards=shard_count)
+    revision = revisions.encode(db, TEMPLATE, shards=shard_count)
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(stack_id, project, name, **more), desired, at, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(stack_id, project, name, **more), revision, at, TIMEOUT_S)
     return stack_id
 
 
 def revise(
     db: Database,
     stack_id: str,
-    desired: Desired = TEMPLATE,
+    content: Content = TEMPLATE,
     action: str = Action.UPDATE,
     at: float = NOW,
     touched: Collection[int] | None = None,
+    shard_count: int = 1,
 ) -> int:
+    revision = revisions.encode(db, content, shards=shard_count)
     with db.write() as tx:
         stack = locked(db, tx, stack_id)
-        return action_begin.revise(db, tx, stack, action, desired, at, TIMEOUT_S, touched=touched)
+        return action_begin.revise(db, tx, stack, action, revision, at, TIMEOUT_S, touched=touched)
 
 
 def locked(db: Database, tx: Connection, stack_id: str) -> Any:

@@ -12,8 +12,8 @@ from tests.contract.store_cases import NOW, add_stack, resource
 from tests.waiting import until
 
 from homeostat.clouds.outbound import Outbound, read_rules
-from homeostat.convergence.fair_turns import FairTurns, Turn
 from homeostat.convergence.members.rollouts import RolloutEngine
+from homeostat.convergence.threads.fair_turns import FairTurns, Turn
 from homeostat.model.rollout import Rollout, RolloutBegin, RolloutSettings
 from homeostat.store import schema
 from homeostat.store.database import Database

@@ -30,7 +30,7 @@ from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import leases, shards
 from homeostat.store.stacks import action_begin, action_end, nested_status, revisions, stacks
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
@@ -110,10 +110,10 @@ def test_a_live_name_is_taken_once_in_a_project(database: Database) -> None:
 
 
 def test_the_states_of_all_stacks_come_at_once(database: Database) -> None:
-    group = Desired("group", {"resource_def": {}, "index_var": "%", "count": 2, "skip": ["0"]}, shards=2)
+    group = Content("group", {"resource_def": {}, "index_var": "%", "count": 2, "skip": ["0"]})
     web, db, gone = (add_stack(database, name) for name in ("web", "db", "gone"))
-    revise(database, web, group)
-    revision = revise(database, gone, revisions.EMPTY, Action.DELETE)
+    revise(database, web, group, shard_count=2)
+    revision = revise(database, gone, EMPTY, Action.DELETE)
     with database.write() as tx:
         come_to_rest(database, tx, gone, 0, revision)
         shards.count_failures(tx, web, 1, 3)
@@ -158,7 +158,7 @@ def test_more_stacks_are_asked_about_than_one_query_takes(database: Database, mo
 def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database) -> None:
     add_stack(database, id="first")
     add_stack(database, id="other", project="q")
-    revision = revise(database, "first", revisions.EMPTY, Action.DELETE)
+    revision = revise(database, "first", EMPTY, Action.DELETE)
     with database.write() as tx:
         come_to_rest(database, tx, "first", 0, revision)
     assert stack_row(database, "first").deleted_at == NOW
@@ -190,12 +190,12 @@ def test_a_revision_is_accepted_while_the_last_one_is_in_progress(database: Data
 
 def test_revisions_are_immutable_and_bring_their_files(database: Database) -> None:
     stack_id = add_stack(database)
-    second = Desired("template", {"a": 1}, {"p": "x"}, {"parameter_defaults": {}}, {"f": "text", "g": "text"})
+    second = Content("template", {"a": 1}, {"p": "x"}, {"parameter_defaults": {}}, {"f": "text", "g": "text"})
     revise(database, stack_id, second)
-    revise(database, stack_id, Desired("template", {"a": 2}, files={"f": "other"}))
+    revise(database, stack_id, Content("template", {"a": 2}, files={"f": "other"}))
     with database.read() as tx:
-        assert revisions.desired_of(tx, stack_id, 2) == second
-        assert revisions.desired_of(tx, stack_id, 3).files == {"f": "other"}
+        assert revisions.content_of(tx, stack_id, 2) == second
+        assert revisions.content_of(tx, stack_id, 3).files == {"f": "other"}
         contents = tx.execute(select(schema.file.c.content).order_by("content")).scalars().all()
     assert contents == ["other", "text"]
 
@@ -203,13 +203,13 @@ def test_revisions_are_immutable_and_bring_their_files(database: Database) -> No
 def test_a_revision_that_does_not_exist_is_an_error(database: Database) -> None:
     stack_id = add_stack(database)
     with database.read() as tx, pytest.raises(LookupError, match="no revision 7"):
-        revisions.desired_of(tx, stack_id, 7)
+        revisions.content_of(tx, stack_id, 7)
 
 
 def test_a_revision_may_need_more_shards_and_never_drops_one_with_rows(database: Database) -> None:
     stack_id = add_stack(database)
-    revise(database, stack_id, Desired(shards=3))
-    revise(database, stack_id, Desired(shards=1))
+    revise(database, stack_id, EMPTY, shard_count=3)
+    revise(database, stack_id, EMPTY)
     assert stack_row(database, stack_id).shards == 3
     assert shard_row(database, stack_id, 2).wakes == 2
 
@@ -222,12 +222,12 @@ def test_a_shard_that_a_revision_leaves_alone_is_at_rest_at_it_where_all_of_it_w
     for number in range(2):
         with database.write() as tx:
             come_to_rest(database, tx, stack_id, number, 1)
-    revise(database, stack_id, Desired(shards=2), Action.UPDATE)
+    revise(database, stack_id, EMPTY, Action.UPDATE, shard_count=2)
     # At rest by an action that makes nothing, or by one that does: the stack was not COMPLETE at that revision.
-    revision = revise(database, stack_id, Desired(shards=2), action)
+    revision = revise(database, stack_id, EMPTY, action, shard_count=2)
     with database.write() as tx:
         come_to_rest(database, tx, stack_id, 0, revision)
-    assert revise(database, stack_id, Desired(shards=2), touched=[1]) == revision + 1
+    assert revise(database, stack_id, EMPTY, touched=[1], shard_count=2) == revision + 1
     assert shard_row(database, stack_id, 0).settled_revision == (revision + 1 if action == Action.UPDATE else revision)
 
 
@@ -283,19 +283,19 @@ def test_failure_of_an_old_revision_does_not_fail_the_new_one(database: Database
 
 
 def test_rollback_goes_back_over_several_updates_to_the_last_complete_revision(database: Database) -> None:
-    good = Desired("template", {"good": True}, {"p": 1}, files={"f": "text"})
+    good = Content("template", {"good": True}, {"p": 1}, files={"f": "text"})
     stack_id = add_stack(database)
     revision = revise(database, stack_id, good)
     with database.write() as tx:
         come_to_rest(database, tx, stack_id, 0, revision)
-    revise(database, stack_id, Desired("template", {"bad": 1}))
-    revise(database, stack_id, Desired("template", {"bad": 2}))
+    revise(database, stack_id, Content("template", {"bad": 1}))
+    revise(database, stack_id, Content("template", {"bad": 2}))
     with database.write() as tx:
         number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     row = stack_row(database, stack_id)
     assert (row.action, row.status, row.revision, row.rollback_to) == ("ROLLBACK", "IN_PROGRESS", 5, 2)
     with database.read() as tx:
-        assert revisions.desired_of(tx, stack_id, number) == good
+        assert revisions.content_of(tx, stack_id, number) == good
 
 
 def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(database: Database) -> None:
@@ -303,7 +303,7 @@ def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(databa
     with database.write() as tx:
         number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
     with database.read() as tx:
-        assert revisions.desired_of(tx, stack_id, number) == revisions.EMPTY
+        assert revisions.content_of(tx, stack_id, number) == EMPTY
     assert stack_row(database, stack_id).rollback_to == 0
 
 

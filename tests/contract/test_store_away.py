@@ -7,7 +7,7 @@ from sqlalchemy import update
 from tests.contract.store_cases import NOW, add_stack, at_once, resource, shard_row, stack_row
 from tests.contract.test_store_series import awake, group, rolling
 
-from homeostat.convergence.absences import absences
+from homeostat.convergence.facts.absences import absences
 from homeostat.convergence.members import rolling_update
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition
@@ -159,7 +159,7 @@ def test_a_batch_waits_and_says_so_once(database: Database) -> None:
     stack_id = limited(database)
     batch = prepared(database, stack_id, lost=100)
     assert batch is not None
-    assert batch.desired is None
+    assert batch.revision is None
     assert [settle(database, stack_id, batch) for _ in range(2)] == [stack_row(database, stack_id).deadline] * 2
     after = stack_row(database, stack_id)
     assert (after.revision, after.status, after.step_at) == (2, Status.IN_PROGRESS, None)
@@ -175,7 +175,7 @@ def test_a_batch_waits_and_says_so_once(database: Database) -> None:
     after = stack_row(database, stack_id)
     assert (after.revision, after.reason) == (3, "Stack UPDATE started")
     with database.read() as tx:
-        earlier = revisions.desired_of(tx, stack_id, 3).template["earlier"]
+        earlier = revisions.content_of(tx, stack_id, 3).template["earlier"]
     assert earlier == [{"resource_def": {"type": "T::Old"}, "numbers": [[0, 1999]]}]
 
 

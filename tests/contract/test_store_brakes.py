@@ -5,7 +5,7 @@ from typing import Any
 from tests.contract.store_cases import NOW, add_stack, resource
 
 from homeostat.cli.doctor import examine
-from homeostat.convergence.healing_brake import doubts
+from homeostat.convergence.facts.healing_brake import doubts
 from homeostat.doctor.checks import Level
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.world import Resource, Seen

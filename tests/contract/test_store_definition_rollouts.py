@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, add_stack, resource, stack_row
 
 from homeostat.convergence.members.rollouts import RolloutEngine
-from homeostat.desired.members import group_desired
+from homeostat.desired.members import group_content
 from homeostat.model.group import GroupDefinition, RangedDefinition
 from homeostat.model.rollout import AppliesTo, Rollout, RolloutBegin, RolloutSettings, RolloutState
 from homeostat.model.status import Action, Status
@@ -14,7 +14,7 @@ from homeostat.planner.members import staged_group
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import action_begin, rollout_members, rollouts, stacks
+from homeostat.store.stacks import action_begin, revisions, rollout_members, rollouts, stacks
 
 SETTINGS = RolloutSettings("canary", ("1", "100%"), approval=True, applies_to=AppliesTo.DEFINITION)
 OLD = GroupDefinition({"type": "a"}, None, 3)
@@ -33,7 +33,8 @@ def staged(database: Database) -> tuple[str, str]:
         assert row is not None
         subject = int(row.revision) + 1
         group = staged_group.begin(OLD, replace(OLD, resource_def={"type": "b"}), subject)
-        action_begin.revise(database, tx, row, Action.UPDATE, replace(group_desired(group), size=3), NOW, 60.0)
+        revision = revisions.encode(database, group_content(group), size=3)
+        action_begin.revise(database, tx, row, Action.UPDATE, revision, NOW, 60.0)
         begun = Rollout("grp", top, 0, "grp", members, RolloutState.RUNNING, SETTINGS, due_at=NOW, subject=subject)
         rollouts.apply(tx, [top], [RolloutBegin(begun)], NOW, 60.0)
     rest(database, members)

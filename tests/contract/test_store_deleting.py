@@ -7,15 +7,16 @@ import pytest
 from sqlalchemy import select, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, locked, resource, shard_row, stack_row
 
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.status import Action
 from homeostat.store import events, schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, deletion, revisions
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
-SAID = Desired("template", {"resources": {}}, files={"inner.yaml": "new"})
+SAID = Content("template", {"resources": {}}, files={"inner.yaml": "new"})
 
 
 def deleting(database: Database, **shard: float) -> tuple[bool, str, float]:
@@ -28,7 +29,7 @@ def deleting(database: Database, **shard: float) -> tuple[bool, str, float]:
         if shard:
             tx.execute(update(schema.shard).where(schema.shard.c.stack_id == inner).values(**shard))
         stack = locked(database, tx, inner)
-        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.EMPTY, now, TIMEOUT_S)
+        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.empty(database), now, TIMEOUT_S)
         return deletion.end_if_empty(database, tx, inner, number, now), inner, now
 
 
@@ -63,7 +64,7 @@ def test_what_has_rows_is_left_to_its_own_pass(database: Database) -> None:
     with database.write() as tx:
         shard_state.record(database, tx, inner, writes, NOW)
         stack = locked(database, tx, inner)
-        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S)
+        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
         assert not deletion.end_if_empty(database, tx, inner, number, NOW)
     assert stack_row(database, inner).deleted_at is None
 
@@ -81,7 +82,7 @@ def test_many_that_were_never_begun_end_at_once_and_no_other_does(database: Data
         mine = schema.shard.c.stack_id == ids["owned"]
         tx.execute(update(schema.shard).where(mine).values(lease_until=now + 1))
         stack = locked(database, tx, ids["revised"])
-        action_begin.revise(database, tx, stack, Action.UPDATE, SAID, NOW, TIMEOUT_S)
+        action_begin.revise(database, tx, stack, Action.UPDATE, revisions.encode(database, SAID), NOW, TIMEOUT_S)
         found = deletion.delete_many(database, tx, root, dict.fromkeys(names, TIMEOUT_S), now)
     assert {key for key, (_, ended) in found.items() if ended} == {"fresh", "revised"}
     assert {key: id for key, (id, _) in found.items()} == ids
@@ -111,7 +112,7 @@ def test_many_begin_as_each_would_by_itself(database: Database) -> None:
     with database.write() as tx:
         stack, changes = locked(database, tx, single), action_begin.UNHELD
         number = action_begin.revise(
-            database, tx, stack, Action.DELETE, revisions.EMPTY, NOW + 1, TIMEOUT_S, dict(changes)
+            database, tx, stack, Action.DELETE, revisions.empty(database), NOW + 1, TIMEOUT_S, dict(changes)
         )
         assert not deletion.end_if_empty(database, tx, single, number, NOW + 1)
         found = deletion.delete_many(database, tx, root, {"many": TIMEOUT_S}, NOW + 1)
@@ -133,7 +134,7 @@ def test_many_begin_as_each_would_by_itself(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"lock": {"level": "all"}}, {"shards": 2}, {"spares": "all"}, {"snapshot": {"id": "s"}}]
+    "values", [{"lock": {"level": "all"}}, {"shards": 2}, {"spares": "all"}, {"snapshot": StackSnapshot("s")}]
 )
 def test_what_needs_more_than_a_new_revision_is_left_to_itself(database: Database, values: dict[str, Any]) -> None:
     root = add_stack(database, "root")
@@ -146,7 +147,9 @@ def test_what_needs_more_than_a_new_revision_is_left_to_itself(database: Databas
         writes.insert(resource("key", around, "a"))
         shard_state.record(database, tx, around, writes, NOW)
         tx.execute(update(schema.stack).where(schema.stack.c.id == held).values(complete_revision=1, **values))
-        action_begin.revise(database, tx, locked(database, tx, going), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S)
+        action_begin.revise(
+            database, tx, locked(database, tx, going), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
+        )
         assert deletion.delete_many(database, tx, root, {"held": 1.0, "around": 1.0}, NOW + 1) == {}
     assert [stack_row(database, each).action for each in (held, around)] == ["CREATE", "CREATE"]
 
@@ -159,11 +162,19 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
     with database.write() as tx:
         for each in (root, going, below):
             action_begin.revise(
-                database, tx, locked(database, tx, each), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S
+                database, tx, locked(database, tx, each), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
             )
         tx.execute(update(schema.shard).values(wake_at=None))
         assert deletion.newest_policies(tx, root, below) is None
-        deletion.continue_deletion(database, tx, locked(database, tx, root), SAID, {"a": "Retain"}, NOW + 1, TIMEOUT_S)
+        deletion.continue_deletion(
+            database,
+            tx,
+            locked(database, tx, root),
+            revisions.encode(database, SAID),
+            {"a": "Retain"},
+            NOW + 1,
+            TIMEOUT_S,
+        )
     assert [shard_row(database, each).wake_at for each in (root, going, below, still)] == [
         NOW + 1,
         NOW + 1,
@@ -176,8 +187,22 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
         assert deletion.file_of(tx, root, 3, "inner.yaml") == "new"
         assert deletion.file_of(tx, root, 3, "other.yaml") is None
         deletion.continue_deletion(
-            database, tx, locked(database, tx, going), replace(SAID, files={}), {"a": "Delete"}, NOW + 2, TIMEOUT_S
+            database,
+            tx,
+            locked(database, tx, going),
+            revisions.encode(database, replace(SAID, files={})),
+            {"a": "Delete"},
+            NOW + 2,
+            TIMEOUT_S,
         )
         assert [deletion.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]
-        action_begin.revise(database, tx, locked(database, tx, root), Action.UPDATE, SAID, NOW + 3, TIMEOUT_S)
+        action_begin.revise(
+            database,
+            tx,
+            locked(database, tx, root),
+            Action.UPDATE,
+            revisions.encode(database, SAID),
+            NOW + 3,
+            TIMEOUT_S,
+        )
         assert deletion.newest_policies(tx, root, below) is None

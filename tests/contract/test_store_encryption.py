@@ -24,7 +24,7 @@ from homeostat.store.shards import observations, shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, revisions
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
 SECRET = "correct horse battery staple"
@@ -38,14 +38,15 @@ def db(database: Database) -> Database:
 
 def add(db: Database, name: str, *, secret: bool | None = None, value: str = SECRET) -> str:
     """A stack with a resource, its observation, a file and a record, all of which hold the value."""
-    desired = Desired("template", {"default": value}, {"p": value}, {"e": value}, {"f": value}, secret=secret)
+    content = Content("template", {"default": value}, {"p": value}, {"e": value}, {"f": value})
+    revision = revisions.encode(db, content, secret=secret)
     row = resource(f"k-{name}", name, handle=f"h-{name}", properties={"password": value}, metadata={"m": value})
     writes = Writes()
     writes.insert(row)
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.handle, {"value": value}, NOW), 2))
     writes.properties.append((row, {"password": value}))
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(name, "p", name), desired, NOW, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
         shard_state.record(db, tx, name, writes, NOW, secret=secret)
         records.add(db, tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
     return name
@@ -63,11 +64,11 @@ def everything(db: Database) -> str:
         )
 
 
-def read(db: Database, name: str) -> tuple[Desired, Resource, Seen, Record | None]:
+def read(db: Database, name: str) -> tuple[Content, Resource, Seen, Record | None]:
     with db.read() as tx:
         rows, seen = shard_state.load_rows(tx, name, 0)
         key = f"k-{name}"
-        return revisions.desired_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
+        return revisions.content_of(tx, name, 1), rows[key], seen[key], records.get(tx, f"r-{name}")
 
 
 def counts(db: Database) -> dict[str, int]:
@@ -78,10 +79,10 @@ def counts(db: Database) -> dict[str, int]:
 def test_what_is_encrypted_is_read_back_and_found_nowhere(db: Database) -> None:
     add(db, "web")
     assert SECRET not in everything(db)
-    desired, row, seen, record = read(db, "web")
-    assert desired.parameters == {"p": SECRET}
-    assert (desired.template, desired.environment) == ({"default": SECRET}, {"e": SECRET})
-    assert desired.files == {"f": SECRET}
+    content, row, seen, record = read(db, "web")
+    assert content.parameters == {"p": SECRET}
+    assert (content.template, content.environment) == ({"default": SECRET}, {"e": SECRET})
+    assert content.files == {"f": SECRET}
     assert (row.properties, row.metadata) == ({"password": SECRET}, {"m": SECRET})
     assert seen.observation.properties == {"value": SECRET}
     assert record is not None
@@ -144,10 +145,10 @@ def test_a_lost_key_stops_only_who_needs_it(db: Database) -> None:
         with pytest.raises(Unreadable, match=f"key {key_id(b'o' * 64)}, which is not there"):
             ask()
     with db.read() as tx:
-        desired = revisions.desired_of(tx, "theirs", 1)
-    assert desired.files == {"f": SECRET}  # a user has given the same text again
+        content = revisions.content_of(tx, "theirs", 1)
+    assert content.files == {"f": SECRET}  # a user has given the same text again
     with pytest.raises(Unreadable):
-        dict(desired.parameters)
+        dict(content.parameters)
 
 
 def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:

@@ -13,7 +13,7 @@ from homeostat.store.database import Database
 from homeostat.store.encryption.encrypted_cells import Keyring, Unreadable
 from homeostat.store.stacks import action_begin, files, revisions
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 TEXTS = {f"{number}.yaml": f"# {number % 3}" for number in range(6)}
 
@@ -21,7 +21,7 @@ TEXTS = {f"{number}.yaml": f"# {number % 3}" for number in range(6)}
 def add(db: Database, name: str, texts: Any) -> str:
     with db.write() as tx:
         new = NewStack(f"{name}-id", "p", name)
-        action_begin.add(db, tx, new, Desired("template", {"a": 1}, files=texts), NOW, TIMEOUT_S)
+        action_begin.add(db, tx, new, revisions.encode(db, Content("template", {"a": 1}, files=texts)), NOW, TIMEOUT_S)
     return new.id
 
 
@@ -44,12 +44,12 @@ def file_statements(db: Database) -> Iterator[list[str]]:
 def test_what_was_read_is_neither_read_nor_written_again(database: Database) -> None:
     first = add(database, "first", TEXTS)
     with database.read() as tx:
-        around = revisions.desired_of(tx, first, 1).files
+        around = revisions.content_of(tx, first, 1).files
     assert around == TEXTS
     with file_statements(database) as statements:
         inner = add(database, "inner", around)
         with database.read() as tx:
-            assert revisions.desired_of(tx, inner, 1).files == TEXTS
+            assert revisions.content_of(tx, inner, 1).files == TEXTS
     assert statements == []
     with database.read() as tx:
         assert tx.execute(select(func.count()).select_from(schema.file)).scalar_one() == 3
@@ -58,20 +58,20 @@ def test_what_was_read_is_neither_read_nor_written_again(database: Database) -> 
 def test_other_files_are_stored_whole(database: Database) -> None:
     first = add(database, "first", TEXTS)
     with database.read() as tx:
-        around = revisions.desired_of(tx, first, 1).files
+        around = revisions.content_of(tx, first, 1).files
     other = add(database, "other", {**around, "new.yaml": "# new"})
     with database.read() as tx:
-        assert revisions.desired_of(tx, other, 1).files == {**TEXTS, "new.yaml": "# new"}
+        assert revisions.content_of(tx, other, 1).files == {**TEXTS, "new.yaml": "# new"}
 
 
 def test_files_cannot_be_read_with_other_keys(database: Database) -> None:
     database.use_keys(Keyring([b"o" * 64]))
     first = add(database, "first", {"a.yaml": "secret"})
     with database.read() as tx:
-        assert revisions.desired_of(tx, first, 1).files == {"a.yaml": "secret"}
+        assert revisions.content_of(tx, first, 1).files == {"a.yaml": "secret"}
     database.use_keys(Keyring([b"n" * 64]))
     with database.read() as tx, pytest.raises(Unreadable):
-        revisions.desired_of(tx, first, 1)
+        revisions.content_of(tx, first, 1)
 
 
 def test_a_file_that_is_gone_is_an_error(database: Database) -> None:
@@ -79,7 +79,7 @@ def test_a_file_that_is_gone_is_an_error(database: Database) -> None:
     with database.write() as tx:
         tx.execute(delete(schema.file))
     with database.read() as tx, pytest.raises(KeyError):
-        revisions.desired_of(tx, first, 1)
+        revisions.content_of(tx, first, 1)
 
 
 def test_texts_that_are_too_long_are_not_remembered(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_texts_that_are_too_long_are_not_remembered(database: Database, monkeypa
     first = add(database, "first", {"a.yaml": "x" * 200, "b.yaml": "y"})
     for _ in range(2):
         with database.read() as tx:
-            assert revisions.desired_of(tx, first, 1).files == {"a.yaml": "x" * 200, "b.yaml": "y"}
+            assert revisions.content_of(tx, first, 1).files == {"a.yaml": "x" * 200, "b.yaml": "y"}
 
 
 def test_texts_are_stored_in_one_order_whatever_their_names(database: Database) -> None:

@@ -94,7 +94,7 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
         found = stacks.get(tx, stack_id)
         assert found is not None
         assert found.user_project == "there"
-        action_begin.revise(database, tx, found, Action.DELETE, revisions.EMPTY, 2.0, 60.0)
+        action_begin.revise(database, tx, found, Action.DELETE, revisions.empty(database), 2.0, 60.0)
     with database.write() as tx:
         ending = stacks.get(tx, stack_id)
         assert ending is not None

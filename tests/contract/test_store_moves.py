@@ -66,7 +66,7 @@ class Moved(Clusters):
         with self.db.read() as tx:
             row = stacks.get(tx, stack)
             assert row is not None
-            return revisions.desired_of(tx, stack, row.revision).template
+            return revisions.content_of(tx, stack, row.revision).template
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from homeostat.store.database import Database
 from homeostat.store.shards import orphans, shard_state
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import action_begin, action_end
+from homeostat.store.stacks import action_begin, action_end, revisions
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.transfer import adoption
 
@@ -25,7 +25,7 @@ def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str 
     rows = [resource(key, new.id, called, handle=each, type=type) for key, called, each in named]
     try:
         with db.write() as tx:
-            action_begin.add(db, tx, new, TEMPLATE, NOW, TIMEOUT_S)
+            action_begin.add(db, tx, new, revisions.encode(db, TEMPLATE), NOW, TIMEOUT_S)
             adoption.add(db, tx, project, adoption.write_out(db, rows, secret=False))
     except Terminal as error:
         return str(error)

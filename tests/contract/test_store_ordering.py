@@ -25,8 +25,8 @@ from homeostat.store.shards import leases, look_schedule, shard_state, shards
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.shards.shards import HEAL
 from homeostat.store.sql import lock_order
-from homeostat.store.stacks import action_begin, stacks
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks import action_begin, revisions, stacks
+from homeostat.store.stacks.contents import Content
 
 ROOT, CHILD = "p-a", "p-b"
 """In the order in which their shards lie in the table."""
@@ -79,8 +79,8 @@ def test_no_one_waits_for_a_pass_that_waits_for_them(server_database_url: str, n
 
 
 def with_a_secret(db: Database, tx: Connection) -> None:
-    desired = Desired("template", secret=True)
-    action_begin.revise(db, tx, locked(db, tx, ROOT), Action.UPDATE, desired, NOW, 60.0)
+    revision = revisions.encode(db, Content("template"), secret=True)
+    action_begin.revise(db, tx, locked(db, tx, ROOT), Action.UPDATE, revision, NOW, 60.0)
 
 
 def with_a_secret_inside(db: Database, _tx: Connection) -> None:
@@ -90,7 +90,8 @@ def with_a_secret_inside(db: Database, _tx: Connection) -> None:
     assert seen is not None
     new: dict[str, Any] = {"timeout_s": 60.0, "look_first": False, "policies": None}
     trust: Any = contextlib.nullcontext(lambda _tx: None)
-    RevisionStore(db, Entropy(os.urandom)).add_revision(seen, Desired("template", secret=True), {}, trust, **new)
+    revision = revisions.encode(db, Content("template"), secret=True)
+    RevisionStore(db, Entropy(os.urandom)).add_revision(seen, revision, {}, trust, **new)
 
 
 TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {

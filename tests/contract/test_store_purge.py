@@ -16,7 +16,7 @@ from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, files, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 
 DAY_S = 86_400.0
 RULES = Rules(deleted_before=NOW - 30 * DAY_S, events_max=1000)
@@ -30,7 +30,9 @@ def delete(db: Database, stack_id: str, at: float) -> None:
 
 def with_files(db: Database, name: str, files: dict[str, str]) -> str:
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(name, "p", name), Desired("template", files=files), NOW, TIMEOUT_S)
+        action_begin.add(
+            db, tx, NewStack(name, "p", name), revisions.encode(db, Content("template", files=files)), NOW, TIMEOUT_S
+        )
     return name
 
 
@@ -119,7 +121,7 @@ def test_files_go_with_the_last_revision_that_names_them(database: Database) -> 
     assert purge.purge(database, RULES).files == 1
     assert contents(database) == {"shared", "own"}
     with database.read() as tx:
-        assert revisions.desired_of(tx, live, 1).files == {"c": "shared", "d": "own"}
+        assert revisions.content_of(tx, live, 1).files == {"c": "shared", "d": "own"}
 
 
 def test_a_dry_run_lists_what_would_go_and_removes_nothing(database: Database) -> None:
@@ -137,18 +139,15 @@ def test_a_dry_run_lists_what_would_go_and_removes_nothing(database: Database) -
 
 def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new stack may name a file that was nobody's when the purge looked for the first time."""
+    old, new = (revisions.encode(database, Content("template", files={name: "text"})) for name in "ab")
     with database.write() as tx:
-        action_begin.add(
-            database, tx, NewStack("old", "p", "old"), Desired("template", files={"a": "text"}), NOW, TIMEOUT_S
-        )
+        action_begin.add(database, tx, NewStack("old", "p", "old"), old, NOW, TIMEOUT_S)
         tx.execute(schema.revision.delete())
     keep = purge._lock_files
 
     def named_before(tx: Any, some: Sequence[str]) -> None:
         if database.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
-            action_begin.add(
-                database, tx, NewStack("new", "p", "new"), Desired("template", files={"b": "text"}), NOW, TIMEOUT_S
-            )
+            action_begin.add(database, tx, NewStack("new", "p", "new"), new, NOW, TIMEOUT_S)
         else:
             with_files(database, "new", {"b": "text"})
         keep(tx, some)
@@ -186,8 +185,8 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
         with database.write() as tx:
             row = stacks.for_update(database, tx, stack_id)
             assert row is not None
-            desired = revisions.EMPTY if number == 7 else Desired("template", files={"a.yaml": f"text {number}"})
-            action_begin.revise(database, tx, row, "UPDATE", desired, long_ago, TIMEOUT_S)
+            content = EMPTY if number == 7 else Content("template", files={"a.yaml": f"text {number}"})
+            action_begin.revise(database, tx, row, "UPDATE", revisions.encode(database, content), long_ago, TIMEOUT_S)
     with database.write() as tx:
         tx.execute(update(schema.revision).values(created_at=long_ago))
         tx.execute(update(schema.stack).values(complete_revision=3))
@@ -204,7 +203,9 @@ def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
     with database.write() as tx:
         row = stacks.for_update(database, tx, stack_id)
         assert row is not None
-        action_begin.revise(database, tx, row, "UPDATE", Desired("template"), NOW, TIMEOUT_S)
+        action_begin.revise(
+            database, tx, row, "UPDATE", revisions.encode(database, Content("template")), NOW, TIMEOUT_S
+        )
     assert purge.purge(database, Rules(NOW, 1000)).revisions == 0
 
 

@@ -18,7 +18,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state, shards
-from homeostat.store.stacks import cancellation, deletion, status_at_rest
+from homeostat.store.stacks import cancellation, deletion, revisions, status_at_rest
 
 
 def state(db: Database, stack_id: str) -> str:
@@ -133,9 +133,10 @@ def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) ->
     with database.write() as tx:
         shard_state.encode_new(database, [resource("k1", stack_id), resource("k2", stack_id, "b")]).store(tx)
     revise(database, stack_id, action=Action.DELETE)
+    revision = revisions.encode(database, TEMPLATE)
     with database.write() as tx:
         number = deletion.continue_deletion(
-            database, tx, locked(database, tx, stack_id), TEMPLATE, {"a": "Retain"}, NOW, TIMEOUT_S
+            database, tx, locked(database, tx, stack_id), revision, {"a": "Retain"}, NOW, TIMEOUT_S
         )
     assert (state(database, stack_id), stack_row(database, stack_id).revision) == ("DELETE_IN_PROGRESS", number)
     with database.read() as tx:

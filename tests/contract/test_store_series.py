@@ -12,26 +12,26 @@ from homeostat.model.status import Action, Status
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import action_begin, revisions, stacks
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 OLD, NEW = {"type": "T::Old"}, {"type": "T::New"}
 
 
-def group(old: int, *, pause: float = 0, count: int = 2500) -> Desired:
+def group(old: int, *, pause: float = 0, count: int = 2500) -> Content:
     """A group in the middle of its rolling update: the lowest `old` members have the earlier definition."""
     rollout = {"target": count, "max_batch_size": 1000, "min_in_service": 0, "pause_time": pause}
     earlier = [{"resource_def": OLD, "numbers": [[0, old]]}] if old else []
     template = {"resource_def": NEW, "index_var": "%index%", "count": count, "skip": [], "rollout": rollout}
-    shards = -(-count // 1000)
-    return Desired("group", {**template, "earlier": earlier}, shards=shards, files={"f": "text"}, intent="i")
+    return Content("group", {**template, "earlier": earlier}, files={"f": "text"})
 
 
 def rolling(db: Database, **more: Any) -> str:
     """The stack of a group of 2,500 members, of which 500 have moved; all its shards are awake."""
     parent = add_stack(db, "parent")
     stack_id = add_stack(db, "group", shard_count=3, parent_id=parent, parent_shard=0)
+    revision = revisions.encode(db, group(2000, **more), shards=3, intent="i")
     with db.write() as tx:
-        action_begin.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, group(2000, **more), NOW, TIMEOUT_S)
+        action_begin.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, revision, NOW, TIMEOUT_S)
     return stack_id
 
 
@@ -70,9 +70,9 @@ def test_the_last_shard_to_rest_makes_the_next_batch(database: Database) -> None
     assert after.deadline == deadline, "a batch gives no more time"
     assert awake(database, stack_id) == [1], "members 1000 to 1999 move"
     with database.read() as tx:
-        desired = revisions.desired_of(tx, stack_id, 3)
-    assert desired.template["earlier"] == [{"resource_def": OLD, "numbers": [[0, 1000]]}]
-    assert (desired.files, desired.intent) == ({"f": "text"}, "i")
+        content, intent = revisions.content_of(tx, stack_id, 3), revisions.intent_of(tx, stack_id, 3)
+    assert content.template["earlier"] == [{"resource_def": OLD, "numbers": [[0, 1000]]}]
+    assert (content.files, intent) == ({"f": "text"}, "i")
     assert [shard_row(database, stack_id, number).settled_revision for number in range(3)] == [3, 2, 3]
 
 
@@ -101,7 +101,7 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
     rest(database, stack_id, [0, 1, 2])
     with database.write() as tx:
         action_begin.revise(
-            database, tx, locked(database, tx, stack_id), Action.DELETE, revisions.EMPTY, NOW, TIMEOUT_S
+            database, tx, locked(database, tx, stack_id), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
         )
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:

@@ -19,7 +19,7 @@ from homeostat.store.operation.purge import Rules
 from homeostat.store.shards import fair_queue, leases, look_schedule, shard_state, shards
 from homeostat.store.shards.look_schedule import TAKEN_S
 from homeostat.store.shards.shards import DRIFT, GARBAGE, HEAL, USER
-from homeostat.store.stacks.revisions import EMPTY
+from homeostat.store.stacks.contents import EMPTY
 
 LATER = NOW + LEASE_S + 1
 
@@ -346,7 +346,7 @@ def test_shards_go_with_their_stack(database: Database) -> None:
         tx.execute(update(schema.stack).values(deleted_at=NOW - 1.0))
     assert purge.purge(database, Rules(deleted_before=NOW, events_max=1)).shards == 2
     with database.read() as tx:
-        assert shards.of_stack(tx, stack_id) == []
+        assert [shards.get(tx, stack_id, number) for number in range(2)] == [None, None]
 
 
 @on_a_server

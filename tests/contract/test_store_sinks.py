@@ -17,20 +17,21 @@ from homeostat.store.operation import purge
 from homeostat.store.operation.purge import Rules
 from homeostat.store.stacks import action_begin, action_end, revisions
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 
 ONE = {"type": "webhook", "url": "https://one.example.com/"}
 TWO = {"type": "webhook", "url": "https://two.example.com/"}
 FOR_EVER = 2**62
 
 
-def desired(*wanted: dict[str, Any]) -> Desired:
-    return Desired("template", {}, environment={"event_sinks": list(wanted)})
+def desired(*wanted: dict[str, Any]) -> Content:
+    return Content("template", {}, environment={"event_sinks": list(wanted)})
 
 
 def add(db: Database, *wanted: dict[str, Any], name: str = "web") -> str:
+    revision = revisions.encode(db, desired(*wanted))
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(name, "p", name), desired(*wanted), NOW, TIMEOUT_S)
+        action_begin.add(db, tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
     return name
 
 
@@ -140,7 +141,7 @@ def test_nested_stacks_are_delivered_with_their_root(database: Database) -> None
     add(database, ONE)
     with database.write() as tx:
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
-        action_begin.add(database, tx, nested, desired(ONE), NOW, TIMEOUT_S)
+        action_begin.add(database, tx, nested, revisions.encode(database, desired(ONE)), NOW, TIMEOUT_S)
     revise(database, "in", desired(TWO))
     add_event(database, "in", "a")
     add_event(database, "web", "b")
@@ -151,7 +152,7 @@ def test_nested_stacks_are_delivered_with_their_root(database: Database) -> None
 
 def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_delivered(database: Database) -> None:
     add(database, ONE)
-    revise(database, "web", revisions.EMPTY, Action.DELETE)
+    revise(database, "web", EMPTY, Action.DELETE)
     (sink,) = take(database)
     assert deliver(database, sink) == ["web", "web"]
     assert len(sink_rows(database)) == 1, "there is more to come"

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from tests.contract.store_cases import NOW, TIMEOUT_S, add_stack, come_to_rest, locked, revise, stack_row
 
 from homeostat.model.plan import Part
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.operation import purge
@@ -21,7 +22,7 @@ def taken(db: Database, name: str = "web", id: str = "s1") -> str:
     stack_id = add_stack(db, name)
     with db.write() as tx:
         come_to_rest(db, tx, stack_id, 0, 1)
-        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), {"id": id, "place": []}, NOW, TIMEOUT_S)
+        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), StackSnapshot(id), NOW, TIMEOUT_S)
         snapshots.add(tx, id, stack_id, number, "before", NOW)
     return stack_id
 
@@ -109,7 +110,9 @@ def test_all_go_with_their_stack(database: Database) -> None:
     keep(database, Part("a-r2", "a", "volume", "made-a"))
     other = taken(database, "other", "s2")
     with database.write() as tx:
-        action_begin.revise(database, tx, locked(database, tx, stack_id), "DELETE", revisions.EMPTY, NOW, TIMEOUT_S)
+        action_begin.revise(
+            database, tx, locked(database, tx, stack_id), "DELETE", revisions.empty(database), NOW, TIMEOUT_S
+        )
         come_to_rest(database, tx, stack_id, 0, 3)
     assert stack_row(database, stack_id).deleted_at is not None
     assert one(database, stack_id) is None
@@ -127,5 +130,5 @@ def test_a_purge_leaves_the_revision_that_a_snapshot_was_taken_of(database: Data
     table = schema.revision
     with database.read() as tx:
         left = set(tx.execute(select(table.c.number).where(table.c.stack_id == stack_id)).scalars())
-        assert revisions.desired_of(tx, stack_id, 2).kind == "template"
+        assert revisions.content_of(tx, stack_id, 2).kind == "template"
     assert left == {2, 5}

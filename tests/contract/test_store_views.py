@@ -13,7 +13,8 @@ from homeostat.store import events
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shard_state import Writes
-from homeostat.store.stacks import revisions, stacks, views
+from homeostat.store.stacks import stacks, views
+from homeostat.store.stacks.contents import EMPTY
 from homeostat.store.stacks.views import Listing, Tags
 
 TAGS = {"a": ["red"], "b": ["red", "blue"], "c": ["blue", "dark blue"], "d": None, "e": ['say "red"', "Red", "é"]}
@@ -94,7 +95,7 @@ def test_deleted_nested_and_others(database: Database) -> None:
 
 
 def delete(db: Database, stack_id: str) -> None:
-    number = revise(db, stack_id, revisions.EMPTY, Action.DELETE)
+    number = revise(db, stack_id, EMPTY, Action.DELETE)
     with db.write() as tx:
         come_to_rest(db, tx, stack_id, 0, number)
 
@@ -124,7 +125,7 @@ def test_resources_of_some_names_and_shards(database: Database) -> None:
 def test_the_revision_that_says_something(database: Database) -> None:
     add_stack(database)
     assert revise(database, "p-web") == 2
-    revise(database, "p-web", revisions.EMPTY, Action.DELETE)
+    revise(database, "p-web", EMPTY, Action.DELETE)
     with database.read() as tx:
         assert views.described_revision(tx, "p-web") == 2
         assert views.described_revision(tx, "nobody") == 0

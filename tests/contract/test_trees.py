@@ -9,9 +9,9 @@ from tests.simulation.actors import VirtualClock
 
 from homeostat.convergence.nested_stacks.tree_size import UNSEEN_SHARE, TooLarge, TreeSizes
 from homeostat.store.database import Database
-from homeostat.store.stacks import action_begin, stacks
+from homeostat.store.stacks import action_begin, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 QUOTA = 1000
 
@@ -25,13 +25,13 @@ def workers(count: int) -> list[TreeSizes]:
 def grow(db: Database, root_id: str, name: str, size: int, trees: TreeSizes) -> bool:
     """Make a nested group of so many members, unless it would be too many."""
     group = {"resource_def": {"type": "t"}, "index_var": "%index%", "count": size, "skip": []}
-    desired, root = Desired("group", group), stacks.facts(stack_row(db, root_id))
+    revision, root = revisions.encode(db, Content("group", group), size=size), stacks.facts(stack_row(db, root_id))
     try:
         with db.write() as tx:
             trees.begin(db, tx, root, size)
-            desired = trees.counted(tx, root, desired, size, 0)
+            trees.count(tx, root, revision, size, 0)
             new = NewStack(name, "p", name, root_id=root_id, parent_id=root_id, parent_shard=0)
-            action_begin.add(db, tx, new, desired, NOW, TIMEOUT_S)
+            action_begin.add(db, tx, new, revision, NOW, TIMEOUT_S)
     except TooLarge:
         return False
     return True

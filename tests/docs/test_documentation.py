@@ -24,7 +24,7 @@ from homeostat.resources import registry
 from homeostat.resources.registry import types
 from homeostat.resources.schema import Property
 from homeostat.services.pipeline.checking import check
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import parse_environment, parse_template
 from tests.databases import CHOSEN, new_database
 from tests.docs.pages import DOCS, NEEDS_OPENSTACK, Command, commands, files, templates
@@ -98,7 +98,7 @@ def test_the_templates_of_a_page_compile(page: Path, tmp_path: Path) -> None:
     with types_of(page, tmp_path):
         for text in templates(page):
             environment = parse_environment(saved.get("env.yaml"))
-            desired = Desired(
+            desired = Content(
                 "template", parse_template(text), environment=environment, files={**examples.FILES, **saved}
             )
             check(compile_desired(desired, Identity("id", "name", "project")), desired)

@@ -23,7 +23,7 @@ from homeostat.convergence.jobs.board import ShardBoard
 from homeostat.convergence.jobs.conductor import run_pass
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.members.rollouts import RolloutEngine
-from homeostat.convergence.scaling import Scaling
+from homeostat.convergence.members.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
 from homeostat.plugins.resource import Resource

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from homeostat.convergence.healing_brake import doubts
+from homeostat.convergence.facts.healing_brake import doubts
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action, Status
 from homeostat.services.actions import StackActions

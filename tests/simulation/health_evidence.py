@@ -175,7 +175,7 @@ class Evidence:
         is older, for URLs than the newest answer: one that is being changed is not asked.
         """
         since = max(attached, self._lived() - memory_s)
-        if policy.takes_events and any(at >= since for at, _ in self._words[handle]):
+        if policy.polled != policy.detections and any(at >= since for at, _ in self._words[handle]):
             return "events"
         asked_at = self._said[handle][-1].at if self._said[handle] else 0.0
         asked_since = max(attached, asked_at - memory_s)

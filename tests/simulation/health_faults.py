@@ -11,8 +11,8 @@ import greenlet
 from homeostat.clouds.simulated import CloudBehaviour, Faults
 from homeostat.clouds.simulated.objects import HOSTS
 from homeostat.convergence.engine import Urls
+from homeostat.convergence.execution.recovery_calls import Request
 from homeostat.convergence.health_checks.probes import Answer
-from homeostat.convergence.recovery_calls import Request
 from homeostat.model.answers import Kind
 from homeostat.model.errors import Transient
 from tests.simulation.actors import Actor, Worker, pause

@@ -123,7 +123,7 @@ def recovers_all(spec: Spec, places: Collection[str]) -> bool:
 def _sees_what_is_gone(policy: HealthPolicy) -> bool:
     """Does it find a server unhealthy that does not exist any more?"""
     failed = sum(counts_silence(each) for each in policy.polled)
-    return policy.takes_events or policy.is_unhealthy(failed)
+    return policy.polled != policy.detections or policy.is_unhealthy(failed)
 
 
 def sees(policy: HealthPolicy, server: Mapping[str, Any], *, host_down: bool) -> bool:
@@ -136,7 +136,7 @@ def sees(policy: HealthPolicy, server: Mapping[str, Any], *, host_down: bool) ->
         DetectionType.URL: status != "active" or host_down,
     }
     failed = sum(said[each.type] for each in policy.polled if counts_silence(each))
-    return policy.is_unhealthy(failed) or (policy.takes_events and said[DetectionType.EVENTS])
+    return policy.is_unhealthy(failed) or (policy.polled != policy.detections and said[DetectionType.EVENTS])
 
 
 def counts_silence(detection: Detection) -> bool:

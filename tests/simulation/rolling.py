@@ -109,7 +109,7 @@ class RollingWorld(TroubledWorld):
     def _check_wanted(self, row: Any) -> None:
         stack = next(each for each in self.all_stacks() if each.id == row.stack_id)
         with self.db.read() as tx:
-            template = revisions.desired_of(tx, stack.id, stack.revision).template
+            template = revisions.content_of(tx, stack.id, stack.revision).template
         if row.stack_id in self._fleets and stack.complete_revision == stack.revision:
             wanted = template["resources"][row.name]["metadata"]
             assert row.metadata == wanted, f"the members of {row.name} have {row.metadata}, not {wanted}"

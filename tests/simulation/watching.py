@@ -429,7 +429,7 @@ class Watcher:
         place = (stack.id, stack.revision, shard)
         if place not in self._graphs:
             with self._db.read() as tx:
-                desired = revisions.desired_of(tx, stack.id, stack.revision)
+                desired = revisions.content_of(tx, stack.id, stack.revision)
             self._graphs[place] = compile_graph(desired, Identity(stack.id, stack.name, stack.project), shard)
         return self._graphs[place]
 

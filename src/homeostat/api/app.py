@@ -53,7 +53,7 @@ from homeostat.clustering.wire.about import add_versions
 from homeostat.clustering.wire.receivers import WEBHOOKS
 from homeostat.clustering.wire.routers import ROUTERS as CLUSTERING
 from homeostat.convergence.members.rollouts import RolloutEngine
-from homeostat.convergence.scaling import Scaling
+from homeostat.convergence.members.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
 from homeostat.services.actions import StackActions

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Clouds
-from homeostat.convergence.executor import StepExecutor
-from homeostat.convergence.fair_turns import FairTurns
+from homeostat.convergence.execution.executor import StepExecutor
+from homeostat.convergence.execution.recovery_calls import Call, RecoveryCalls
 from homeostat.convergence.health_checks.probes import Get
 from homeostat.convergence.health_checks.rounds import HealthRounds
 from homeostat.convergence.health_checks.vantage_rounds import VantageRounds
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.members.rollouts import Ask, RolloutEngine
+from homeostat.convergence.members.scaling import Scaling
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.observer import Observer
 from homeostat.convergence.reconciler import Reconciler
-from homeostat.convergence.recovery_calls import Call, RecoveryCalls
-from homeostat.convergence.scaling import Scaling
-from homeostat.convergence.snapshot_gc import SnapshotCollector
+from homeostat.convergence.snapshots.collection import SnapshotCollector
+from homeostat.convergence.threads.fair_turns import FairTurns
 from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.store.database import Database
 

@@ -1,10 +1,18 @@
-"""Time limits and sizes of the engine, and their defaults."""
+"""Time limits and sizes of the engine with their defaults, and the time between two looks. Pure."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX
 from homeostat.model.world import HEAL_SHARE
 from homeostat.store.operation.workers import FORGOTTEN_S
+
+PER_THING_S = 0.2
+"""Seconds between two looks for each thing of a shard, at most: small shards are looked at often."""
+WAITED_PART = 0.5
+"""The next look comes after this part of the time waited so far."""
+BUSY_PART = 2.0
+"""Factor of the share in progress: with only a few things left, the end is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,7 @@ class Limits:
         hang_s: A pass that has stored nothing for so long counts as hung, for example in a call of a cloud that never
             answers. Its lease is no longer renewed, so another worker takes the shard over.
         look_busy_s: Time between observations of things in progress; longer if observations are costly and the things
-            are many (`convergence.look_interval`).
+            are many (`busy_interval`).
         look_steady_s: Time between observations of things at rest.
         second_look_s: How long after a thing was not found the owner looks for it once more.
         heal_share: Share of a stack's things that is healed at a time.
@@ -43,3 +51,20 @@ class Limits:
     depth_max: int = DEPTH_MAX
     resources_max: int = RESOURCES_MAX
     forget_workers_s: float = FORGOTTEN_S
+
+
+def busy_interval(busy_s: float, longest_s: float, waited_s: Collection[float], things: int) -> float:
+    """Return the seconds until the next look at a shard in which something is in progress.
+
+    If looks are costly, their number depends on how long the things take, not on how many things there are.
+
+    Args:
+        busy_s: Shortest interval.
+        longest_s: Longest interval; 0 if looks cost little.
+        waited_s: Seconds since each thing in progress was acted on.
+        things: Number of things of the shard.
+    """
+    if not waited_s:
+        return busy_s
+    part = min(WAITED_PART, BUSY_PART * len(waited_s) / max(things, 1))
+    return max(busy_s, min(longest_s, PER_THING_S * things, part * max(waited_s)))

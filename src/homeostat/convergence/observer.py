@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import ChangeNotice, Cloud, Clouds, look_max_s
-from homeostat.convergence.look_interval import busy_interval
+from homeostat.convergence.limits import busy_interval
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Transient
 from homeostat.model.observed import Observation, Presence

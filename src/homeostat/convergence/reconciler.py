@@ -9,17 +9,16 @@ from collections.abc import Iterator
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds, look_max_s
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.execution.executor import StepExecutor
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.lost_shards import LostShards
-from homeostat.convergence.ownership import ShardOwnership
-from homeostat.convergence.redactor import Redactor, redacted_without_world
+from homeostat.convergence.ownership import LostShards, ShardOwnership
 from homeostat.convergence.stages.acting import act
 from homeostat.convergence.stages.deciding import decide, time_out
 from homeostat.convergence.stages.loading import load_world
 from homeostat.convergence.stages.looking import Look, look_again
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.recording import record
+from homeostat.convergence.stages.redactor import Redactor, redacted_without_world
 from homeostat.convergence.stages.releasing import hand_over, release
 from homeostat.convergence.stages.storing import Stored, store, unlock_expired
 from homeostat.desired.graphs import DesiredGraphs
@@ -68,6 +67,7 @@ class Reconciler:
     def leases(self) -> list[Lease]:
         """Leases of the passes that run now and do not hang. The heartbeat renews them."""
         since = self.clock.monotonic() - self.limits.hang_s
+        # A copy, since other threads begin and end passes meanwhile.
         alive = [lease for lease, progress_at in self._running.copy().items() if progress_at >= since]
         return sorted(alive, key=lambda lease: (lease.stack_id, lease.number))
 

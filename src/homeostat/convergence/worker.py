@@ -19,12 +19,12 @@ from taskflow.jobs import backends
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Cloud, Clouds
 from homeostat.convergence.engine import Engine, Threads, Urls, build_engine
-from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.jobs.conductor import ShardConductor
 from homeostat.convergence.limits import Limits
-from homeostat.convergence.lost_shards import LostShards
 from homeostat.convergence.observer import IDLE_S, SWEEP_S, CloudNotices
-from homeostat.convergence.periodic import PeriodicTask, PeriodicTasks
+from homeostat.convergence.ownership import LostShards
+from homeostat.convergence.threads.fair_turns import FairTurns
+from homeostat.convergence.threads.periodic import PeriodicTask, PeriodicTasks
 from homeostat.model.errors import Outage, Transient, in_detail
 from homeostat.notifications.delivery import IDLE_S as DELIVERY_IDLE_S
 from homeostat.notifications.delivery import SINKS_MAX, Deliverer

@@ -8,7 +8,7 @@ from homeostat.desired.cache import Cache
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected
 from homeostat.resources.registry import types
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import (
     Compiled,
     Parameter,
@@ -34,12 +34,12 @@ _PARSED: Cache[str, tuple[int, dict[str, Any]]] = Cache(PARSED_MAX, lambda parse
 
 
 def compile_desired(
-    desired: Desired, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
+    content: Content, identity: Identity, *, strict: bool = True, allowance: Allowance | None = None
 ) -> Compiled:
     """Compile the template of a revision, with the types of its environment.
 
     Args:
-        desired: The revision, of kind `template`.
+        content: The revision, of kind `template`.
         identity: Stack for which it is compiled; its names feed the pseudo parameters.
         strict: As in `compile_template`.
         allowance: As in `compile_template`.
@@ -48,19 +48,19 @@ def compile_desired(
         Rejected: The template or a parameter is invalid; the error names the place.
     """
     compiled = compile_template(
-        desired.template,
+        content.template,
         identity=identity,
-        parameters=desired.parameters,
-        environment=effective(desired.environment),
-        files=desired.files,
-        facade=desired.environment.get(environments.FACADE),
+        parameters=content.parameters,
+        environment=effective(content.environment),
+        files=content.files,
+        facade=content.environment.get(environments.FACADE),
         strict=strict,
         allowance=allowance,
     )
-    registry = registry_of(desired.environment)
+    registry = registry_of(content.environment)
     definitions = {name: registry.applied(definition) for name, definition in compiled.definitions.items()}
-    parameters = _with_inherited(compiled.parameters, environments.inherited(desired.environment))
-    environment = environments.user_sections(desired.environment)
+    parameters = _with_inherited(compiled.parameters, environments.inherited(content.environment))
+    environment = environments.user_sections(content.environment)
     return replace(compiled, parameters=parameters, definitions=definitions, environment=environment)
 
 

@@ -18,12 +18,12 @@ from homeostat.resources.nested import FromTemplate
 from homeostat.resources.registry import type_of
 from homeostat.store.shards import brakes
 from homeostat.store.stacks import deletion, revisions, views
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 
-def policies_of(desired: Desired, identity: Identity) -> dict[str, str]:
+def policies_of(content: Content, identity: Identity) -> dict[str, str]:
     """Return the deletion policy of each resource by its name."""
-    compiled = compile_desired(desired, identity, strict=False)
+    compiled = compile_desired(content, identity, strict=False)
     return {name: definition.deletion_policy for name, definition in compiled.definitions.items()}
 
 
@@ -55,11 +55,11 @@ def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None])
     text = file(source) if isinstance(source, str) else None
     if source is None or text is None:
         return {}
-    desired = revisions.desired_of(tx, stack.id, views.described_revision(tx, stack.id))
+    content = revisions.content_of(tx, stack.id, views.described_revision(tx, stack.id))
     template = template_of(source, {source: text})
-    if template == desired.template:
+    if template == content.template:
         return {}
     try:
-        return policies_of(replace(desired, template=template), Identity(stack.id, stack.name, stack.project))
+        return policies_of(replace(content, template=template), Identity(stack.id, stack.name, stack.project))
     except Rejected:
         return {}

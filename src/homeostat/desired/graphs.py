@@ -1,13 +1,13 @@
 """Desired graphs of stored revisions, for one shard each. Revisions never change, so the results are cached."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import Definitions, compile_desired, registry_of
 from homeostat.desired.implied import graph_of, with_content, with_implied
-from homeostat.desired.members import chain_members, group_members
+from homeostat.desired.members import chain_members, group_members, shard_count
 from homeostat.model.desired import Identity
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 CACHE_MAX = 20_000
 """Definitions kept in memory. A worker needs its own shards, not whole stacks."""
@@ -20,24 +20,29 @@ class DesiredGraphs:
         """Begin empty; `cache_max` limits the number of definitions, and each graph counts as one more."""
         self._cache: Cache[tuple[str, int, int], Definitions] = Cache(cache_max, lambda graph: 1 + len(graph))
 
-    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Desired]) -> Definitions:
+    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Content]) -> Definitions:
         """Return the graph of a shard; `load` reads the revision, and is called only when the graph is not cached."""
         key = (identity.stack_id, revision, shard)
         return self._cache.get(key, lambda: compile_graph(load(), identity, shard))
 
 
-def compile_graph(desired: Desired, identity: Identity, shard: int) -> Definitions:
+def compile_graphs(content: Content, identity: Identity) -> Iterator[Definitions]:
+    """Yield the graph of each shard of a revision."""
+    return (compile_graph(content, identity, shard) for shard in range(shard_count(content.group)))
+
+
+def compile_graph(content: Content, identity: Identity, shard: int) -> Definitions:
     """Return the definitions of one shard.
 
     Raises:
         Rejected: The stored template does not compile any more.
     """
-    group = desired.group
+    group = content.group
     if group is not None:
-        return group_members(group, shard, registry_of(desired.environment), desired.files)
-    if desired.kind == "empty" or shard > 0:
+        return group_members(group, shard, registry_of(content.environment), content.files)
+    if content.kind == "empty" or shard > 0:
         return {}
-    if desired.kind == "chain":
-        members = chain_members(desired.template, registry_of(desired.environment))
-        return with_implied(with_content(members, desired))
-    return graph_of(compile_desired(desired, identity), desired)
+    if content.kind == "chain":
+        members = chain_members(content.template, registry_of(content.environment))
+        return with_implied(with_content(members, content))
+    return graph_of(compile_desired(content, identity), content)

@@ -18,7 +18,7 @@ from homeostat.resources.families.scaling import InstanceGroup
 from homeostat.resources.graph import Indexed
 from homeostat.resources.nested import BALANCERS, CONTENT, CREATION, FACADE, FILES, POLICY, FromTemplate, NestedStack
 from homeostat.resources.registry import kind_of, type_of
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import (
     Compiled,
     DynamicMap,
@@ -34,10 +34,10 @@ REMOTE = "remote_stack"
 """Kind of resources that are stacks in other regions or clouds."""
 
 
-def graph_of(compiled: Compiled, desired: Desired) -> Definitions:
-    """Return the definitions of a compiled template with all their implications; `desired` is its revision."""
-    definitions = with_facades(with_content(compiled.definitions, desired), desired.files)
-    return with_implied(with_balancers(with_policies(with_files(definitions, desired.files))))
+def graph_of(compiled: Compiled, content: Content) -> Definitions:
+    """Return the definitions of a compiled template with all their implications; `content` is its source."""
+    definitions = with_facades(with_content(compiled.definitions, content), content.files)
+    return with_implied(with_balancers(with_policies(with_files(definitions, content.files))))
 
 
 def with_files(definitions: Definitions, files: Mapping[str, str]) -> Definitions:
@@ -116,19 +116,19 @@ def with_balancers(definitions: Definitions) -> Definitions:
     return {**definitions, **balanced_groups} if balanced_groups else definitions
 
 
-def with_content(definitions: Definitions, desired: Desired) -> Definitions:
+def with_content(definitions: Definitions, content: Content) -> Definitions:
     """Add a fingerprint of files and environment to resources with a nested stack.
 
     So an edit of a file, or of the environment, is a change of the resource, and reaches the nested stack.
     """
-    registry = registry_of(desired.environment)
+    registry = registry_of(content.environment)
     files = ""
     marked = {}
     for name, definition in definitions.items():
         if kind_of(definition.type) != NestedStack.kind:
             continue
-        inside = _inside(desired.environment, registry, definition)
-        files = files or _fingerprint_of_files(tuple(sorted(desired.files.items())))
+        inside = _inside(content.environment, registry, definition)
+        files = files or _fingerprint_of_files(tuple(sorted(content.files.items())))
         of_templates = isinstance(type_of(definition.type), FromTemplate) or _of_templates(
             definition, registry_of(inside)
         )

@@ -16,8 +16,10 @@ from homeostat.resources.families.deployment_groups import SoftwareDeploymentGro
 from homeostat.resources.families.scaling import ZONE
 from homeostat.resources.instance_signals import HEALING
 from homeostat.resources.nested import CONTENT
+from homeostat.store.database import Database
 from homeostat.store.shards.shards import ShardChange
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content, encode_template
+from homeostat.store.stacks.revisions import Copied, NewRevision
 from homeostat.templates import DynamicMap, declared_in
 from homeostat.templates.functions.references import GetResource
 from homeostat.templates.registry import Registry, is_template
@@ -44,10 +46,22 @@ def shards_between(low: int, high: int) -> range:
     return range(low // MEMBERS_PER_SHARD, -(-high // MEMBERS_PER_SHARD))
 
 
-def group_desired(group: GroupDefinition) -> Desired:
-    """Return the revision of a group's stack: one definition and a count, never N copies of the text (CV15)."""
-    shards = -(-groups.end_of(group) // MEMBERS_PER_SHARD)
-    return Desired("group", group.encoded(), shards=max(shards, 1))
+def shard_count(group: GroupDefinition | None) -> int:
+    """Return the number of shards of a stack: more than one only for large groups."""
+    return 1 if group is None else max(-(-groups.end_of(group) // MEMBERS_PER_SHARD), 1)
+
+
+def group_content(
+    group: GroupDefinition, environment: Mapping[str, Any] = {}, files: Mapping[str, str] = {}
+) -> Content:
+    """Return the content of a group's stack: one definition and a count, never N copies of the text (CV15)."""
+    return Content("group", group.encoded(), environment=environment, files=files)
+
+
+def regrouped(db: Database, group: GroupDefinition, number: int, intent: str, size: int | None = None) -> NewRevision:
+    """Return the next revision of a group's stack, with environment and files of its revision `number`."""
+    template = encode_template(db.engine.dialect, group.encoded())
+    return NewRevision("group", Copied(number, template), intent=intent, shards=shard_count(group), size=size)
 
 
 def group_members(group: GroupDefinition, shard: int, registry: Registry, files: Mapping[str, str]) -> Definitions:
@@ -154,19 +168,19 @@ def _without(definition: Definition, name: str) -> Definition:
     return replace(definition, properties=properties)
 
 
-def named_desired(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Desired:
-    """Return the revision of the stack of a group of deployments.
+def named_content(kind: SoftwareDeploymentGroup, values: Mapping[str, Any], *, new: bool) -> Content:
+    """Return the content of the stack of a group of deployments.
 
     Args:
         values: Properties of the group, with defaults.
         new: Whether the stack does not exist yet.
     """
-    return Desired("template", kind.child_template(values, new=new))
+    return Content("template", kind.child_template(values, new=new))
 
 
-def chain_desired(values: Mapping[str, Any]) -> Desired:
-    """Return the revision of a chain's stack; `values` are the properties of the chain, with defaults."""
-    return Desired("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
+def chain_content(values: Mapping[str, Any]) -> Content:
+    """Return the content of a chain's stack; `values` are the properties of the chain, with defaults."""
+    return Content("chain", {name: values[name] for name in ("resources", "concurrent", "resource_properties")})
 
 
 def chain_members(template: Mapping[str, Any], registry: Registry) -> Definitions:
@@ -194,7 +208,7 @@ def batch_shards(group: GroupDefinition, asked: Reports) -> set[int]:
     return {shard for low, high in ranges for shard in shards_between(low, high)}
 
 
-def touched_shards(before: Desired, after: Desired) -> dict[int, ShardChange] | None:
+def touched_shards(before: Content, after: Content) -> dict[int, ShardChange] | None:
     """Return the shards of a group that differ between two revisions, by number.
 
     None if any shard may differ: more than the members has changed, or healing of members was suspended and is not any

@@ -15,7 +15,7 @@ from homeostat.resources.nested import public_properties
 from homeostat.resources.secrets import is_secret, secret_attributes
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import HIDDEN, UNKNOWN, Compiled
 from homeostat.templates.environments import inherited
 from homeostat.templates.hidden_parameters import HiddenValues
@@ -42,7 +42,7 @@ class Redaction:
     derived: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
-    def over(cls, stack: StackRow, desired: Desired, compiled: Compiled | None) -> "Redaction":
+    def over(cls, stack: StackRow, content: Content, compiled: Compiled | None) -> "Redaction":
         """Return the redaction of one revision of a stack; an empty one if the stack has no secrets.
 
         Args:
@@ -50,7 +50,7 @@ class Redaction:
         """
         if stack.secret is False:
             return cls()
-        redaction = cls(inherited(desired.environment))
+        redaction = cls(inherited(content.environment))
         return redaction if compiled is None else redaction.of(compiled)
 
     def of(self, compiled: Compiled) -> "Redaction":
@@ -152,18 +152,18 @@ class Redactions:
 
 def _redaction_of(tx: Connection, stack: StackFacts, number: int) -> Redaction:
     try:
-        desired = revisions.desired_of(tx, stack.id, number)
+        content = revisions.content_of(tx, stack.id, number)
     except LookupError:  # an old revision may have been purged, and its values with it
         return Redaction()
-    redaction = Redaction(inherited(desired.environment))
-    if desired.kind != "template":
+    redaction = Redaction(inherited(content.environment))
+    if content.kind != "template":
         return redaction
     try:
-        return redaction.of(compile_desired(desired, Identity(stack.id, stack.name, stack.project), strict=False))
+        return redaction.of(compile_desired(content, Identity(stack.id, stack.name, stack.project), strict=False))
     except Rejected:
         # This version of the service rejects a template that an earlier version accepted. Which parameters are hidden
         # is unknown, so all are; and since the template cannot be evaluated, it yields no other secrets.
-        return replace(redaction, hidden=redaction.hidden | HiddenValues.within([desired.parameters]))
+        return replace(redaction, hidden=redaction.hidden | HiddenValues.within([content.parameters]))
 
 
 def _properties(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

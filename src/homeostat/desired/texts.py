@@ -9,7 +9,7 @@ from homeostat.model.desired import Definition
 from homeostat.model.group import Companion, GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.nested import public_properties
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import (
     declared_in,
 )
@@ -18,32 +18,32 @@ GENERATED = {"heat_template_version": "2015-04-30"}
 """Further sections of a template that lists the members of a group or chain."""
 
 
-def size_of(desired: Desired) -> int:
+def size_of(content: Content) -> int:
     """Return the number of resources that a revision declares.
 
     Resources with a false condition count, resources of nested stacks do not.
     """
-    group = desired.group
+    group = content.group
     if group is not None:
         count = groups.size_of(group)
         return count + groups.count_companions(group, count)
-    if desired.kind == "chain":
-        return len(desired.template["resources"])
-    return len(declared_in(desired.template, "resources")) if desired.kind == "template" else 0
+    if content.kind == "chain":
+        return len(content.template["resources"])
+    return len(declared_in(content.template, "resources")) if content.kind == "template" else 0
 
 
-def template_text(desired: Desired, definitions: Definitions) -> dict[str, Any]:
+def template_text(content: Content, definitions: Definitions) -> dict[str, Any]:
     """Return the user's template of a revision, or for a group or chain a template that lists all its members.
 
     Args:
         definitions: The revision's definitions, of all shards.
     """
-    group = desired.group
+    group = content.group
     if group is not None:
         return {**GENERATED, "resources": dict(group_text(group))}
-    if desired.kind == "chain":
+    if content.kind == "chain":
         return {**GENERATED, "resources": {name: _member_text(definition) for name, definition in definitions.items()}}
-    return dict(desired.template)
+    return dict(content.template)
 
 
 def group_text(group: GroupDefinition) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
-from homeostat.convergence.healing_brake import doubts
+from homeostat.convergence.facts.healing_brake import doubts
 from homeostat.doctor.checks import CLOCKS_S, SHOWN_MAX, Check, Level, named
 from homeostat.model.errors import Transient, in_detail
 from homeostat.model.status import Status

@@ -8,6 +8,7 @@
 - `world`: the input of all decisions
 - `plan`: decisions
 - `intent`, `hooks`, `marks`: intents, hooks and marks, as stored in rows
+- `snapshot`: snapshots of stacks in progress
 - `requested`: users' requests for single resources, as stored in marks
 - `rollout`: rollouts of metadata and definitions
 - `group`: the desired state of a group's stack

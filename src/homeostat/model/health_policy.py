@@ -183,10 +183,6 @@ class HealthPolicy:
         return any(action.type is not ActionType.BUILT_IN for action in self.actions)
 
     @property
-    def takes_events(self) -> bool:
-        return any(detection.type is DetectionType.EVENTS for detection in self.detections)
-
-    @property
     def stale_s(self) -> float:
         """Age in seconds at which a look is stale: two intervals were missed."""
         return 2 * self.interval_s + LATE_S

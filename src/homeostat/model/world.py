@@ -14,6 +14,7 @@ from homeostat.model.marks import Marks
 from homeostat.model.node_health import ShardHealth
 from homeostat.model.observed import Observation
 from homeostat.model.rollout import Rollout
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.stack_actions import MAINTENANCE, STACK_ACTIONS
 from homeostat.model.status import RESOURCE_TRANSITIONS, Action, Status, check_transition
 
@@ -261,7 +262,7 @@ class StackFacts:
     lock: Mapping[str, Any] | None = None
     suspended: bool = False
     spares: str | None = None
-    snapshot: Mapping[str, Any] | None = None
+    snapshot: StackSnapshot | None = None
     secret: bool | None = None
     healing: Mapping[str, Any] | None = None
 
@@ -328,11 +329,11 @@ class StackFacts:
     def restoring(self) -> bool:
         """Whether a snapshot is being restored."""
         # Only a restore stores a "run".
-        return self.snapshot is not None and "run" in self.snapshot and self.complete_revision != self.revision
+        return self.snapshot is not None and self.snapshot.run != "" and self.complete_revision != self.revision
 
-    def snapshot_inside(self, name: str) -> dict[str, Any] | None:
+    def snapshot_inside(self, name: str) -> StackSnapshot | None:
         """Return the snapshot from the view of the nested stack behind the resource `name`."""
-        return None if self.snapshot is None else {**self.snapshot, "place": [*self.snapshot["place"], name]}
+        return None if self.snapshot is None else self.snapshot.inside(name)
 
     def healing_inside(self, name: str) -> Mapping[str, Any] | None:
         """Return the healing settings of the nested stack behind the resource `name`."""

@@ -4,7 +4,7 @@ Things are looked at in the order of requirements, since a handle may follow fro
 transaction is open while a cloud is called, and clouds are only read.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
@@ -14,7 +14,7 @@ from homeostat.clouds.port import Cloud
 from homeostat.convergence.nested_stacks.attributes import WeightBudget, members_of, outputs_of
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.desired.compiling import Definitions, compile_desired
-from homeostat.desired.graphs import compile_graph
+from homeostat.desired.graphs import compile_graphs
 from homeostat.desired.implied import graph_of
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.desired import Definition, Identity
@@ -34,8 +34,7 @@ from homeostat.resources.registry import kind_of, type_of
 from homeostat.services.desired_inside import desired_inside
 from homeostat.services.preview import NOT_STORED, PreviewLimits
 from homeostat.store.database import Database
-from homeostat.store.stacks import revisions
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 from homeostat.templates import UNKNOWN, Compiled
 from homeostat.templates.graph import ordered
 from homeostat.templates.tree import holds
@@ -74,7 +73,7 @@ class LookedStack:
 
     name: str
     path: tuple[str, ...]
-    desired: Desired
+    content: Content
     compiled: Compiled | None
     world: World
     current: dict[str, Resource] = field(default_factory=dict)
@@ -113,15 +112,15 @@ class AdoptionLooker:
         self._budget = WeightBudget()
         self._looked = 0
 
-    def look(self, name: str, desired: Desired, compiled: Compiled, document: adoption.Document) -> LookedStack:
+    def look(self, name: str, content: Content, compiled: Compiled, document: adoption.Document) -> LookedStack:
         """Look at everything in a root stack.
 
         Raises:
             Rejected: The document does not fit the template, or has more resources than a preview may have.
         """
-        graph = graph_of(compiled, desired)
+        graph = graph_of(compiled, content)
         rows = adoption.root_rows(graph, document, NOT_STORED, self._keys, self._now)
-        stack = LookedStack(name, (), desired, compiled, self._world(name, graph))
+        stack = LookedStack(name, (), content, compiled, self._world(name, graph))
         self._look_at(stack, rows)
         self._leave_out_tagged(stack)
         return stack
@@ -237,36 +236,27 @@ class AdoptionLooker:
         note = ResourcePreview(row.name, row.type, definition=definition, after=outer.values[row.name])
         try:
             with self._db.read() as tx:
-                desired = desired_inside(
-                    tx, note, outer.desired, None, revisions.EMPTY, lambda name: launched_in(outer.world, name)
+                content = desired_inside(
+                    tx, note, outer.content, None, EMPTY, lambda name: launched_in(outer.world, name)
                 )
-            if desired is None:
+            if content is None:
                 outer.give_up(row, Obstacle.UNSEEN, "what is in it follows from what is not in the cloud")
                 return
-            desired, entries = adoption.arranged(desired, document, bounds_of(kind, outer.values[row.name]))
+            content, entries = adoption.arranged(content, document, bounds_of(kind, outer.values[row.name]))
             name = f"{outer.name}-{row.name}"
             new = Identity(NOT_STORED, name, self._project)
-            compiled, of_shard = self._graphs(desired, new)
-            rows = adoption.rows_of(desired, new, entries, self._keys, self._now, of_shard)
+            compiled, graphs = _graphs(content, new)
+            rows = adoption.rows_of(graphs, new, entries, self._keys, self._now)
         except (Rejected, Terminal) as error:
             outer.give_up(row, Obstacle.FAILING, f"it would fail: {error}")
             return
-        graph = {name: definition for number in range(desired.shards) for name, definition in of_shard(number).items()}
-        stack = LookedStack(name, (*outer.path, row.name), desired, compiled, self._world(name, graph))
+        graph = {name: definition for part in graphs for name, definition in part.items()}
+        stack = LookedStack(name, (*outer.path, row.name), content, compiled, self._world(name, graph))
         self._look_at(stack, rows)
         outer.inside[row.name] = stack
         row.handle = row.key
         _adopted(row, self._now)
         outer.world.seen[row.key] = self._seen(row.handle, {"status": "complete", **self._shown(stack)})
-
-    def _graphs(self, desired: Desired, identity: Identity) -> tuple[Compiled | None, Callable[[int], Definitions]]:
-        """Return the compiled template of a nested stack, if it has one, and the definitions of its shards."""
-        if desired.kind != "template":
-            graphs = {number: compile_graph(desired, identity, number) for number in range(desired.shards)}
-            return None, graphs.__getitem__
-        compiled = compile_desired(desired, identity, strict=False)
-        whole = graph_of(compiled, desired)
-        return compiled, lambda _: whole
 
     def _shown(self, stack: LookedStack) -> dict[str, Any]:
         """Return the attributes that a nested stack shows its parent."""
@@ -323,3 +313,11 @@ def _built(row: Resource, data: Mapping[str, Any]) -> dict[str, Any]:
     body = kind.build_object(kind.complete(row.properties), row.key, nothing)
     known = {name: value for name, value in data.items() if name in body}
     return {**(dict.fromkeys(body, UNKNOWN) if drawn else body), **known}
+
+
+def _graphs(content: Content, identity: Identity) -> tuple[Compiled | None, Sequence[Definitions]]:
+    """Return the compiled template of a nested stack, if it has one, and the definitions of its shards."""
+    if content.kind != "template":
+        return None, list(compile_graphs(content, identity))
+    compiled = compile_desired(content, identity, strict=False)
+    return compiled, [graph_of(compiled, content)]

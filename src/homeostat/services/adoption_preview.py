@@ -81,7 +81,7 @@ class AdoptedPreviewer(Previewer):
         def inside(note: ResourcePreview) -> bool:
             nested = stack.inside.get(note.name)
             if nested is None:
-                return self._inside(preview, stack.desired, stack.world, note)
+                return self._inside(preview, stack.content, stack.world, note)
             preview.inside[note.name] = self._adopted(nested, preview.redaction)
             return preview.inside[note.name].changes_anything
 

@@ -8,7 +8,7 @@ from homeostat.desired.deletion_policies import policies_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import parse_template
 
 _POLICIES = ("deletion_policy", "DeletionPolicy")
@@ -16,7 +16,7 @@ _RESOURCES = ("resources", "Resources")
 _GET_FILE = "get_file"
 
 
-def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] | None:
+def new_policies(stack: Any, before: Content, after: Content) -> dict[str, str] | None:
     """Return the deletion policies that an update changes, by resource, if it changes nothing else.
 
     For a root stack, the policies of nested templates are in the files of `after`.
@@ -33,11 +33,11 @@ def new_policies(stack: Any, before: Desired, after: Desired) -> dict[str, str] 
     if stack.action != Action.DELETE or nested or not _differ_in_policies_alone(before, after):
         return None
     identity = Identity(stack.id, stack.name, stack.project)
-    old, new = (policies_of(desired, identity) for desired in (before, after))
+    old, new = (policies_of(content, identity) for content in (before, after))
     return {name: policy for name, policy in new.items() if old.get(name) != policy}
 
 
-def _differ_in_policies_alone(before: Desired, after: Desired) -> bool:
+def _differ_in_policies_alone(before: Content, after: Content) -> bool:
     if _rest(before) != _rest(after):
         return False
     edited = [name for name, text in after.files.items() if before.files[name] != text]
@@ -48,9 +48,9 @@ def _differ_in_policies_alone(before: Desired, after: Desired) -> bool:
     return any(old != new for old, new in pairs) and not _are_read(edited, after)
 
 
-def _rest(desired: Desired) -> tuple[Desired, Collection[str]]:
-    """Return everything but the templates and the contents of files."""
-    return replace(desired, template={}, files={}, intent="", secret=None), desired.files.keys()
+def _rest(content: Content) -> Content:
+    """Return everything but the templates: of files, their names alone."""
+    return replace(content, template={}, files=dict.fromkeys(content.files, ""))
 
 
 def _as_template(text: str) -> Any:
@@ -80,12 +80,12 @@ def _stripped(resource: Any) -> Any:
     return {key: value for key, value in resource.items() if key not in _POLICIES}
 
 
-def _are_read(names: Collection[str], desired: Desired) -> bool:
+def _are_read(names: Collection[str], content: Content) -> bool:
     """Return whether one of these files is read as a value (`get_file`) anywhere in the stack's tree."""
     if not names:
         return False
-    texts = [text for text in desired.files.values() if _GET_FILE in text]
-    todo: list[Any] = [desired.template, *map(_as_template, texts)]
+    texts = [text for text in content.files.values() if _GET_FILE in text]
+    todo: list[Any] = [content.template, *map(_as_template, texts)]
     while todo:
         value = todo.pop()
         if isinstance(value, Mapping):

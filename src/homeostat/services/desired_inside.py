@@ -18,7 +18,7 @@ from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.compiling import template_of
 from homeostat.desired.implied import member_property
-from homeostat.desired.members import chain_desired, group_desired, named_desired
+from homeostat.desired.members import chain_content, group_content, named_content
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.planner.report.preview import ResourcePreview
 from homeostat.resources.base import ResourceType
@@ -29,7 +29,7 @@ from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parame
 from homeostat.resources.registry import type_of
 from homeostat.resources.schema import UNKNOWN
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import declared_in, environments
 from homeostat.templates.tree import holds
 
@@ -37,13 +37,13 @@ from homeostat.templates.tree import holds
 def desired_inside(
     tx: Connection,
     note: ResourcePreview,
-    parent: Desired,
+    parent: Content,
     nested: StackRow | None,
-    before: Desired,
+    before: Content,
     launched: Launched = lambda _: None,
     time_left_s: float = math.inf,
     asks: RemovalRequests = RemovalRequests(math.inf),
-) -> Desired | None:
+) -> Content | None:
     """Return the desired state of a nested stack; None if it depends on unknown values.
 
     Args:
@@ -71,7 +71,7 @@ def desired_inside(
         if holds(values, UNKNOWN):
             return None
         files = parent.files if kind.needs_files else {}
-        return Desired("template", kind.template(values), environment=environment, files=files)
+        return Content("template", kind.template(values), environment=environment, files=files)
     if any(values.get(name) is UNKNOWN for name in ("count", member_property(definition), "resources")):
         return None
     members = _members(tx, kind, values, nested, before, launched, time_left_s, asks)
@@ -83,16 +83,16 @@ def _members(
     kind: ResourceType,
     values: dict[str, Any],
     nested: StackRow | None,
-    before: Desired,
+    before: Content,
     launched: Launched,
     time_left_s: float,
     asks: RemovalRequests,
-) -> Desired | None:
+) -> Content | None:
     """Return the members of a group or chain; None if they depend on unknown values. Raises as `desired_inside`."""
     if isinstance(kind, SoftwareDeploymentGroup):
-        return None if holds(values, UNKNOWN) else named_desired(kind, values, new=nested is None)
+        return None if holds(values, UNKNOWN) else named_content(kind, values, new=nested is None)
     if isinstance(kind, NestedStack) and kind.contents == "chain":
-        return chain_desired(values)
+        return chain_content(values)
     nested_id = nested.id if nested else ""
     try:
         away = away_members(tx, nested, before.group)
@@ -106,12 +106,12 @@ def _members(
         if holds(values, UNKNOWN):
             return None
         raise
-    return group_desired(wanted)
+    return group_content(wanted)
 
 
 def _from_template(
-    kind: FromTemplate, after: Mapping[str, Any], parent: Desired, environment: Mapping[str, Any]
-) -> Desired | None:
+    kind: FromTemplate, after: Mapping[str, Any], parent: Content, environment: Mapping[str, Any]
+) -> Content | None:
     """Return the desired state of a stack with its own template; None if it depends on unknown values."""
     source, values = kind.source(after), kind.stack_parameters(after)
     if not isinstance(source, str) or not isinstance(values, Mapping):
@@ -120,4 +120,4 @@ def _from_template(
     parameters = parameters_of(values, declared_in(template, "parameters"))
     if FACADE in after:
         environment = {**environment, environments.FACADE: after[FACADE]}
-    return Desired("template", template, parameters, environment, parent.files)
+    return Content("template", template, parameters, environment, parent.files)

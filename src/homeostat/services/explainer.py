@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import absences_with, awaited
+from homeostat.convergence.facts.absences import absences_with, awaited
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.desired.members import numbers_of, shard_of

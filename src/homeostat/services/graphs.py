@@ -16,7 +16,7 @@ from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, views
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
@@ -33,7 +33,7 @@ class Graph:
         required_by: Resource -> its dependents.
     """
 
-    desired: Desired
+    content: Content
     compiled: Compiled | None = None
     definitions: Mapping[str, Definition] = field(default_factory=dict)
     required_by: Mapping[str, list[str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Graph:
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""
         members = [member_of_name(name) for name in names]
-        if self.desired.kind != "group" or not all(name.isdecimal() for name in members):
+        if self.content.kind != "group" or not all(name.isdecimal() for name in members):
             return None
         return frozenset(int(name) // MEMBERS_PER_SHARD for name in members)
 
@@ -64,7 +64,7 @@ class Graphs:
     def described(self, tx: Connection, stack: StackRow) -> Graph:
         """Return the newest graph that is not empty: the user's last description, also during a deletion."""
         wanted = self.wanted(tx, stack)
-        if wanted.desired.kind != "empty":
+        if wanted.content.kind != "empty":
             return wanted
         # The newest revision of a stack in deletion is empty.
         number = views.described_revision(tx, stack.id)
@@ -76,23 +76,23 @@ class Graphs:
 
     def _get(self, tx: Connection, stack: StackRow, number: int) -> Graph:
         def compiled() -> Graph:
-            return _graph(revisions.desired_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+            return _graph(revisions.content_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
 
         return self._cache.get((stack.id, number), compiled)
 
 
-def _graph(desired: Desired, identity: Identity) -> Graph:
-    if desired.kind == "empty":
-        return Graph(desired)
-    if desired.kind == "group":
-        return Graph(desired, definitions=Members(GroupDefinition.decoded(desired.template)))
-    compiled = None if desired.kind == "chain" else compile_desired(desired, identity)
-    definitions = compile_graph(desired, identity, 0) if compiled is None else graph_of(compiled, desired)
+def _graph(content: Content, identity: Identity) -> Graph:
+    if content.kind == "empty":
+        return Graph(content)
+    if content.kind == "group":
+        return Graph(content, definitions=Members(GroupDefinition.decoded(content.template)))
+    compiled = None if content.kind == "chain" else compile_desired(content, identity)
+    definitions = compile_graph(content, identity, 0) if compiled is None else graph_of(compiled, content)
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:
             required_by.setdefault(required, []).append(name)
-    return Graph(desired, compiled, definitions, required_by)
+    return Graph(content, compiled, definitions, required_by)
 
 
 class Members(Mapping[str, Definition]):

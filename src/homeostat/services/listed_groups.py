@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.convergence.nested_stacks.group_revisions import listed_group
-from homeostat.desired.members import group_desired
+from homeostat.desired.members import group_content, shard_count
 from homeostat.desired.texts import GENERATED, group_text, size_of
 from homeostat.model.desired import Definition
 from homeostat.model.errors import Rejected, invalid
@@ -17,10 +17,12 @@ from homeostat.resources.listed_members import Listed, plain, unredacted
 from homeostat.services.pipeline.checking import Checked
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
+from homeostat.store.database import Database
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
-from homeostat.store.stacks import stacks
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks import revisions, stacks
+from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import environments
 
 FROM_AROUND = (
@@ -29,12 +31,12 @@ FROM_AROUND = (
 )
 
 
-def base_of(before: Desired) -> Desired:
+def base_of(before: Content) -> Content:
     """Return a base revision to check a template of a group's stack: environment and files as its members have them."""
-    return Desired("template", GENERATED, environment=before.environment, files=before.files)
+    return Content("template", GENERATED, environment=before.environment, files=before.files)
 
 
-def request_of(before: Desired, request: StackRequest) -> StackRequest:
+def request_of(before: Content, request: StackRequest) -> StackRequest:
     """Return an update of a group's stack without its environment and files, which must not differ from the stack's.
 
     Raises:
@@ -58,7 +60,7 @@ def request_of(before: Desired, request: StackRequest) -> StackRequest:
     return replace(request, files={}, environment=own, internal_types=types)
 
 
-def _group_of(before: Desired) -> GroupDefinition:
+def _group_of(before: Content) -> GroupDefinition:
     group = before.group
     if group is None:
         raise LookupError(f"a {before.kind} is no group")
@@ -69,7 +71,7 @@ def _definitions(group: GroupDefinition) -> list[Mapping[str, Any]]:
     return [definition for _, _, definition in groups.runs_with_own(group)] + [group.resource_def]
 
 
-def listed_in(checked: Checked, before: Desired) -> Listed:
+def listed_in(checked: Checked, before: Content) -> Listed:
     """Return the members that a checked template lists, each with its definition.
 
     Raises:
@@ -114,8 +116,8 @@ def _listed(definition: Definition) -> dict[str, Any]:
 
 
 def revision_of(
-    tx: Connection, nested: StackRow, before: Desired, listed: Listed, *, secret: bool | None, now: float
-) -> Desired:
+    db: Database, tx: Connection, nested: StackRow, before: Content, listed: Listed, *, secret: bool | None, now: float
+) -> NewRevision:
     """Return the next revision of a group's stack.
 
     An update of the group that is in progress continues, with the members that the user has listed now.
@@ -136,16 +138,17 @@ def revision_of(
     if row is None:
         raise Rejected("NotSupported", "The group of this stack is not there any more.")
     group = listed_group(tx, row, nested, _group_of(before), listed, now)
-    revision = replace(group_desired(group), environment=before.environment, files=before.files, intent=before.intent)
-    return replace(revision, secret=secret, size=size_of(revision))
+    content = group_content(group, before.environment, before.files)
+    intent, size = revisions.intent_of(tx, nested.id, nested.revision), size_of(content)
+    return revisions.encode(db, content, intent=intent, shards=shard_count(group), secret=secret, size=size)
 
 
-def check_room(tx: Connection, nested: StackRow, desired: Desired, resources_max: int) -> None:
+def check_room(tx: Connection, nested: StackRow, revision: NewRevision, resources_max: int) -> None:
     """Raise Rejected (RequestLimitExceeded) if the tree of stacks has no room for more members.
 
     Stacks nested in the members are counted at their creation.
     """
-    more = size_of(desired) - nested.size
+    more = (revision.size or 0) - nested.size
     if more > 0 and stacks.size_of_tree(tx, nested.root_id) + more > resources_max:
         message = (
             f"with these members the stack and all that is nested in it would have more than {resources_max} resources"

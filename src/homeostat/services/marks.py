@@ -232,10 +232,10 @@ def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Reject
         return None
     names = sorted({target.partition("/")[0] for target in targets.values()})
     started = {row.name for row in _rows(tx, stack_id, names)}
-    desired = revisions.desired_of(tx, stack_id, stack.revision)
+    content = revisions.content_of(tx, stack_id, stack.revision)
     identity = Identity(stack.id, stack.name, stack.project)
     for name in names:
-        if name not in started and name in compile_graph(desired, identity, shard_of(name, stack.shards)):
+        if name not in started and name in compile_graph(content, identity, shard_of(name, stack.shards)):
             message = f"The Resource ({name}) of Stack {stack.name} has not been made yet. Mark it after that."
             return Rejected("ActionInProgress", message)
     return None

@@ -10,14 +10,14 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.hypothetical_worlds import hypothetical_world
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
+from homeostat.convergence.stages.loading import world_of
 from homeostat.desired.compiling import Definitions, compile_desired
 from homeostat.desired.deletion_policies import inside
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.implied import graph_of
-from homeostat.desired.members import group_weight, touched_shards
+from homeostat.desired.members import group_weight, shard_count, touched_shards
 from homeostat.desired.redaction import Redaction
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -31,9 +31,9 @@ from homeostat.resources.registry import kind_of
 from homeostat.services.client_check import ClientCheck, always_connected
 from homeostat.services.desired_inside import desired_inside
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.shards import shard_state
+from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, stacks
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 from homeostat.templates import Compiled
 
 SHARDS_MAX = 2
@@ -128,25 +128,25 @@ class Previewer:
         self._policies: dict[str, Mapping[str, str]] = {}
         self._files: Mapping[str, str] = {}
 
-    def of_new(self, name: str, project: str, desired: Desired, compiled: Compiled) -> Preview:
+    def of_new(self, name: str, project: str, content: Content, compiled: Compiled) -> Preview:
         """Preview the creation of a stack: all properties are written, shared ones once per member."""
         self._writes_all = True
         preview = Preview(NOT_STORED, name, project, (), Redaction().of(compiled), compiled)
-        return self._filled(preview, None, revisions.EMPTY, desired)
+        return self._filled(preview, None, EMPTY, content)
 
-    def of_update(self, stack: StackRow, desired: Desired, compiled: Compiled) -> Preview:
+    def of_update(self, stack: StackRow, content: Content, compiled: Compiled) -> Preview:
         """Preview the update of a stack."""
-        before = revisions.desired_of(self._tx, stack.id, stack.revision)
+        before = revisions.content_of(self._tx, stack.id, stack.revision)
         redaction = Redaction().of(compiled)
         if before.kind == "template":
             identity = Identity(stack.id, stack.name, stack.project)
             # Both revisions' values are shown, so both revisions' secrets are hidden.
             redaction = redaction.of(compile_desired(before, identity, strict=False))
         preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled, revision=stack.revision)
-        return self._filled(preview, stack, before, desired)
+        return self._filled(preview, stack, before, content)
 
     def of_deletion(
-        self, stack: StackRow, before: Desired, after: Desired, compiled: Compiled, policies: Mapping[str, str]
+        self, stack: StackRow, before: Content, after: Content, compiled: Compiled, policies: Mapping[str, str]
     ) -> Preview:
         """Preview a deletion that continues with other deletion policies.
 
@@ -158,11 +158,11 @@ class Previewer:
         self._policies, self._files = {stack.id: policies}, after.files
         redaction = Redaction().of(compiled)
         preview = Preview(stack.id, stack.name, stack.project, (), redaction, compiled, revision=stack.revision)
-        return self._filled(preview, stack, before, revisions.EMPTY)
+        return self._filled(preview, stack, before, EMPTY)
 
     # -- one stack ---------------------------------------------------------------------------------------------------
 
-    def _filled(self, preview: Preview, stack: StackRow | None, before: Desired, after: Desired) -> Preview:
+    def _filled(self, preview: Preview, stack: StackRow | None, before: Content, after: Content) -> Preview:
         """Plan the shards of a stack and fill in its preview.
 
         Args:
@@ -170,7 +170,7 @@ class Previewer:
         """
         self._limits.check_client()
         facts = _facts(preview, stack, self._now if self._converges else None)
-        count = max(int(stack.shards) if stack is not None else 1, after.shards)
+        count = max(int(stack.shards) if stack is not None else 1, shard_count(after.group))
         touched = touched_shards(before, after)
         chosen = range(count) if touched is None else sorted(range(count), key=lambda number: number not in touched)
         self._plan(preview, facts, stack, after, chosen[:SHARDS_MAX])
@@ -178,14 +178,14 @@ class Previewer:
         return preview
 
     def _plan(
-        self, preview: Preview, facts: StackFacts, stack: StackRow | None, desired: Desired, numbers: Sequence[int]
+        self, preview: Preview, facts: StackFacts, stack: StackRow | None, content: Content, numbers: Sequence[int]
     ) -> None:
         """Plan these shards of a stack under these facts, and add the effects to its preview."""
         for number in numbers:
-            graph = self._graph(preview, desired, number)
+            graph = self._graph(preview, content, number)
             self._count(len(graph))
             world = self._world(facts, stack, number, graph)
-            previewer = ShardPreviewer(world, partial(self._inside, preview, desired, world))
+            previewer = ShardPreviewer(world, partial(self._inside, preview, content, world))
             notes = previewer.preview(self._now)
             preview.resources += notes
             for row in (row for note in notes for row in previewer.going(note)):
@@ -214,7 +214,7 @@ class Previewer:
             )
             raise Rejected("RequestLimitExceeded", message)
 
-    def _count_others(self, preview: Preview, before: Desired, after: Desired, touched: int) -> None:
+    def _count_others(self, preview: Preview, before: Content, after: Content, touched: int) -> None:
         """Estimate the fates of the unplanned group members, from the definitions and the planned members.
 
         Args:
@@ -232,24 +232,27 @@ class Previewer:
         counts = {Fate.ADDED: added, Fate.DELETED: deleted, fate: remaining}
         preview.more = {fate: count for fate, count in counts.items() if count > 0}
 
-    def _graph(self, preview: Preview, desired: Desired, number: int) -> Definitions:
+    def _graph(self, preview: Preview, content: Content, number: int) -> Definitions:
         """Return the definitions of one shard. Parameters of nested templates may be unknown yet."""
         identity = Identity(preview.id, preview.name, preview.project)
-        if desired.kind != "template":
-            group = desired.group
+        if content.kind != "template":
+            group = content.group
             if group is not None:
                 self._weigh(group_weight(group, number, VALUES_MAX, written=self._writes_all))
-            return compile_graph(desired, identity, number)
-        preview.compiled = compile_desired(desired, identity, strict=False)
+            return compile_graph(content, identity, number)
+        preview.compiled = compile_desired(content, identity, strict=False)
         preview.redaction = preview.redaction.of(preview.compiled)
-        return graph_of(preview.compiled, desired) if number == 0 else {}
+        return graph_of(preview.compiled, content) if number == 0 else {}
 
     def _world(self, facts: StackFacts, stack: StackRow | None, number: int, graph: Definitions) -> World:
         """Return the world of a shard as a worker would load it under these facts."""
         if stack is None:
             return World(facts, number, graph)
         self._weigh(shard_state.stored_bytes(self._tx, stack.id, number))
-        world = hypothetical_world(self._tx, facts, graph, number, self._now)
+        shard = shards.get(self._tx, facts.id, number)
+        if shard is None:
+            return World(facts, number, graph)
+        world = world_of(self._tx, facts, graph, shard, self._now).world
         if facts.look_from is not None:
             world.looked_at = facts.look_from
         policies = self._policies.get(stack.id)
@@ -261,7 +264,7 @@ class Previewer:
 
     # -- nested stacks -----------------------------------------------------------------------------------------------
 
-    def _inside(self, outer: Preview, parent: Desired, world: World, note: ResourcePreview) -> bool:
+    def _inside(self, outer: Preview, parent: Content, world: World, note: ResourcePreview) -> bool:
         """Preview the stack that realizes a resource; return whether the stack would change.
 
         Args:
@@ -274,7 +277,7 @@ class Previewer:
             return False
         if note.fate in (Fate.ADDED, Fate.REPLACED):
             nested = None
-        before = revisions.desired_of(self._tx, nested.id, nested.revision) if nested is not None else revisions.EMPTY
+        before = revisions.content_of(self._tx, nested.id, nested.revision) if nested is not None else EMPTY
         try:
             launched: Launched = partial(launched_in, world)
             asks = self._overtaken.requests_of(self._tx, world, note.row, next_one=True)
@@ -301,9 +304,9 @@ class Previewer:
             return
         nested = stacks.get(self._tx, row.handle)
         if nested is not None:
-            before = revisions.desired_of(self._tx, nested.id, nested.revision)
+            before = revisions.content_of(self._tx, nested.id, nested.revision)
             preview = Preview(nested.id, nested.name, nested.project, (*outer.path, row.name), outer.redaction)
-            outer.deleted.append(self._filled(preview, nested, before, revisions.EMPTY))
+            outer.deleted.append(self._filled(preview, nested, before, EMPTY))
 
     def _nested_of(self, note: ResourcePreview) -> StackRow | None:
         """Return the row of the stack that realizes a resource; None if absent."""
@@ -317,9 +320,9 @@ class Previewer:
         preview = Preview(nested.id, nested.name, nested.project, (*outer.path, note.name), outer.redaction)
         outer.inside[note.name] = preview
         self._limits.check_client()
-        desired = revisions.desired_of(self._tx, nested.id, nested.revision)
-        self._plan(preview, stacks.facts(nested), nested, desired, range(min(nested.shards, SHARDS_MAX)))
-        others = _count(desired) - len(preview.resources)
+        content = revisions.content_of(self._tx, nested.id, nested.revision)
+        self._plan(preview, stacks.facts(nested), nested, content, range(min(nested.shards, SHARDS_MAX)))
+        others = _count(content) - len(preview.resources)
         if others > 0:
             preview.more = {Fate.UNCHANGED: others}
 
@@ -343,8 +346,8 @@ def _facts(preview: Preview, stack: StackRow | None, look_from: float | None) ->
     )
 
 
-def _count(desired: Desired) -> int:
-    return int(desired.template["count"]) if desired.kind == "group" else 0
+def _count(content: Content) -> int:
+    return int(content.template["count"]) if content.kind == "group" else 0
 
 
 def all_of(preview: Preview, fates: Collection[Fate] = tuple(Fate)) -> Iterator[tuple[Preview, ResourcePreview]]:

@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import KeepPolicy
 from homeostat.services.pipeline.request import CheckTypes
@@ -42,7 +43,7 @@ class Snapshots:
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
             id, now = self._stack_service.entropy.stack_id(), self._db.now_of(tx)
-            number = action_begin.take_snapshot(self._db, tx, stack, {"id": id, "place": []}, now, quotas.timeout_s)
+            number = action_begin.take_snapshot(self._db, tx, stack, StackSnapshot(id), now, quotas.timeout_s)
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
@@ -62,10 +63,10 @@ class Snapshots:
         with self._db.read() as tx:
             seen = stacks.get(tx, stack_id)
             snapshot = self._get(tx, stack_id, id)
-            desired = revisions.desired_of(tx, stack_id, snapshot.revision)
+            content = revisions.content_of(tx, stack_id, snapshot.revision)
         if seen is not None:
             _check_complete(snapshot)
-            self._stack_service.check(Identity(seen.id, seen.name, seen.project), desired, check_types)
+            self._stack_service.check(Identity(seen.id, seen.name, seen.project), content, check_types)
         with self._db.write() as tx:
             stack = locks.changeable(self._db, tx, stack_id)
             if stack.suspended:
@@ -74,11 +75,12 @@ class Snapshots:
                 raise Rejected("NotSupported", f"Restoring stack {stack.name} is not supported: it is being abandoned.")
             # The snapshot may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
-            going_back = {"id": id, "place": [], "run": f"{id}/{stack.revision + 1}"}
+            going_back = StackSnapshot(id, run=f"{id}/{stack.revision + 1}")
             now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
             accept(tx)
-            desired = revisions.copy_of_revision(tx, stack, snapshot.revision)
-            action_begin.revise(self._db, tx, stack, Action.RESTORE, desired, now, timeout_s, {"snapshot": going_back})
+            # The copy has the content checked above, however long the check took: a revision never changes.
+            revision = revisions.copy_of_revision(tx, stack, snapshot.revision)
+            action_begin.revise(self._db, tx, stack, Action.RESTORE, revision, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
         """Start deleting a snapshot, with its parts in the clouds.
@@ -97,7 +99,7 @@ class Snapshots:
                     return
                 raise Rejected("NotSupported", f"Deleting in-progress snapshot {id} is not supported.")
             restored = stack.snapshot if stack.status == Status.IN_PROGRESS else None
-            if restored is not None and restored["id"] == id:
+            if restored is not None and restored.id == id:
                 raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
             now = self._db.now_of(tx)
             if snapshots.parts(tx, id):

@@ -44,7 +44,8 @@ from homeostat.store.database import Database
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import (
     Compiled,
     check_immutable,
@@ -55,10 +56,11 @@ from homeostat.transfer import adoption
 
 @dataclass(frozen=True, slots=True)
 class PreparedStack:
-    """A checked stack that is not stored yet; `revision` is encoded."""
+    """A checked stack that is not stored yet."""
 
     new: NewStack
-    revision: Desired
+    content: Content
+    revision: NewRevision
 
 
 OF_RESOURCES = frozenset({"group", "chain"})
@@ -102,7 +104,7 @@ class StackService:
         self.entropy = entropy
         self.quotas = quotas
 
-    def check(self, identity: Identity, desired: Desired, check_types: CheckTypes | None = None) -> None:
+    def check(self, identity: Identity, content: Content, check_types: CheckTypes | None = None) -> None:
         """Check a stored desired state.
 
         Args:
@@ -112,7 +114,7 @@ class StackService:
             Rejected: Names the place and the remedy.
             Transient: The cloud does not answer.
         """
-        self._pipeline.check(identity, desired, self.quotas.expansion_limits, check_types=check_types)
+        self._pipeline.check(identity, content, self.quotas.expansion_limits, check_types=check_types)
 
     def check_new(self, project: str, request: StackRequest) -> None:
         """Check a creation, also against the clouds, without storing it. Raises like `create`."""
@@ -187,7 +189,7 @@ class StackService:
         """Check a new stack, for `add_prepared` in another transaction. Raises like `create`."""
         identity = Identity(new.id, new.name, new.project)
         checked = self._pipeline.run(identity, request, self.quotas.expansion_limits)
-        return PreparedStack(new, revisions.encode(self._db, checked.revision))
+        return PreparedStack(new, checked.content, checked.revision(self._db))
 
     def add_prepared(self, tx: Connection, prepared: PreparedStack, by: Caller | None) -> None:
         """Store a prepared stack, and wake the engine.
@@ -234,6 +236,7 @@ class StackService:
             first: See `RevisionStore.add_revision`.
         """
         while True:
+            # This ends: each further turn means that another request has stored its revision.
             number = self._try_update(stack_id, request, patch=patch, by=by, also=also, first=first)
             if number is not None:
                 return number
@@ -259,15 +262,14 @@ class StackService:
         if kind == "group":
             return self._list_members(stack_id, request, patch=patch, by=by, also=also, first=first)
         row, checked = self._proposed(stack_id, request, patch=patch)
-        revision = checked.revision
         return self._revisions.add_revision(
             row,
-            revision,
+            checked.revision(self._db),
             _changes(request, patch=patch),
             self.entrusted(row.root_id, row.project, by),
             timeout_s=self.quotas.timeout_s,
             look_first=request.look_first,
-            policies=self._new_policies(row, revision),
+            policies=self._new_policies(row, checked.content),
             also=also,
             first=first,
         )
@@ -285,7 +287,7 @@ class StackService:
         """Try to store the members that a template of a group's own stack lists; returns as `_try_update`."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
-            before = revisions.desired_of(tx, stack_id, row.revision)
+            before = revisions.content_of(tx, stack_id, row.revision)
         _check_changeable(row)
         if before.kind != "group":
             return None
@@ -294,17 +296,16 @@ class StackService:
         checked = self._pipeline.run(identity, whole, limits, base=listed_groups.base_of(before))
         listed = listed_groups.listed_in(checked, before)
         with self._db.read() as tx:
-            secret = checked.revision.secret or row.secret
-            now = self._db.now_of(tx)
-            desired = listed_groups.revision_of(tx, row, before, listed, secret=secret, now=now)
+            secret, now = checked.secret, self._db.now_of(tx)
+            revision = listed_groups.revision_of(self._db, tx, row, before, listed, secret=secret, now=now)
 
         def fits(tx: Connection) -> None:
-            listed_groups.check_room(tx, row, desired, self.quotas.resources_max)
+            listed_groups.check_room(tx, row, revision, self.quotas.resources_max)
             first(tx)
 
         return self._revisions.add_revision(
             row,
-            desired,
+            revision,
             _changes(request, patch=patch),
             self.entrusted(row.root_id, row.project, by),
             timeout_s=self.quotas.timeout_s,
@@ -330,20 +331,20 @@ class StackService:
             also(tx)
             return number
 
-    def _new_policies(self, row: StackRow, desired: Desired) -> dict[str, str] | None:
+    def _new_policies(self, row: StackRow, content: Content) -> dict[str, str] | None:
         if row.action != Action.DELETE:
             return None
         with self._db.read() as tx:
-            before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
-        return new_policies(row, before, desired)
+            before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))
+        return new_policies(row, before, content)
 
     def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[StackRow, Checked]:
         """Return the current stack, and the checked desired state that an update would store."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             described = views.described_revision(tx, stack_id)
-            before = revisions.desired_of(tx, stack_id, described)
-            base = before if request.revision is None else revisions.desired(tx, stack_id, request.revision)
+            before = revisions.content_of(tx, stack_id, described)
+            base = before if request.revision is None else revisions.reusable_content(tx, stack_id, request.revision)
         _check_changeable(row)
         if before.kind != "template":
             raise Rejected("NotSupported", UPDATE_THE_RESOURCE)
@@ -362,7 +363,7 @@ class StackService:
         checked = self._pipeline.run(Identity(NOT_STORED, name, project), request, self.quotas.expansion_limits)
         with self._db.read() as tx:
             _check_free(tx, project, name)
-            return self._previewer(tx, request).of_new(name, project, checked.desired, checked.compiled)
+            return self._previewer(tx, request).of_new(name, project, checked.content, checked.compiled)
 
     def preview_adoption(
         self, project: str, name: str, request: StackRequest, document: adoption.Document, cloud: Cloud
@@ -381,7 +382,7 @@ class StackService:
         with self._db.read() as tx:
             _check_free(tx, project, name)
         looker = AdoptionLooker(self._db, cloud, project, limits, self._db.agreed_now())
-        looked = looker.look(name, checked.desired, checked.compiled, document)
+        looked = looker.look(name, checked.content, checked.compiled, document)
         with self._db.read() as tx:
             return AdoptedPreviewer(tx, self._db.now_of(tx), limits).of_adoption(looked)
 
@@ -390,14 +391,14 @@ class StackService:
         with self._db.read() as tx:
             locks.check_unlocked(self._live(tx, stack_id))
         row, checked = self._proposed(stack_id, request, patch=patch)
-        revision = checked.revision
+        after = checked.content
         with self._db.read() as tx:
-            before = revisions.desired_of(tx, row.id, views.described_revision(tx, row.id))
-            policies = new_policies(row, before, revision)
+            before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))
+            policies = new_policies(row, before, after)
             previewer = self._previewer(tx, request, row.timeout_mins)
             if policies is not None:
-                return previewer.of_deletion(row, before, revision, checked.compiled, policies)
-            return previewer.of_update(row, revision, checked.compiled)
+                return previewer.of_deletion(row, before, after, checked.compiled, policies)
+            return previewer.of_update(row, after, checked.compiled)
 
     def _previewer(self, tx: Connection, request: StackRequest, timeout_mins: int | None = None) -> Previewer:
         limits = self._preview_limits(request, timeout_mins)
@@ -423,8 +424,8 @@ class StackService:
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             locks.lift(tx, row)
-            now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
-            action_begin.revise(self._db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, action_begin.UNHELD)
+            empty, now, timeout_s = revisions.empty(self._db), self._db.now_of(tx), self.quotas.timeout_s
+            action_begin.revise(self._db, tx, row, Action.DELETE, empty, now, timeout_s, action_begin.UNHELD)
             also(tx)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:

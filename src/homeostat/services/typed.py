@@ -36,8 +36,8 @@ def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | 
 def _texts(tx: Connection, stack: StackRow) -> Iterator[str]:
     root = stack if stack.parent_id is None else stacks.get(tx, stack.root_id)
     if root is not None:
-        desired = revisions.desired_of(tx, root.id, root.revision)
-        yield from (to_json(desired.template), to_json(desired.environment), *desired.files.values())
+        content = revisions.content_of(tx, root.id, root.revision)
+        yield from (to_json(content.template), to_json(content.environment), *content.files.values())
 
 
 def _pattern(wanted: Collection[str]) -> re.Pattern[str]:

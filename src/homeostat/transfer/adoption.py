@@ -4,14 +4,13 @@ The handle of a row keeps other stacks from adopting the same thing; the first p
 `planner.lifecycle.adopt`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.desired.graphs import compile_graph
-from homeostat.desired.members import group_desired
+from homeostat.desired.compiling import Definitions
 from homeostat.kinds.registry import KINDS
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -24,7 +23,7 @@ from homeostat.resources.registry import is_thing, kind_of, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 NAMED = frozenset(name for name, kind in KINDS.items() if kind.id_field == "name")
 """Kinds with names as handles, which are unique within a project only."""
@@ -52,13 +51,13 @@ def is_document(entry: Document) -> bool:
     return "resources" in entry
 
 
-def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | None) -> tuple[Desired, Entries]:
+def arranged(content: Content, document: Document, bounds: tuple[int, int] | None) -> tuple[Content, Entries]:
     """Match the first revision of a nested stack with the entries of its document.
 
     A group gets the members in the document; their entries are renamed to numbers, the names of members here.
 
     Args:
-        desired: The revision as the resource defines it.
+        content: The revision as the resource defines it.
         document: Document of the nested stack.
         bounds: Minimum and maximum size of a group that keeps its size in the document; None if the definition alone
             decides the size.
@@ -67,18 +66,13 @@ def arranged(desired: Desired, document: Document, bounds: tuple[int, int] | Non
         The revision, and the entries by new name.
     """
     entries = entries_of(document)
-    standing = desired.group
+    standing = content.group
     if standing is None:
-        return desired, entries
+        return content, entries
     names = groups.numbered(entries)
     group = groups.of_members(standing, names.values(), bounds)
-    whole = group_desired(group)
     renamed = {names[name]: entry for name, entry in entries.items()}
-    return replace(desired, template=whole.template, shards=whole.shards), renamed
-
-
-GraphOf = Callable[[int], Mapping[str, Definition]]
-"""Number of a shard -> its definitions."""
+    return replace(content, template=group.encoded()), renamed
 
 
 def root_rows(
@@ -98,21 +92,19 @@ def root_rows(
 
 
 def rows_of(
-    desired: Desired, new: Identity, entries: Entries, keys: Iterator[str], now: float, graph_of: GraphOf | None = None
+    graphs: Iterable[Definitions], new: Identity, entries: Entries, keys: Iterator[str], now: float
 ) -> list[Resource]:
     """Return the rows of a nested stack that adopts these entries.
 
     Args:
-        desired: First revision of the stack.
-        graph_of: Returns the definitions of a shard; None to compile them.
+        graphs: Definitions of each shard in the first revision of the stack.
 
     Raises:
         Terminal: The document does not fit the stack.
     """
     rows: list[Resource] = []
     names: set[str] = set()
-    for shard in range(desired.shards):
-        graph = compile_graph(desired, new, shard) if graph_of is None else graph_of(shard)
+    for shard, graph in enumerate(graphs):
         names.update(graph)
         try:
             rows += rows_among(graph, entries, new.stack_id, shard, keys, now, born=len(rows))

@@ -28,7 +28,7 @@ from homeostat.store.builtin import records
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks, views
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import environments
 
 Document = dict[str, Any]
@@ -50,13 +50,13 @@ def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Re
             document are of different times.
     """
     revision = views.described_revision(tx, stack.id) or stack.revision
-    desired = revisions.desired_of(tx, stack.id, revision)
+    content = revisions.content_of(tx, stack.id, revision)
     identity = Identity(stack.id, stack.name, stack.project)
 
     def graph_of(number: int) -> Definitions:
-        return graphs.get(identity, revision, number, lambda: desired)
+        return graphs.get(identity, revision, number, lambda: content)
 
-    sections = environments.user_sections(desired.environment)
+    sections = environments.user_sections(content.environment)
     return {
         "name": stack.name,
         "id": stack.id,
@@ -65,18 +65,18 @@ def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Re
         "project_id": stack.project,
         "stack_user_project_id": stack.user_project or stack.project,
         "tags": stack.tags,
-        "environment": {**sections, "parameters": {**(sections.get("parameters") or {}), **desired.parameters}},
-        "files": dict(desired.files),
-        "template": _template(desired, graph_of),
+        "environment": {**sections, "parameters": {**(sections.get("parameters") or {}), **content.parameters}},
+        "files": dict(content.files),
+        "template": _template(content, graph_of),
         "resources": Entries(_resources(reading, stack, graph_of, graphs)),
     }
 
 
-def _template(desired: Desired, graph_of: Callable[[int], Definitions]) -> Document:
-    group = desired.group
+def _template(content: Content, graph_of: Callable[[int], Definitions]) -> Document:
+    group = content.group
     if group is not None:
         return {**GENERATED, "resources": Entries(group_text(group))}
-    return template_text(desired, graph_of(0))
+    return template_text(content, graph_of(0))
 
 
 def _resources(

@@ -13,7 +13,7 @@ from homeostat.services.pipeline.checking import check
 from homeostat.services.pipeline.expansion import Expansion, ExpansionLimits
 from homeostat.services.pipeline.fetching import with_fetched
 from homeostat.services.pipeline.requirements import Requirements
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 
 LEAF = "OS::Heat::RandomString"
 ME = Identity("None", "stack", "project")
@@ -25,15 +25,15 @@ def alike(kind: str, width: int, **properties: Any) -> dict[str, Any]:
     return {"heat_template_version": "2018-08-31", "resources": {f"r{number}": one for number in range(width)}}
 
 
-def wide(width: int, depth: int) -> Desired:
+def wide(width: int, depth: int) -> Content:
     """Each resource of a template is the next template, `depth` times."""
     kinds = [f"{level}.yaml" for level in range(1, depth)] + [LEAF]
     files = {f"{level}.yaml": str(alike(kinds[level], width)) for level in range(1, depth)}
-    return Desired("template", alike(kinds[0], width), files=files)
+    return Content("template", alike(kinds[0], width), files=files)
 
 
 def checked(
-    desired: Desired, bounds: ExpansionLimits = ExpansionLimits(resources_max=1_000_000)
+    desired: Content, bounds: ExpansionLimits = ExpansionLimits(resources_max=1_000_000)
 ) -> tuple[Requirements, Expansion]:
     expansion, needs = Expansion(bounds), Requirements()
     check(compile_desired(desired, ME, allowance=expansion.allowance), desired, needs=needs, expansion=expansion)
@@ -44,7 +44,7 @@ def expansions(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
     """Parameters of each nested template that is compiled from now on."""
     seen: list[Mapping[str, Any]] = []
 
-    def counting(desired: Desired, *arguments: Any, **options: Any) -> Any:
+    def counting(desired: Content, *arguments: Any, **options: Any) -> Any:
         seen.append(desired.parameters)
         return compile_desired(desired, *arguments, **options)
 
@@ -66,7 +66,7 @@ def test_those_that_are_given_something_else_are_expanded_each(monkeypatch: pyte
     given = [1, 2, 1, 2, 3]
     resources = {f"r{place}": {"type": "in.yaml", "properties": {"size": size}} for place, size in enumerate(given)}
     outer = {"heat_template_version": "2018-08-31", "resources": resources}
-    needs, _ = checked(Desired("template", outer, files={"in.yaml": str(inner)}))
+    needs, _ = checked(Content("template", outer, files={"in.yaml": str(inner)}))
     assert [each["size"] for each in seen] == [1, 2, 3]
     assert needs.resources == 5
 
@@ -95,7 +95,7 @@ def test_a_tree_counts_against_the_quota() -> None:
 )
 def test_members_of_groups_count_with_what_is_in_them(group: dict[str, Any], size: int) -> None:
     outer = {"heat_template_version": "2018-08-31", "resources": {"group": group}}
-    desired = Desired("template", outer, files={"1.yaml": str(alike(LEAF, 9))})
+    desired = Content("template", outer, files={"1.yaml": str(alike(LEAF, 9))})
     needs, _ = checked(desired)
     assert needs.resources == 1 + size * 10 + (1 if "Chain" in group["type"] else 0)
     with pytest.raises(Rejected, match=r"has .* resources or more, at most 20"):
@@ -116,7 +116,7 @@ def test_nested_templates_that_all_differ_are_bounded_too() -> None:
         template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": resources}
         files[f"{level}.yaml"] = str(template)
     with pytest.raises(Rejected, match=r"have more than 2000 resources together: .* --expanded-max"):
-        checked(Desired("template", alike("0.yaml", 1), files=files), ExpansionLimits(1_000_000, expanded_max=2000))
+        checked(Content("template", alike("0.yaml", 1), files=files), ExpansionLimits(1_000_000, expanded_max=2000))
 
 
 def test_functions_of_all_nested_templates_share_one_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_functions_of_all_nested_templates_share_one_allowance(monkeypatch: pyte
     resources = {f"r{n}": {"type": "in.yaml", "properties": {"word": f"{n:010}"}} for n in range(9)}
     outer = {"heat_template_version": "2018-08-31", "resources": resources}
     with pytest.raises(Rejected, match="make more than 10000 values and characters"):
-        checked(Desired("template", outer, files={"in.yaml": str(inner)}))
+        checked(Content("template", outer, files={"in.yaml": str(inner)}))
 
 
 def test_work_stops_when_no_one_waits_for_it() -> None:
@@ -149,7 +149,7 @@ def test_a_registry_whose_templates_name_all_others_ends(monkeypatch: pytest.Mon
     kinds = {f"T{number}": f"{number}.yaml" for number in range(20)}
     template = {"heat_template_version": "2018-08-31", "resources": {kind: {"type": kind} for kind in kinds}}
     files = {name: str(template) for name in kinds.values()}
-    desired = Desired("template", template, environment={"resource_registry": kinds}, files=files)
+    desired = Content("template", template, environment={"resource_registry": kinds}, files=files)
     monkeypatch.setattr(fetching, "PLACES_MAX", 1000)
     with pytest.raises(Rejected, match="names others in more than 1000 ways"):
         with_fetched(desired, lambda url: "")
@@ -169,12 +169,12 @@ LONG = "n" * 256
 )
 def test_a_name_has_at_most_255_characters(section: str, content: Any) -> None:
     template = {"heat_template_version": "2018-08-31", section: {LONG[1:]: content}}
-    checked(Desired("template", template))
+    checked(Content("template", template))
     template[section] = {LONG: content}
     with pytest.raises(
         Rejected, match=rf"{section}\.n+…: The name has 256 characters, at most 255 .*shorter"
     ) as refusal:
-        checked(Desired("template", template))
+        checked(Content("template", template))
     assert LONG not in str(refusal.value)
 
 
@@ -182,4 +182,4 @@ def test_names_in_nested_templates_are_held_to_it() -> None:
     inner = str(alike(LEAF, 1) | {"outputs": {LONG: {"value": 1}}})
     nested = {"heat_template_version": "2018-08-31", "resources": {"nested": {"type": "inner.yaml"}}}
     with pytest.raises(Rejected, match=r"resources\.nested\.outputs\.n+…: The name has 256 characters"):
-        checked(Desired("template", nested, files={"inner.yaml": inner}))
+        checked(Content("template", nested, files={"inner.yaml": inner}))

@@ -126,10 +126,9 @@ def test_so_many_modes_must_fail(modes: Any, detection: dict[str, Any], unhealth
 
 def test_events_alone_make_no_poll() -> None:
     policy = read(spec([EVENTS]))
-    assert (policy.polled, policy.takes_events, policy.is_unhealthy(1)) == ((), True, False)
+    assert (policy.polled, policy.is_unhealthy(1)) == ((), False)
     mixed = read(spec([EVENTS, STATUS]))
     assert [each.type for each in mixed.polled] == [DetectionType.STATUS]
-    assert mixed.takes_events
 
 
 @pytest.mark.parametrize(
@@ -213,7 +212,7 @@ def test_the_former_form_with_events() -> None:
     sent = spec()
     sent["properties"]["detection"] = {"type": "LIFECYCLE_EVENTS", "interval": 70}
     policy = read(sent)
-    assert (policy.takes_events, policy.interval_s) == (True, 70)
+    assert ([detection.type for detection in policy.detections], policy.interval_s) == ([DetectionType.EVENTS], 70)
 
 
 def test_the_former_form_must_fit_the_schema() -> None:

@@ -36,6 +36,7 @@ from homeostat.model.intent import (
 from homeostat.model.marks import Marks, UnhealthyMark
 from homeostat.model.observed import Condition, Observation, Presence, Remedy, Verdict
 from homeostat.model.plan import FIND, Create, Operate, Release, Step, Update
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.planner import Frontier, outcome
 from homeostat.planner.actions.check import pass_on
 from homeostat.planner.lifecycle import at_rest
@@ -328,7 +329,7 @@ def test_a_nested_stack_that_timed_out_while_it_was_adopted_is_what_it_is_once_i
 
 def test_a_snapshot_of_its_stack_does_not_forget_what_is_still_to_be_taken_over() -> None:
     mine = row("a", VOLUME, "ADOPT_FAILED", intent=AdoptionIntent({"data": {}}))
-    snapshot = {"id": "s", "place": ""}
+    snapshot = StackSnapshot("s")
     taking = world([wanted("a", VOLUME)], [mine], action="SNAPSHOT", revision=2, settled_revision=1, snapshot=snapshot)
     assert first_steps(taking) == {}
     assert adoption_of(mine.intent) is not None

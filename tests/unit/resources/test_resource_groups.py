@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from homeostat.desired.members import group_desired, reached_shards, touched_shards
+from homeostat.desired.members import group_content, reached_shards, touched_shards
 from homeostat.model.group import Companion, GroupDefinition, RangedDefinition, Series
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
@@ -170,13 +170,13 @@ def test_only_shards_whose_members_leave_or_come_are_touched(monkeypatch: pytest
     large = resized(None, ONE, 35, ())
     smaller = resized(large, ONE, 22, ())
     assert smaller.skip == ("<13",)
-    touched = touched_shards(group_desired(large), group_desired(smaller))
+    touched = touched_shards(group_content(large), group_content(smaller))
     assert touched is not None
     assert sorted(touched) == [0, 1]
     again = resized(smaller, ONE, 23, ())
-    assert sorted(touched_shards(group_desired(smaller), group_desired(again)) or ()) == [3]
+    assert sorted(touched_shards(group_content(smaller), group_content(again)) or ()) == [3]
     other = replace(again, resource_def={"type": "OS::Heat::RandomString"})
-    assert sorted(touched_shards(group_desired(again), group_desired(other)) or ()) == [1, 2, 3]
+    assert sorted(touched_shards(group_content(again), group_content(other)) or ()) == [1, 2, 3]
 
 
 def test_the_shards_that_a_new_definition_has_reached(monkeypatch: pytest.MonkeyPatch) -> None:

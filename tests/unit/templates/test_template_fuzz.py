@@ -15,7 +15,7 @@ from tests.unit.templates.template_cases import IDENTITY, Built
 
 from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.checking import check
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import (
     UNKNOWN,
     Compiled,
@@ -214,7 +214,7 @@ def test_a_template_that_is_right_is_right_without_values_too(document: dict[str
     if found is None:
         return
     assert compiled(document, {}, False) is not None
-    graph = refusable(check, found, Desired("template", document, files=FILES)) or {}
+    graph = refusable(check, found, Content("template", document, files=FILES)) or {}
     assert all(set(each.requires) <= graph.keys() for each in graph.values())
 
 

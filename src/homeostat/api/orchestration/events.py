@@ -215,7 +215,7 @@ def show_event(
             raise Rejected("EntityNotFound", f"The Event ({wanted}) could not be found.")
         rows, _ = views.resources(tx, stack.id, [resource_name])
         graph = context.service.graphs.described(tx, stack)
-        redaction = Redaction.over(stack, graph.desired, graph.compiled)
+        redaction = Redaction.over(stack, graph.content, graph.compiled)
     stored = rows[event.key].properties if event.key in rows else {}
     properties = {name: redaction.shown(resource_name, name, value) for name, value in stored.items()}
     return Json({"event": event_detail(context, event, stack, properties)})

@@ -85,7 +85,7 @@ class Inventory:
                 self._current[name] = current
         self._observed: Mapping[str, Mapping[str, tuple[Any, float]]] | None = None
         self._looked: Mapping[int, tuple[float, str]] = {}
-        self._redaction = Redaction.over(stack, graph.desired, graph.compiled)
+        self._redaction = Redaction.over(stack, graph.content, graph.compiled)
         self._redactions: dict[int, Redaction] = {}
         self._completed: set[str] = set()
 
@@ -212,7 +212,7 @@ class Inventory:
             return Redaction()
         if revision not in self._redactions:
             graph = context.service.graphs.of_revision(self._tx, self.stack, revision)
-            self._redactions[revision] = Redaction.over(self.stack, graph.desired, graph.compiled)
+            self._redactions[revision] = Redaction.over(self.stack, graph.content, graph.compiled)
         return self._redactions[revision]
 
     def _attributes(self, row: Resource, with_attr: Sequence[str]) -> Wire:

@@ -8,12 +8,11 @@ from starlette.responses import Response
 
 from homeostat.api.http.answer_budget import ANSWER_BYTES_MAX, too_large
 from homeostat.api.http.responses import Json
-from homeostat.desired.members import group_weight
+from homeostat.desired.members import group_weight, shard_count
 from homeostat.desired.texts import template_text
 from homeostat.json_pieces import is_light
 from homeostat.model.group import GroupDefinition
 from homeostat.services.graphs import Graph
-from homeostat.store.stacks.revisions import Desired
 from homeostat.templates import environments, validate_shape
 
 Wire = dict[str, Any]
@@ -38,15 +37,15 @@ def template_of(graph: Graph) -> Wire:
     Raises:
         Rejected: RequestLimitExceeded: the members of a group are too large to be listed.
     """
-    group = graph.desired.group
-    if group is not None and _weight(graph.desired, group) > ANSWER_BYTES_MAX:
+    group = graph.content.group
+    if group is not None and _weight(group) > ANSWER_BYTES_MAX:
         raise too_large("ask for the template of the stack that the group is in")
-    return template_text(graph.desired, graph.definitions)
+    return template_text(graph.content, graph.definitions)
 
 
-def _weight(desired: Desired, group: GroupDefinition) -> int:
+def _weight(group: GroupDefinition) -> int:
     weight = 0
-    for number in range(desired.shards):
+    for number in range(shard_count(group)):
         weight += group_weight(group, number, ANSWER_BYTES_MAX, written=True)
         if weight > ANSWER_BYTES_MAX:
             break
@@ -55,7 +54,7 @@ def _weight(desired: Desired, group: GroupDefinition) -> int:
 
 def shown_template(graph: Graph) -> Wire:
     """Return the template with hidden values of enclosing stacks redacted: a group's template contains such values."""
-    hidden = environments.inherited(graph.desired.environment)
+    hidden = environments.inherited(graph.content.environment)
     return dict(hidden.plain(template_of(graph))) if hidden.texts else template_of(graph)
 
 

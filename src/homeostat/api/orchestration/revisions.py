@@ -63,7 +63,7 @@ def show_revision(
     view = {
         "template": shown_template(graph),
         "environment": environment_of(graph),
-        "files": dict(graph.desired.files),
+        "files": dict(graph.content.files),
     }
     return text_or_json(request, {"revision": _summary(context, stack, row) | view}, lambda: text_of(view))
 

@@ -155,7 +155,7 @@ def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: Sna
         "stack_user_project_id": stack.user_project or stack.project,
         "tags": stack.tags,
         "environment": environment_of(graph),
-        "files": dict(graph.desired.files),
+        "files": dict(graph.content.files),
         "template": template_of(graph),
         **row.data,
     }

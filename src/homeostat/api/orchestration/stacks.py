@@ -255,7 +255,7 @@ def show_environment(context: Context, stack_name: StackName, stack_id: StackId)
 def show_files(context: Context, stack_name: StackName, stack_id: StackId) -> Response:
     with context.db.read() as tx:
         graph = context.service.graphs.described(tx, context.stack(tx, stack_name, stack_id))
-    return Json(dict(graph.desired.files))
+    return Json(dict(graph.content.files))
 
 
 @ROUTER.get(

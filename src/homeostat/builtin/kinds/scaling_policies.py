@@ -1,4 +1,4 @@
-"""Scaling policies: their URLs for signals, which `convergence.scaling` carries out."""
+"""Scaling policies: their URLs for signals, which `convergence.members.scaling` carries out."""
 
 from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import RecordSession

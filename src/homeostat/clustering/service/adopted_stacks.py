@@ -72,18 +72,18 @@ def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> d
     Raises:
         Rejected: BadRequest: the stack has hidden parameters, whose values a profile would show.
     """
-    desired = revisions.desired_of(tx, row.id, row.revision)
-    compiled = compile_desired(desired, Identity(row.id, row.name, row.project), strict=False)
+    content = revisions.content_of(tx, row.id, row.revision)
+    compiled = compile_desired(content, Identity(row.id, row.name, row.project), strict=False)
     hidden = sorted(name for name, parameter in compiled.parameters.items() if parameter.schema.hidden)
     if hidden:
         listed = ", ".join(hidden)
         message = f"its parameters {listed} are hidden, and a profile would show their values"
         raise Rejected("BadRequest", f"The stack '{row.name}' cannot become a node: {message}.")
     properties: dict[str, Any] = {
-        "template": dict(desired.template),
-        "parameters": dict(desired.parameters),
-        "files": dict(desired.files),
-        "environment": {name: desired.environment[name] for name in SECTIONS if desired.environment.get(name)},
+        "template": dict(content.template),
+        "parameters": dict(content.parameters),
+        "files": dict(content.files),
+        "environment": {name: content.environment[name] for name in SECTIONS if content.environment.get(name)},
     }
     if row.timeout_mins:
         properties["timeout"] = row.timeout_mins

@@ -147,8 +147,8 @@ class Adopter:
     def _store(self, tx: Connection, scope: RequestScope, home: PreparedStack, candidate: Candidate) -> None:
         """Store the stack of the node, with the row of the server or stack in its group."""
         now = self._db.now_of(tx)
-        place, desired = add_home(self._db, self._stacks, tx, home, scope.caller, now)
-        (definition,) = compile_graph(desired, Identity(place.stack_id, "", scope.project), 0).values()
+        place, content = add_home(self._db, self._stacks, tx, home, scope.caller, now)
+        (definition,) = compile_graph(content, Identity(place.stack_id, "", scope.project), 0).values()
         row = Resource(
             next(self._stacks.entropy.keys()),
             place.stack_id,

@@ -22,7 +22,7 @@ from homeostat.clustering.store import actions, living, moves
 from homeostat.clustering.store.moves import Place
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside
-from homeostat.desired.members import group_desired, shard_of, touched_shards
+from homeostat.desired.members import group_content, shard_count, shard_of, touched_shards
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
@@ -39,7 +39,7 @@ from homeostat.store.schema.rows import ClusterRow, NodeRow, StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import action_begin, locks, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import EMPTY, Content
 
 MOVED_MAX = 100
 """Maximum of nodes in one request."""
@@ -185,17 +185,17 @@ class Mover:
             self._check_unchanged(tx, member)
         cluster = _stack(tx, moving.cluster_id)
         group = _stack(tx, moving.group_id)
-        before = revisions.desired_of(tx, group.id, group.revision)
-        desired = _group(tx, revisions.desired_of(tx, cluster.id, cluster.revision), group, before)
-        desired = replace(desired, secret=group.secret)
-        touched = touched_shards(before, desired)
+        before = revisions.content_of(tx, group.id, group.revision)
+        content = _group(tx, revisions.content_of(tx, cluster.id, cluster.revision), group, before)
+        touched, shards = touched_shards(before, content), shard_count(content.group)
+        revision = revisions.encode(self._db, content, shards=shards)
         timeout_s = self._stacks.quotas.timeout_s
-        number = action_begin.revise(self._db, tx, group, Action.UPDATE, desired, now, timeout_s, touched=touched)
+        number = action_begin.revise(self._db, tx, group, Action.UPDATE, revision, now, timeout_s, touched=touched)
         for member, home in moving.released:
             place = Place(group.id, member.shard, str(member.row.number), cluster.id, number)
             self._release(tx, scope, member, place, home, now)
         for name, member in zip(map(str, count(moving.first)), moving.joining, strict=False):
-            place = Place(group.id, shard_of(name, desired.shards), name, cluster.id, number)
+            place = Place(group.id, shard_of(name, shards), name, cluster.id, number)
             self._join(tx, member, place, now)
 
     def _check_unchanged(self, tx: Connection, member: Member) -> None:
@@ -222,11 +222,11 @@ class Mover:
         moves.move(tx, member.key, Place(member.group_id, member.shard, "", root, 0), after, now)
         cluster = {"cluster_id": after.root_id, "stack_id": after.root_id, "number": int(after.name)}
         self._place(tx, member, cluster, now)
-        timeout_s = self._stacks.quotas.timeout_s
+        timeout_s, empty = self._stacks.quotas.timeout_s, revisions.empty(self._db)
         # The group first: its shards are deeper (ADR 0057).
         for stack_id in (member.group_id, root):
             stack, changes = _stack(tx, stack_id), action_begin.UNHELD
-            action_begin.revise(self._db, tx, stack, Action.DELETE, revisions.EMPTY, now, timeout_s, changes)
+            action_begin.revise(self._db, tx, stack, Action.DELETE, empty, now, timeout_s, changes)
 
     def _place(self, tx: Connection, member: Member, place: Mapping[str, Any], now: float) -> None:
         values = {**member.columns, **place, "updated_at": now}
@@ -235,8 +235,8 @@ class Mover:
 
 def add_home(
     db: Database, stack_service: StackService, tx: Connection, home: PreparedStack, by: Caller, now: float
-) -> tuple[Place, Desired]:
-    """Store the stack of a node without a cluster, with a group; return the node's place, and the group's revision.
+) -> tuple[Place, Content]:
+    """Store the stack of a node without a cluster, with a group; return the node's place, and the group's content.
 
     Raises:
         Rejected: RequestLimitExceeded.
@@ -246,7 +246,8 @@ def add_home(
     key = next(stack_service.entropy.keys())
     group_row = Resource(key, root.id, 0, living.GROUP, NodeGroup.name, created_at=now, updated_at=now, born=1)
     shard_state.encode_new(db, [group_row]).store(tx)
-    desired = replace(_group(tx, home.revision, None, revisions.EMPTY), secret=home.revision.secret, size=1)
+    content = _group(tx, home.content, None, EMPTY)
+    revision = revisions.encode(db, content, secret=home.revision.secret, size=1)
     # The pass that creates the group finds this stack by the parent's key, as after a lost answer to its creation.
     group = NewStack(
         stack_service.entropy.stack_id(),
@@ -260,8 +261,8 @@ def add_home(
         root_id=root.id,
         depth=1,
     )
-    action_begin.add(db, tx, group, desired, now, timeout_s)
-    return Place(group.id, 0, "0", root.id, 1), desired
+    action_begin.add(db, tx, group, revision, now, timeout_s)
+    return Place(group.id, 0, "0", root.id, 1), content
 
 
 def _seen(tx: Connection, row: NodeRow, form: str) -> Member:
@@ -306,8 +307,8 @@ def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition
     )
 
 
-def _group(tx: Connection, parent: Desired, nested: StackRow | None, before: Desired) -> Desired:
-    """Return the next revision of a group's stack, computed from its parent, with unchanged definitions of members.
+def _group(tx: Connection, parent: Content, nested: StackRow | None, before: Content) -> Content:
+    """Return the next content of a group's stack, computed from its parent, with unchanged definitions of members.
 
     The next pass of the parent makes the same revision with the new common definition. Until then members keep their
     definitions, also during a rolling update.
@@ -323,4 +324,4 @@ def _group(tx: Connection, parent: Desired, nested: StackRow | None, before: Des
     standing = before.group
     group = wanted if standing is None else _kept(standing, wanted)
     inside = environment_inside(parent, living.GROUP, NodeGroup.name)
-    return replace(group_desired(group), environment=inside, files=parent.files)
+    return group_content(group, inside, parent.files)

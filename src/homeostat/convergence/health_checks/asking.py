@@ -6,9 +6,9 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from homeostat.clustering.decisions.placeholders import expanded_url, missing_in
+from homeostat.convergence.facts.health_policies import node_names
 from homeostat.convergence.health_checks import probes
 from homeostat.convergence.health_checks.probes import UNASKED, Get, Probe, lacks_page, says_nothing
-from homeostat.convergence.health_facts import node_names
 from homeostat.model.answers import Kind
 from homeostat.model.health_policy import Detection, DetectionType, HealthPolicy
 from homeostat.model.node_health import Finding, Look, NodeNames, policy_for

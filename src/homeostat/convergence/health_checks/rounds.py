@@ -12,11 +12,11 @@ from concurrent.futures import Executor
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import Clouds
+from homeostat.convergence.facts.health_policies import policies
+from homeostat.convergence.facts.inside_stacks import things_below, unwell
 from homeostat.convergence.health_checks.asking import Place, Round, ask, urls_of
 from homeostat.convergence.health_checks.hosts import look_at_hosts
 from homeostat.convergence.health_checks.probes import Get
-from homeostat.convergence.health_facts import policies
-from homeostat.convergence.inside_stacks import things_below, unwell
 from homeostat.convergence.observer import Observer
 from homeostat.model.answers import Detector, Kind
 from homeostat.model.health_policy import DetectionType, HealthPolicy

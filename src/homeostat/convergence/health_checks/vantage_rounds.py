@@ -6,9 +6,9 @@ The verdict over all vantage points is left to the rounds of health checks, see 
 from collections import defaultdict
 from concurrent.futures import Executor
 
+from homeostat.convergence.facts.health_policies import policies
 from homeostat.convergence.health_checks.asking import Place, Round, ask, is_askable, urls_of
 from homeostat.convergence.health_checks.probes import Get
-from homeostat.convergence.health_facts import policies
 from homeostat.model.health_policy import Detection, HealthPolicy
 from homeostat.model.node_health import EVIDENCE_MAX, Finding, Look
 from homeostat.model.vantage import Seen, VantageLook
@@ -57,6 +57,7 @@ class VantageRounds:
                 policy = current.policy(row)
                 if policy is not None and self._is_named(policy):
                     current.members[row.key] = row
+        # Outside of any transaction, since URLs of users may answer slowly.
         due = {place for row in current.members.values() for place in _due(current, row, taken)}
         answers = ask(current, due, self._get, self._pool)
         self._store(current, taken, answers)

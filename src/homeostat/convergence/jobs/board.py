@@ -12,7 +12,7 @@ from typing import Any
 from taskflow import exceptions, states
 from taskflow.jobs import base
 
-from homeostat.convergence.lost_shards import LostShards
+from homeostat.convergence.ownership import LostShards
 from homeostat.model.errors import Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database

@@ -22,7 +22,7 @@ from taskflow.jobs import base
 from taskflow.jobs.backends import impl_redis
 
 from homeostat.convergence.jobs.board import PRIORITIES, claim_shard, give_back, unreachable, wake_shard
-from homeostat.convergence.lost_shards import LostShards
+from homeostat.convergence.ownership import LostShards
 from homeostat.model.errors import Outage, Transient
 from homeostat.observability import metrics
 from homeostat.store.database import Database

@@ -2,6 +2,7 @@
 
 - `rolling_update`: the next batch of a group at rest
 - `rollouts`: due rollouts, requests to their URLs, and users' commands; `moves`: the next move of a rollout
+- `scaling`: resizes of groups by signals
 - `member_change`: the port of a rollout to the members; `metadata`, `definitions`: its two implementations
 
 `planner.members` decides.

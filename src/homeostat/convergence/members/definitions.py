@@ -19,7 +19,7 @@ from homeostat.convergence.members.member_change import (
     Progress,
     extent,
 )
-from homeostat.desired.members import group_desired, reached_shards, touched_by
+from homeostat.desired.members import reached_shards, regrouped, touched_by
 from homeostat.model.group import GroupDefinition
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import MemberOrder, Rollout, RolloutState
@@ -235,10 +235,10 @@ class DefinitionChange:
             raise MembersNotLocked
         stack = members.stack
         intent = revisions.intent_of(self.tx, stack.id, stack.revision)
-        # Each step continues the act of the group, with its intent, environment and files.
-        desired = replace(group_desired(after), intent=intent, copied_from=int(stack.revision), secret=stack.secret)
+        # Each step continues the act of the group, with its intent.
+        revision = regrouped(self.db, after, int(stack.revision), intent)
         touched, within_s = touched_by(members.group, after), self._time_s(rollout)
-        number = action_begin.revise(self.db, self.tx, stack, Action.UPDATE, desired, now, within_s, touched=touched)
+        number = action_begin.revise(self.db, self.tx, stack, Action.UPDATE, revision, now, within_s, touched=touched)
         self._forget(rollout, stack)
         return number
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import snapshot_end
-from homeostat.convergence.absences import absences_with
-from homeostat.desired.members import batch_shards, group_desired, leaves_alone, touched_by
+from homeostat.convergence.facts.absences import absences_with
+from homeostat.convergence.snapshots import completion
+from homeostat.desired.members import batch_shards, leaves_alone, regrouped, touched_by
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
@@ -33,7 +33,7 @@ from homeostat.store.shards import shards
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import action_begin, action_end, member_reports, revisions, snapshots
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.revisions import NewRevision
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Batch:
     Attributes:
         group: The present revision of the group.
         pause_s: Seconds before the next batch; if members have to report, the seconds for reports.
-        desired: Content of the next revision, encoded for the database; None after the last batch, or while the next
+        revision: The next revision; None after the last batch, or while the next
             batch waits for unavailable members.
         touched: Shards that the next revision changes, see `action_begin.begin_batch`.
         tally: The reports of members; None if they need not report.
@@ -55,7 +55,7 @@ class Batch:
 
     group: GroupDefinition
     pause_s: float = 0.0
-    desired: Desired | None = None
+    revision: NewRevision | None = None
     touched: Mapping[int, ShardChange] | None = None
     tally: Tally | None = None
     refusal: str = ""
@@ -108,11 +108,9 @@ def next_batch(
     following = rolling_update.next_revision(going, away, now)
     if following is None:
         return replace(batch, waits=rolling_update.waits(group, away))
-    # The whole series is a single act of the parent, so each batch keeps the parent's intent. `copied_from` refers to
-    # the environment and the files of the revision before, which need not be stored again.
-    after = replace(group_desired(following), intent=standing.intent, copied_from=stack.revision)
-    touched = touched_by(group, following)
-    return replace(batch, desired=revisions.encode(db, after), touched=touched)
+    # The whole series is a single act of the parent, so each batch keeps the parent's intent.
+    revision = regrouped(db, following, stack.revision, standing.intent)
+    return replace(batch, revision=revision, touched=touched_by(group, following))
 
 
 def asked_of(group: GroupDefinition) -> Reports | None:
@@ -163,7 +161,7 @@ def settle(
     stays = _paused(tx, row, batch, now) if batch.tally is None else _reported(db, tx, row, batch, batch.tally, now)
     if stays is not None:
         return stays.at
-    if batch.desired is None and not batch.waits:
+    if batch.revision is None and not batch.waits:
         return _last(db, tx, row, now, batch, taken, heals=heals)
     return _follow(db, tx, row, batch, unrest, now)
 
@@ -174,7 +172,7 @@ def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: U
     # less unrest would exceed the limit.
     if batch.unrest is not None and (unrest.own > batch.unrest.own or unrest.inside > batch.unrest.inside):
         return now
-    if batch.desired is None:
+    if batch.revision is None:
         if action_begin.hold_batch(tx, row, batch.waits, now) and leaves_alone(batch.group):
             # The batch waits for members whose healing the update prevents: heal them now.
             shards.wake(tx, row.id, now, shards.HEAL)
@@ -182,7 +180,7 @@ def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: U
     if batch.tally is not None:
         # These reports do not count for later batches.
         member_reports.drop(tx, str(row.parent_key), now)
-    action_begin.begin_batch(db, tx, row, batch.desired, now, batch.touched)
+    action_begin.begin_batch(db, tx, row, batch.revision, now, batch.touched)
     return None
 
 
@@ -202,12 +200,12 @@ def _finish(
     db: Database, tx: Connection, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False
 ) -> float | None:
     """End the action of a stack; `heals` wakes it for members that broke meanwhile."""
-    whole = snapshot_end.is_whole(row)
+    whole = completion.is_whole(row)
     if whole and taken is None:
         return now
     action_end.finish(db, tx, row, now)
     if whole and taken is not None and row.snapshot is not None:
-        snapshots.complete(tx, row.snapshot["id"], taken, f"Stack {row.action} completed successfully")
+        snapshots.complete(tx, row.snapshot.id, taken, f"Stack {row.action} completed successfully")
     if heals:
         shards.wake(tx, row.id, now, shards.HEAL)
     return None
@@ -224,7 +222,7 @@ def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays |
     """Have the next batch wait for the end of the pause; None if the pause is over, or no batch follows."""
     # Stored when the batch came to rest: a pass during the pause must not restart the pause.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
-    if step_at <= now or (batch.desired is None and not batch.waits):
+    if step_at <= now or (batch.revision is None and not batch.waits):
         return None
     action_begin.delay_batch(tx, row, step_at)
     return _Stays(step_at)

@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.fair_turns import FairTurns
 from homeostat.convergence.members import definitions
 from homeostat.convergence.members.definitions import MembersNotLocked
 from homeostat.convergence.members.member_change import BUSY_S, MemberChange, unchanged
 from homeostat.convergence.members.moves import UNASKED, RolloutMoves
+from homeostat.convergence.threads.fair_turns import FairTurns
 from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import Rollout, RolloutState, Steering
@@ -68,6 +68,8 @@ class RolloutEngine(RolloutMoves):
     def round(self) -> int:
         """Advance the due rollouts; return their number."""
         with self._db.write() as tx:
+            # The claim is a due time that lies a lease ahead: if this process dies meanwhile, the rollouts are due
+            # again.
             due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
             asking = rollouts.asking(tx, due) if self._ask is not None else {}
         for key in due:
@@ -85,6 +87,7 @@ class RolloutEngine(RolloutMoves):
         Each URL is a separate turn, and a rollout requests its URLs one after another.
         """
         with self._asking:
+            # Claimed again while a URL answers slowly: one series of requests for each rollout is enough.
             if key in self._apart:
                 return
             self._apart.add(key)
@@ -95,6 +98,7 @@ class RolloutEngine(RolloutMoves):
             try:
                 more = self._safely(lambda _: next(left, DONE) is not DONE, key) or False
             finally:
+                # Whatever ended the turn: a key that stays here would never be asked for again by this process.
                 if not more:
                     with self._asking:
                         self._apart.discard(key)
@@ -131,6 +135,7 @@ class RolloutEngine(RolloutMoves):
             if number:
                 yield
             answer = self._ask(url)
+            # An error of the client is a verdict about the release. Anything else, such as no answer, may pass.
             if answer.startswith("4"):
                 refused.append(f"{url} answers {answer}")
             elif not answer.startswith("2"):

@@ -23,6 +23,7 @@ from homeostat.store.builtin import records
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import Compiled, evaluate
 from homeostat.templates.hidden_parameters import HiddenValues
 from homeostat.templates.weights import TooHeavy, weight
@@ -144,10 +145,10 @@ def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) 
         TooHeavy: The members and outputs weigh more than `budget` has left.
     """
     facts = stacks.facts(nested)
-    desired = revisions.desired_of(tx, nested.id, nested.revision)
+    content = revisions.content_of(tx, nested.id, nested.revision)
     compiled = None
-    if desired.kind == "template":
-        compiled = compile_desired(desired, Identity(facts.id, facts.name, facts.project))
+    if content.kind == "template":
+        compiled = compile_desired(content, Identity(facts.id, facts.name, facts.project))
     members: dict[str, Any] = {}
     outputs: dict[str, Any] = {}
     for number in range(nested.shards):
@@ -158,16 +159,16 @@ def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) 
         members |= members_of(world, budget)
         if compiled is not None and number == 0:
             outputs = outputs_of(compiled, scope_of(world), budget)
-    return {"members": members, DEFINED: _defined(desired, compiled), "outputs": {}, **outputs}
+    return {"members": members, DEFINED: _defined(content, compiled), "outputs": {}, **outputs}
 
 
-def _defined(desired: revisions.Desired, compiled: Compiled | None) -> Any:
+def _defined(content: Content, compiled: Compiled | None) -> Any:
     """Return the resources of a nested stack, see `resources.nested.DEFINED`; None if the stack is being deleted."""
     if compiled is not None:
         return list(compiled.definitions)
-    if desired.kind == "group":
-        return {name: desired.template[name] for name in ("count", "skip")}
-    return [str(place) for place in range(len(desired.template["resources"]))] if desired.kind == "chain" else None
+    if content.kind == "group":
+        return {name: content.template[name] for name in ("count", "skip")}
+    return [str(place) for place in range(len(content.template["resources"]))] if content.kind == "chain" else None
 
 
 def members_of(world: World, budget: WeightBudget) -> dict[str, Any]:

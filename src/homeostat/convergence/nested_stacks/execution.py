@@ -12,9 +12,12 @@ from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.observation import observe
 from homeostat.convergence.nested_stacks.revisions import NestedRevisions, document_of, intent_of
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.desired.members import touched_shards
+from homeostat.desired.graphs import compile_graphs
+from homeostat.desired.members import shard_count, touched_shards
+from homeostat.desired.texts import size_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Terminal, Transient
+from homeostat.model.group import GroupDefinition
 from homeostat.model.limits import DEPTH_MAX, RESOURCES_MAX, too_deep
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.plan import Create, Delete, Find, Operate, Step, Update
@@ -35,6 +38,8 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import typed
 from homeostat.store.stacks import action_begin, deletion, locks, revisions, scaling, stacks
+from homeostat.store.stacks.contents import EMPTY, Content
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.transfer import adoption
 
 
@@ -45,7 +50,8 @@ class RevisionPlan:
     Attributes:
         nested_id: Id of the nested stack, existing or new.
         state: State of the nested stack (`_state`) that the plan is based on; None if there was no nested stack.
-        desired: The revision, encoded for the database.
+        revision: The next revision.
+        group: The group that the next revision defines; None for another kind of stack.
         least: Minimum of the nested stack's resources, see `tree_size.least_size`.
         touched: Shards changed by the revision, see `action_begin.revise`.
         adopted: Initial rows of a new nested stack that adopts existing things.
@@ -53,7 +59,8 @@ class RevisionPlan:
 
     nested_id: str
     state: tuple[Any, ...] | None
-    desired: revisions.Desired
+    revision: NewRevision
+    group: GroupDefinition | None
     least: int
     touched: Mapping[int, shards.ShardChange] | None
     adopted: adoption.AdoptedRows
@@ -193,23 +200,27 @@ class NestedStacks:
                     return None
                 if world.stack.depth >= self._depth_max:
                     raise Terminal(too_deep(self._depth_max).detail)
-                nested_id, before = self._entropy.stack_id(), revisions.EMPTY
+                nested_id, before = self._entropy.stack_id(), EMPTY
             else:
-                nested_id, before = nested.id, revisions.desired_of(tx, nested.id, nested.revision)
-            desired = self._revisions.next_revision(
+                nested_id, before = nested.id, revisions.content_of(tx, nested.id, nested.revision)
+            content = self._revisions.next_content(
                 tx, world, step, nested, nested_id, before, self._time_left(world, step, now), now
             )
         rows: Sequence[Resource] = ()
         document = document_of(step)
         if nested is None and document is not None:
-            desired, rows = self._adopted(world, step.row, nested_id, desired, document, now)
+            content, rows = self._adopted(world, step.row, nested_id, content, document, now)
+        group, secret, size = content.group, world.stack.secret, size_of(content)
+        intent, shards_needed = intent_of(step.row), shard_count(group)
         return RevisionPlan(
             nested_id,
             _state(nested),
-            revisions.encode(self._db, desired),
-            tree_size.least_size(desired),
-            touched_shards(before, desired),
-            adoption.write_out(self._db, rows, secret=world.stack.secret is not False),
+            revisions.encode(self._db, content, intent=intent, shards=shards_needed, secret=secret, size=size),
+            group,
+            tree_size.least_size(content),
+            touched_shards(before, content),
+            # Only False is certain: if nothing is known about secrets, the rows are encrypted.
+            adoption.write_out(self._db, rows, secret=secret is not False),
         )
 
     def _adopted(
@@ -217,19 +228,20 @@ class NestedStacks:
         world: World,
         row: Resource,
         nested_id: str,
-        desired: revisions.Desired,
+        content: Content,
         document: adoption.Document,
         now: float,
-    ) -> tuple[revisions.Desired, Sequence[Resource]]:
-        """Return the first revision and the rows of a stack that adopts the things of a document.
+    ) -> tuple[Content, Sequence[Resource]]:
+        """Return the first content and the rows of a stack that adopts the things of a document.
 
         Raises:
             Terminal: The document does not fit the stack.
         """
         kind = type_of(row.type)
-        desired, entries = adoption.arranged(desired, document, bounds_of(kind, kind.complete(row.properties)))
+        content, entries = adoption.arranged(content, document, bounds_of(kind, kind.complete(row.properties)))
         identity = Identity(nested_id, _name_of(world, row), world.stack.project)
-        return desired, adoption.rows_of(desired, identity, entries, self._entropy.keys(), now)
+        graphs = compile_graphs(content, identity)
+        return content, adoption.rows_of(graphs, identity, entries, self._entropy.keys(), now)
 
     def _execute(self, tx: Connection, world: World, step: Step, plan: RevisionPlan | None) -> Answer:
         """Execute a step within a transaction.
@@ -268,10 +280,10 @@ class NestedStacks:
         # An abandoned stack stays abandoned, even if its parent keeps only adopted things.
         if world.stack.spares is not None:
             changes["spares"] = KeepPolicy.ALL if nested.spares == KeepPolicy.ALL else world.stack.spares
-        desired, timeout_s = replace(revisions.EMPTY, secret=world.stack.secret), self._time_left(world, step, now)
+        empty, timeout_s = revisions.empty(self._db, world.stack.secret), self._time_left(world, step, now)
         # First the stacks nested deeper: their shards are locked before those of the stack itself (ADR 0057).
         deletion.wake_nested_deletions(tx, nested, now)
-        number = action_begin.revise(self._db, tx, nested, Action.DELETE, desired, now, timeout_s, changes)
+        number = action_begin.revise(self._db, tx, nested, Action.DELETE, empty, now, timeout_s, changes)
         # If a tree is deleted while it grows, most of its stacks have not begun yet: they need no pass.
         return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))
 
@@ -279,10 +291,10 @@ class NestedStacks:
         self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: StackRow, now: float
     ) -> Answer:
         stack, action = world.stack, Action.UPDATE
-        desired = self.trees.counted(tx, stack, plan.desired, plan.least, nested.size)
-        if revisions.intent_of(tx, nested.id, nested.revision) == desired.intent:
+        self.trees.count(tx, stack, plan.revision, plan.least, nested.size)
+        if revisions.intent_of(tx, nested.id, nested.revision) == plan.revision.intent:
             return observe(tx, nested.id, now)
-        changes: dict[str, Any] = {"suspended": False, "cooldown": _cooldown(step.row, desired, nested, now)}
+        changes: dict[str, Any] = {"suspended": False, "cooldown": _cooldown(step.row, plan.group, nested, now)}
         # If the parent converges (observes everything, then repairs it), so does the nested stack.
         if stack.look_from is not None:
             changes["look_from"] = self._db.now_of(tx)
@@ -292,10 +304,8 @@ class NestedStacks:
         # These changes concern every shard of the nested stack, whatever its definitions: all are woken.
         neglected = step.row.key in world.neglected
         all_shards = nested.suspended or neglected or changes.keys() & {"look_from", "snapshot"}
-        desired, touched = replace(desired, secret=stack.secret), None if all_shards else plan.touched
-        action_begin.revise(
-            self._db, tx, nested, action, desired, now, self._time_left(world, step, now), changes, touched
-        )
+        touched, timeout_s = None if all_shards else plan.touched, self._time_left(world, step, now)
+        action_begin.revise(self._db, tx, nested, action, plan.revision, now, timeout_s, changes, touched)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _pass_on(
@@ -354,12 +364,12 @@ class NestedStacks:
             healing=stack.healing_inside(row.name),
             snapshot=stack.snapshot_inside(row.name) if stack.restoring else None,
             lock=locks.without_previous_state(stack.lock),
-            cooldown=_cooldown(row, plan.desired, None, now),
+            cooldown=_cooldown(row, plan.group, None, now),
         )
-        desired = replace(self.trees.counted(tx, stack, plan.desired, plan.least, 0), secret=stack.secret)
+        self.trees.count(tx, stack, plan.revision, plan.least, 0)
         if document_of(step) is not None:
             new = replace(new, action=Action.ADOPT)
-        action_begin.add(self._db, tx, new, desired, now, self._time_left(world, step, now))
+        action_begin.add(self._db, tx, new, plan.revision, now, self._time_left(world, step, now))
         adoption.add(self._db, tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
@@ -372,10 +382,10 @@ def _deleted(nested_id: str, now: float, *, ended: bool) -> Observation:
 
 
 def _cooldown(
-    row: Resource, desired: revisions.Desired, nested: StackRow | None, now: float
+    row: Resource, group: GroupDefinition | None, nested: StackRow | None, now: float
 ) -> Mapping[str, Any] | None:
     """Return the cooldown column of a scaling group: signals must not soon change the size given by its template."""
-    kind, group = type_of(row.type), desired.group
+    kind = type_of(row.type)
     if not isinstance(kind, ScalingGroup) or group is None:
         return None
     until = now + kind.cooldown_s(kind.complete(row.properties))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import absences, marked
+from homeostat.convergence.facts.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
 from homeostat.model.budget import Absence
@@ -27,7 +27,8 @@ from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.registry import type_of
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.stacks import revisions, stacks
+from homeostat.store.stacks import stacks
+from homeostat.store.stacks.contents import Content
 from homeostat.templates.weights import TooHeavy, weight
 
 MEMBERS_MAX = 32 * 1024 * 1024
@@ -40,7 +41,7 @@ def group_revision(
     row: Resource,
     nested: StackRow | None,
     nested_id: str,
-    before: revisions.Desired,
+    before: Content,
     now: float,
     requests: RemovalRequests,
     model: Mapping[str, Any] | None = None,
@@ -140,7 +141,7 @@ def wanted_group(
     kind: ResourceType,
     values: Mapping[str, Any],
     nested: StackRow | None,
-    before: revisions.Desired,
+    before: Content,
     launched: Launched,
     nested_id: str,
     failed: Collection[str],
@@ -278,7 +279,7 @@ def check_policy(
     kind: ResourceType,
     values: Mapping[str, Any],
     nested: StackRow | None,
-    before: revisions.Desired,
+    before: Content,
     wanted: GroupDefinition,
     away: Mapping[str, Absence],
     time_left_s: float,

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from homeostat.builtin.addresses import stack_arn
-from homeostat.convergence.inside_stacks import unwell
+from homeostat.convergence.facts.inside_stacks import unwell
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen, World, next_look

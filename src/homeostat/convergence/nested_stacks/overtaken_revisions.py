@@ -28,6 +28,7 @@ from homeostat.resources.nested import FromTemplate
 from homeostat.resources.registry import type_of
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import evaluate
 
 LOG = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class _Overtaken(NamedTuple):
 
     at: float
     key: Key
-    load: Callable[[], revisions.Desired]
+    load: Callable[[], Content]
 
 
 class OvertakenRevisions:
@@ -147,7 +148,7 @@ class OvertakenRevisions:
             _ignored(world.stack, row.name, error)
             return None
 
-        def load() -> revisions.Desired:
+        def load() -> Content:
             parent = overtaken.load()
             inside = environment_inside(parent, row.name, definition.shown_type)
             return from_template(replace(row, type=definition.type, properties=values), parent, inside)
@@ -175,7 +176,7 @@ class OvertakenRevisions:
 
 
 def _stored(tx: Connection, stack_id: str, number: int, at: float) -> _Overtaken:
-    return _Overtaken(at, (stack_id, number), lambda: revisions.desired_of(tx, stack_id, number))
+    return _Overtaken(at, (stack_id, number), lambda: revisions.content_of(tx, stack_id, number))
 
 
 def _compiled(overtaken: _Overtaken, stack: StackFacts) -> Mapping[str, Entry]:

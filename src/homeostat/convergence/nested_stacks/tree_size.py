@@ -6,7 +6,7 @@ group that depends on an attribute, are counted here whenever a nested stack is 
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cachetools import TTLCache
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 
 from homeostat.clock import Clock
 from homeostat.desired.compiling import compile_desired, registry_of, template_of
-from homeostat.desired.members import group_desired
+from homeostat.desired.members import group_content
 from homeostat.desired.texts import size_of
 from homeostat.model.desired import Definition, Identity
 from homeostat.model.errors import Rejected, Terminal
@@ -29,7 +29,9 @@ from homeostat.resources.nested import FromTemplate, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
 from homeostat.store.database import Database
-from homeostat.store.stacks import action_begin, cancellation, revisions, stacks
+from homeostat.store.stacks import action_begin, cancellation, stacks
+from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.tree import Allowance
@@ -61,7 +63,7 @@ class TreeSizes:
         self._counting = threading.Lock()
 
     def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
-        """Serialise large additions to a tree; called before `counted`, and before any row is locked.
+        """Serialise large additions to a tree; called before `count`, and before any row is locked.
 
         An addition of more than `UNSEEN_SHARE` is counted exactly: alone, and with a new count of the tree. The wait
         for the advisory lock must precede row locks, since the transaction that holds it may need those rows.
@@ -81,10 +83,8 @@ class TreeSizes:
     def _unseen_max(self) -> float:
         return UNSEEN_SHARE * self.resources_max
 
-    def counted(
-        self, tx: Connection, parent: StackFacts, desired: revisions.Desired, least: int, before: int
-    ) -> revisions.Desired:
-        """Return the same revision of a nested stack with its number of resources, if the tree has room for them.
+    def count(self, tx: Connection, parent: StackFacts, revision: NewRevision, least: int, before: int) -> None:
+        """Count the resources that a revision of a nested stack adds to its tree.
 
         The tree is counted anew only every few seconds, and after large additions by this worker: a count for each
         nested stack would take longer than its creation.
@@ -98,14 +98,15 @@ class TreeSizes:
         Raises:
             TooLarge: The tree would have more resources than allowed.
         """
-        root_id, size = parent.root_id or parent.id, size_of(desired)
+        root_id, size = parent.root_id or parent.id, revision.size or 0
         if size <= before:
-            return replace(desired, size=size)
+            return
         with self._counting:
             known = self._sizes.get(root_id)
             if known is None or known.added > self._unseen_max:
                 known = self._sizes[root_id] = _Size(stacks.size_of_tree(tx, root_id))
             total = known.counted + known.added + least - before
+            # Room is needed for the stacks inside the members, too, which count themselves once they are created.
             if total > self.resources_max:
                 raise TooLarge(
                     f"the stack with all that is nested in it would have {total} resources, at most "
@@ -113,7 +114,6 @@ class TreeSizes:
                     "service"
                 )
             known.added += size - before
-        return replace(desired, size=size)
 
 
 @dataclass(slots=True)
@@ -124,10 +124,10 @@ class _Size:
     added: int = 0
 
 
-def least_size(desired: revisions.Desired) -> int:
+def least_size(content: Content) -> int:
     """Return the minimum of a revision's resources, for large groups including nested stacks of their members."""
-    size = size_of(desired)
-    return GroupSize().size(desired) if desired.kind == "group" and size >= ESTIMATE_MIN else size
+    size = size_of(content)
+    return GroupSize().size(content) if content.kind == "group" and size >= ESTIMATE_MIN else size
 
 
 class GroupSize:
@@ -140,24 +140,24 @@ class GroupSize:
         self._allowance = Allowance()
         self._known: dict[str, int] = {}
 
-    def size(self, desired: revisions.Desired, levels: int = ESTIMATE_LEVELS) -> int:
+    def size(self, content: Content, levels: int = ESTIMATE_LEVELS) -> int:
         """Return the minimum of a stack's resources, including nested stacks down to `levels` levels."""
-        group = desired.group
+        group = content.group
         if group is not None:
-            return size_of(desired) * (1 + self._member(desired, group, levels))
+            return size_of(content) * (1 + self._member(content, group, levels))
         identity = Identity("None", "nested", "None")
-        compiled = compile_desired(desired, identity, strict=False, allowance=self._allowance)
-        return sum(1 + self._within(definition, desired, levels) for definition in compiled.definitions.values())
+        compiled = compile_desired(content, identity, strict=False, allowance=self._allowance)
+        return sum(1 + self._within(definition, content, levels) for definition in compiled.definitions.values())
 
-    def _member(self, desired: revisions.Desired, group: GroupDefinition, levels: int) -> int:
+    def _member(self, content: Content, group: GroupDefinition, levels: int) -> int:
         """Return how many resources are nested in each member; 0 if members differ by the index in their text."""
         member = groups.member_definition(group.resource_def, "0", None)
         if member != groups.member_definition(group.resource_def, "0", group.index_var):
             return 0
         definition = Definition("0", member["type"], member["properties"], static=True)
-        return self._within(registry_of(desired.environment).applied(definition), desired, levels)
+        return self._within(registry_of(content.environment).applied(definition), content, levels)
 
-    def _within(self, definition: Definition, around: revisions.Desired, levels: int) -> int:
+    def _within(self, definition: Definition, around: Content, levels: int) -> int:
         """Return the number of resources nested in a resource of the stack `around`."""
         kind = type_of(definition.type)
         if isinstance(kind, BalancedServer):
@@ -170,8 +170,8 @@ class GroupSize:
             count, member = definition.properties.get("count"), definition.properties.get("resource_def")
             if not isinstance(count, int) or not isinstance(member, Mapping) or not isinstance(member.get("type"), str):
                 return 0
-            members = group_desired(GroupDefinition(member, definition.properties.get("index_var"), count))
-            return self.size(replace(members, environment=inside, files=around.files), levels - 1)
+            group = GroupDefinition(member, definition.properties.get("index_var"), count)
+            return self.size(group_content(group, inside, around.files), levels - 1)
         return self._template(kind, definition, inside, around.files, levels) if definition.static else 0
 
     def _template(
@@ -192,7 +192,7 @@ class GroupSize:
             try:
                 template = template_of(source, files)
                 parameters = parameters_of(values, declared_in(template, "parameters"))
-                nested = revisions.Desired("template", template, parameters, environment, files)
+                nested = Content("template", template, parameters, environment, files)
                 self._known[key] = self.size(nested, levels - 1)
             except Rejected:
                 self._known[key] = 0

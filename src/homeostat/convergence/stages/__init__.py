@@ -10,5 +10,5 @@
 | look again | `looking.look_again` | side effects on other things are observed before their cause is stored |
 | release | `releasing.release` | the shard is given back |
 
-All stages share one `passing.Pass`.
+All stages share one `passing.Pass`. `redactor`: redaction of secrets in stored texts.
 """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from homeostat.clouds.port import Answer
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.execution.executor import StepExecutor
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.plan import Create, Step
 

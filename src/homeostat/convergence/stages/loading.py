@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.healing_brake import batches_of, brake_of
-from homeostat.convergence.health_facts import shard_health
+from homeostat.convergence.facts.healing_brake import batches_of, brake_of
+from homeostat.convergence.facts.health_policies import shard_health
 from homeostat.convergence.nested_stacks import observation
 from homeostat.convergence.nested_stacks.attributes import show_members
 from homeostat.desired.deletion_policies import inherited
@@ -119,7 +119,7 @@ def world_of(
     # The stamps are the shard's logical clock: new ones are greater than any that a row carries.
     world.stamp = max((max(r.born, r.changed, r.resolved) for r in rows.values()), default=0)
     if facts.restoring and facts.snapshot is not None:
-        world.restored = snapshots.complete_parts(tx, facts.snapshot["id"], facts.snapshot["place"])
+        world.restored = snapshots.complete_parts(tx, facts.snapshot.id, facts.snapshot.place)
     # `refresh` first: it replaces observations, which `show_members` completes. Only what other resources read is
     # completed, since a group may have a million members.
     looks = observation.refresh(tx, world, now)
@@ -172,7 +172,7 @@ def _graph_of(
     tx: Connection, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
 ) -> Mapping[str, Definition]:
     identity = Identity(facts.id, facts.name, facts.project)
-    return definitions.get(identity, revision, number, lambda: revisions.desired_of(tx, facts.id, revision))
+    return definitions.get(identity, revision, number, lambda: revisions.content_of(tx, facts.id, revision))
 
 
 def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:

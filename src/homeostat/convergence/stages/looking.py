@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from homeostat.convergence.executor import StepExecutor
+from homeostat.convergence.execution.executor import StepExecutor
 from homeostat.convergence.stages.passing import Pass
 from homeostat.kinds.effects import Named
 from homeostat.kinds.registry import KINDS

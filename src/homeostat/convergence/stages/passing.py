@@ -7,7 +7,7 @@ from typing import Any
 from homeostat.clock import Clock
 from homeostat.convergence.limits import Limits
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.convergence.redactor import Redactor
+from homeostat.convergence.stages.redactor import Redactor
 from homeostat.model.plan import Event, Step
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from homeostat.convergence import snapshot_end
-from homeostat.convergence.look_interval import busy_interval
+from homeostat.convergence.limits import busy_interval
 from homeostat.convergence.members import rolling_update
 from homeostat.convergence.members.rolling_update import Batch
+from homeostat.convergence.snapshots import completion
 from homeostat.convergence.stages.passing import Pass
 from homeostat.convergence.stages.storing import encode, write
 from homeostat.model.plan import Event
@@ -206,10 +206,10 @@ def _snapshot(current: Pass) -> Cell | None:
     """
     stack, settled = current.world.stack, current.world.settled_revision
     ends = stack.status == Status.IN_PROGRESS and current.frontier.at_rest and settled == stack.revision
-    if current.failure or not ends or not snapshot_end.is_whole(stack):
+    if current.failure or not ends or not completion.is_whole(stack):
         return None
     with current.db.read() as tx:
-        return snapshot_end.described(current.db, tx, stack)
+        return completion.described(current.db, tx, stack)
 
 
 def _notify_parent(current: Pass, tx: Connection, now: float) -> None:

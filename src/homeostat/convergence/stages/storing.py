@@ -100,8 +100,8 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     _count_healing(current, tx)
     shard_state.store(current.db, tx, encoded)
     if parts and stack.snapshot is not None:
-        place = stack.snapshot["place"]
-        snapshots.save_parts(current.db, tx, stack.snapshot["id"], stack.project, place, parts, encoded.now)
+        id, place = stack.snapshot.id, stack.snapshot.place
+        snapshots.save_parts(current.db, tx, id, stack.project, place, parts, encoded.now)
     if encoded.writes.recoveries:
         _check_recoveries(current, tx, encoded)
         health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)

@@ -41,7 +41,7 @@ def restoration(
     snapshot = world.restored.get(name)
     place = kind.snapshot_property(kind.complete(template_values)) if snapshot is not None else ""
     if snapshot is not None and place:
-        run = (world.stack.snapshot or {}).get("run")
+        run = world.stack.snapshot.run if world.stack.snapshot is not None else ""
         # Each restore request has its own run, which restores the data once, even if the value stays the same.
         is_restored = mark is not None and mark.run == run
         values = {**template_values, place: snapshot}

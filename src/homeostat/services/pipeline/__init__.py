@@ -2,7 +2,7 @@
 
     stages      calls the others in this order
     request     StackRequest: the user's input
-    merging     -> Desired: merged with the stored revision, the operator's environment, and templates fetched by URL
+    merging     -> Content: merged with the stored revision, the operator's environment, and templates fetched by URL
                 (`fetching`)
     (compiling) -> Compiled: `desired.compiling`
     checking    -> Requirements (`requirements`): every resource of the tree (`expansion`), and its external needs

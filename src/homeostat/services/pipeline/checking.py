@@ -31,7 +31,10 @@ from homeostat.resources.secrets import holds_secrets, makes_secrets
 from homeostat.services.pipeline.clustering_specs import check_clustering
 from homeostat.services.pipeline.expansion import Expansion
 from homeostat.services.pipeline.requirements import Nested, Requirements, remote_of
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.database import Database
+from homeostat.store.stacks import revisions
+from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import (
     Compiled,
     Function,
@@ -89,24 +92,27 @@ class Checked:
     """A desired state that has passed the checks.
 
     Attributes:
-        desired: Source of `compiled`.
+        content: Source of `compiled`, as it is stored.
         needs: External requirements of the tree.
     """
 
-    desired: Desired
+    content: Content
     compiled: Compiled
     needs: Requirements
 
     @property
-    def revision(self) -> Desired:
-        """The desired state as it is stored."""
-        secret = self.needs.secret or makes_secrets(self.needs.types)
-        return replace(self.desired, template=self.compiled.raw, secret=secret, size=len(self.compiled.definitions))
+    def secret(self) -> bool:
+        """Whether the tree of stacks holds secrets."""
+        return self.needs.secret or makes_secrets(self.needs.types)
+
+    def revision(self, db: Database) -> NewRevision:
+        """Return the desired state as a revision of its stack."""
+        return revisions.encode(db, self.content, secret=self.secret, size=len(self.compiled.definitions))
 
 
 def check(
     compiled: Compiled,
-    desired: Desired,
+    content: Content,
     depth: int = 0,
     needs: Requirements | None = None,
     expansion: Expansion | None = None,
@@ -114,7 +120,7 @@ def check(
     """Check every resource against its type and return the graph.
 
     Args:
-        desired: Source of `compiled`.
+        content: Source of `compiled`.
         depth: Depth of the stack below the root.
         needs: Collects the external requirements.
         expansion: Expansion of the whole request.
@@ -129,11 +135,11 @@ def check(
     try:
         with HiddenValues.of(compiled.parameters).refusals():
             _check_names(compiled)
-            _check_resources(compiled, Checker(desired, depth, needs, expansion))
+            _check_resources(compiled, Checker(content, depth, needs, expansion))
     except Rejected as error:
         raise compiled.version.dialect.worded(error) from error
     needs.secret = holds_secrets(compiled) or any(parameter.needs.secret for parameter in needs.nested.values())
-    return graph_of(compiled, desired)
+    return graph_of(compiled, content)
 
 
 NAME_MAX = 255
@@ -160,7 +166,7 @@ def _check_names(compiled: Compiled) -> None:
 
 def _check_resources(compiled: Compiled, checker: "Checker") -> None:
     """Check each resource against its type. Raise Rejected with a path in the terms of HOT."""
-    scope = ValidationScope(compiled.definitions, checker.desired.files)
+    scope = ValidationScope(compiled.definitions, checker.content.files)
     checker.needs.of_parameters(compiled.parameters)
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
@@ -251,13 +257,13 @@ class Checker:
     """Checks resources of one stack.
 
     Attributes:
-        desired: The revision, whose files have the templates of nested stacks.
+        content: The revision, whose files have the templates of nested stacks.
         depth: Depth of the stack below the root.
         needs: Collects the external requirements of the resources.
         expansion: Expansion of the whole request.
     """
 
-    desired: Desired
+    content: Content
     depth: int
     needs: Requirements
     expansion: Expansion
@@ -292,7 +298,7 @@ class Checker:
         if isinstance(kind, Membership):
             self.needs.urls |= asked_urls(definition.update_policy, (*path, "update_policy"))
         if isinstance(kind, RemoteStack):
-            self.needs.of_remote(remote_of(values, self.desired.files, path))
+            self.needs.of_remote(remote_of(values, self.content.files, path))
         if isinstance(kind, FromTemplate):
             source, parameters = kind.source(values), kind.stack_parameters(values)
             if isinstance(source, str) and isinstance(parameters, Mapping):
@@ -303,7 +309,7 @@ class Checker:
 
     def _inside(self, definition: Definition) -> dict[str, Any]:
         """Return the environment of the stack that realizes a resource."""
-        environment = self.desired.environment
+        environment = self.content.environment
         called = definition.shown_type
         return environments.nested_environment(environment, registry_of(environment), definition.name, called)
 
@@ -320,9 +326,9 @@ class Checker:
             self.expansion.check_depth(self.depth + 1)
         except Rejected as error:
             raise error.at(*path[:-1]) from error
-        group = Desired("group", environment=self._inside(definition), files=self.desired.files)
+        group = Content("group", environment=self._inside(definition), files=self.content.files)
         inside = Checker(group, self.depth + 1, Requirements(), self.expansion)
-        registry = registry_of(inside.desired.environment)
+        registry = registry_of(inside.content.environment)
         entry = kind.member(values, lambda _: None, "") if isinstance(kind, Membership) else None
         if isinstance(entry, Mapping) and entry.get("type") is not UNKNOWN and entry.get("properties") is not UNKNOWN:
             filled = groups.member_definition(entry, "0", values.get("index_var"))
@@ -358,7 +364,7 @@ class Checker:
         """Return the nested templates that a group of 0 members would have, if validation shows them."""
         needs = Requirements()
         if self.expansion.shows_disabled:
-            checker = Checker(self.desired, self.depth, Requirements(), self.expansion)
+            checker = Checker(self.content, self.depth, Requirements(), self.expansion)
             # Faults of a member that is never created are no errors.
             with suppress(Rejected):
                 checker._members(definition, kind, {**values, "count": 1}, path)
@@ -421,14 +427,14 @@ class Checker:
         self, definition: Definition, source: str, properties: Mapping[str, Any], environment: Mapping[str, Any]
     ) -> tuple[Compiled, Requirements]:
         """Compile and check a nested template. Return it with its requirements; raise Rejected naming the place."""
-        template = template_of(source, self.desired.files)
+        template = template_of(source, self.content.files)
         declared = declared_in(template, "parameters")
-        _check_facade(definition, template, self.desired.environment.get("parameter_defaults") or {})
+        _check_facade(definition, template, self.content.environment.get("parameter_defaults") or {})
         unknown = [name for name in properties if name not in declared]
         if unknown:
             raise invalid(f"Unknown Property {unknown[0]}", "properties", error="Property error")
         parameters = parameters_of(properties, declared)
-        nested = Desired("template", template, parameters, environment, self.desired.files)
+        nested = Content("template", template, parameters, environment, self.content.files)
         allowance = self.expansion.allowance
         compiled = compile_desired(nested, Identity("None", "nested", "None"), strict=False, allowance=allowance)
         self.expansion.expanding(compiled)

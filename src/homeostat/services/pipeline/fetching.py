@@ -9,7 +9,7 @@ from typing import Any
 
 from homeostat.desired.compiling import registry_of, template_of
 from homeostat.model.errors import Rejected
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import declared_in
 from homeostat.templates.environments import nested_environment
 from homeostat.templates.registry import is_template
@@ -21,19 +21,20 @@ PLACES_MAX = 10_000
 SCHEMES = ("http://", "https://")
 
 
-def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
+def with_fetched(content: Content, fetch: Callable[[str], str]) -> Content:
     """Return the revision with the text of every template that is named by URL, also in nested templates.
 
     Raises:
         Rejected: By `fetch`; also for an invalid template.
     """
-    files = dict(desired.files)
+    files = dict(content.files)
     seen: set[tuple[str, str]] = set()
-    todo = [(desired.template, desired.environment)]
+    todo = [(content.template, content.environment)]
     fetched = 0
     while todo:
         template, environment = todo.pop()
         for name, inside in _named(template, environment):
+            # In another environment the same template may name other templates.
             place = (name, repr(inside))
             if place in seen:
                 continue
@@ -47,7 +48,7 @@ def with_fetched(desired: Desired, fetch: Callable[[str], str]) -> Desired:
                 fetched += 1
             if name in files:
                 todo += [(nested, inside) for nested in _read(name, files)]
-    return replace(desired, files=files) if fetched else desired
+    return replace(content, files=files) if fetched else content
 
 
 def _read(name: str, files: Mapping[str, str]) -> list[dict[str, Any]]:

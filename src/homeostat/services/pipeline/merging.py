@@ -9,7 +9,7 @@ from homeostat.model.limits import ENVIRONMENT, FILES
 from homeostat.services.pipeline.fetching import with_fetched
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.schema import json_size
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import (
     declared_in,
     parse_template,
@@ -31,37 +31,38 @@ class Merger:
         self._shared = shared
         self._fetch = fetch
 
-    def replace(self, request: StackRequest) -> Desired:
+    def replace(self, request: StackRequest) -> Content:
         """Return the desired state of a complete request. Raise Rejected without a template."""
         if request.template is None:
             raise Rejected("HTTPBadRequest", "No template specified")
         parsed = request.template if isinstance(request.template, Mapping) else parse_template(request.template)
         environment = _without_nulls(request.environment)
-        return self.complete(Desired("template", parsed, request.parameters, environment, request.files))
+        return self.complete(Content("template", parsed, request.parameters, environment, request.files))
 
-    def patch(self, before: Desired, request: StackRequest) -> Desired:
+    def patch(self, before: Content, request: StackRequest) -> Content:
         """Return `before` with `request` applied on top; stored parameters that the new template lacks are dropped."""
         return self.complete(_patched(before, request))
 
-    def complete(self, desired: Desired) -> Desired:
+    def complete(self, content: Content) -> Content:
         """Add the operator's shared environment, and the templates that are named by URL."""
         shared = self._shared
-        environment = {**user_sections(desired.environment), **shared.section()}
-        completed = replace(desired, environment=environment, files={**shared.files, **desired.files})
-        # Also before the fetching: a request that is too large by itself must not fetch anything.
+        # The stored environment of a PATCH has the shared sections of that time, which may have changed since.
+        environment = {**user_sections(content.environment), **shared.section()}
+        completed = replace(content, environment=environment, files={**shared.files, **content.files})
+        # Before URLs are fetched, too: an oversized request is not worth the fetching.
         checked_size(completed)
         return checked_size(with_fetched(completed, self._fetch))
 
 
-def checked_size(desired: Desired) -> Desired:
+def checked_size(content: Content) -> Content:
     """Return the desired state if its parts are within the limits. Raise Rejected (RequestLimitExceeded) otherwise."""
     # The limits of the request itself do not suffice: a PATCH adds the stored parts, URLs add their templates.
-    FILES.check(0, 0, sum(len(text.encode()) for text in desired.files.values()), len(desired.files))
-    ENVIRONMENT.check(0, 0, json_size([desired.environment, desired.parameters]), 0)
-    return desired
+    FILES.check(0, 0, sum(len(text.encode()) for text in content.files.values()), len(content.files))
+    ENVIRONMENT.check(0, 0, json_size([content.environment, content.parameters]), 0)
+    return content
 
 
-def _patched(before: Desired, request: StackRequest) -> Desired:
+def _patched(before: Content, request: StackRequest) -> Content:
     """Merge as `Merger.patch` does, without completing the result."""
     template = before.template if request.template is None else request.template
     parsed = template if isinstance(template, Mapping) else parse_template(template)
@@ -75,7 +76,7 @@ def _patched(before: Desired, request: StackRequest) -> Desired:
         for section in {*before.environment, *request.environment} - {"parameters"}
     }
     parameters = retained | _values(request.environment, request.parameters)
-    return Desired("template", parsed, parameters, _without_nulls(environment), {**before.files, **request.files})
+    return Content("template", parsed, parameters, _without_nulls(environment), {**before.files, **request.files})
 
 
 def _merged(before: Any, requested: Any) -> Any:

@@ -1,6 +1,7 @@
 """The stages from a request to a checked desired state, in order."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
@@ -14,7 +15,7 @@ from homeostat.services.pipeline.merging import Merger
 from homeostat.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.services.pipeline.requirements import Remote, Requirements
-from homeostat.store.stacks.revisions import Desired
+from homeostat.store.stacks.contents import Content
 from homeostat.templates import parse_template
 from homeostat.templates.hidden_parameters import HiddenValues
 
@@ -45,7 +46,7 @@ class Pipeline:
         request: StackRequest,
         limits: ExpansionLimits,
         *,
-        base: Desired | None = None,
+        base: Content | None = None,
         strict: bool = True,
         ignored: Collection[str] = (),
     ) -> Checked:
@@ -76,7 +77,7 @@ class Pipeline:
     def check(
         self,
         identity: Identity,
-        merged: Desired,
+        merged: Content,
         limits: ExpansionLimits,
         *,
         check_types: CheckTypes | None = None,
@@ -104,7 +105,7 @@ class Pipeline:
                 self._check_urls(needs)
         except Rejected as error:
             raise compiled.version.dialect.worded(error) from error
-        return Checked(merged, compiled, needs)
+        return Checked(replace(merged, template=compiled.raw), compiled, needs)
 
     def _check_urls(self, needs: Requirements) -> None:
         """Check URLs that the service will poll. Raise Rejected."""
@@ -135,7 +136,7 @@ class Pipeline:
         expansion.check_client()
         known = {name: value for name, value in remote.parameters.items() if value is not UNKNOWN}
         template = parse_template(remote.template or "")
-        merged = self._merger.complete(Desired("template", template, known, files=remote.files))
+        merged = self._merger.complete(Content("template", template, known, files=remote.files))
         identity = Identity(NOT_STORED, NOT_STORED, project)
         compiled = compile_desired(merged, identity, strict=False, allowance=expansion.allowance)
         expansion.expanding(compiled)

@@ -17,7 +17,7 @@ from homeostat.store.database import Database
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, deletion, locks, stacks
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.revisions import Desired, encode
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.transfer import adoption
 
 TransactionStep = Callable[[Connection], None]
@@ -59,12 +59,14 @@ class RevisionStore:
             Rejected: The project has too many stacks; the document has a resource that the template lacks, or a thing
                 that another stack owns.
         """
-        revision = encode(self._db, checked.revision)
+        # Encoded before the transaction: on SQLite an open one blocks all other writers.
+        revision = checked.revision(self._db)
         rows: Sequence[Resource] = ()
         if document is not None:
-            graph = graph_of(checked.compiled, revision)
+            graph = graph_of(checked.compiled, checked.content)
             rows = adoption.root_rows(graph, document, new.id, self._entropy.keys(), self._db.agreed_now())
-        adopted = adoption.write_out(self._db, rows, secret=revision.secret is not False)
+        adopted = adoption.write_out(self._db, rows, secret=checked.secret)
+        # The trust is created first: the identity service may answer slowly. If the block raises, the trust is deleted.
         with trust as accept, self._db.write() as tx:
             check_room(tx, new.project, stacks_max)
             action_begin.add(self._db, tx, new, revision, self._db.now_of(tx), timeout_s)
@@ -78,7 +80,7 @@ class RevisionStore:
     def add_revision(
         self,
         seen: StackRow,
-        revision: Desired,
+        revision: NewRevision,
         changes: Mapping[str, Any],
         trust: AbstractContextManager[Accept],
         *,
@@ -103,8 +105,8 @@ class RevisionStore:
         Returns:
             Number of the revision; None if another revision was stored in the meantime: a retry has to start from it.
         """
-        revision = encode(self._db, revision)
         with trust as accept, self._db.write() as tx:
+            # Before the lock of the stack itself: locks are taken from the root of the tree down.
             action_begin.lock_for_first_secret(tx, seen, revision)
             row = locks.changeable(self._db, tx, seen.id)
             # The checks took place without a lock: they hold for the revision that was seen only.

@@ -2,8 +2,9 @@
 
 from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, Table, Text, false, text
 
+from homeostat.model import snapshot as model
 from homeostat.store.schema.base import metadata
-from homeostat.store.schema.cells import EncryptedJson, EncryptedText, Json, SafeText
+from homeostat.store.schema.cells import Codec, EncryptedJson, EncryptedText, Json, SafeText
 
 stack = Table(
     "stack",
@@ -42,7 +43,7 @@ stack = Table(
     Column("suspended", Boolean, nullable=False, default=False, server_default=false()),
     Column("user_project", Text),
     Column("spares", Text),
-    Column("snapshot", Json),
+    Column("snapshot", Json(Codec(model.load, model.dump))),
     Column("secret", Boolean),
     Column("size", Integer, nullable=False, default=0, server_default="0"),
     Column("healing", Json),
@@ -82,9 +83,7 @@ Columns:
     suspended: The stack was suspended and has not been resumed since.
     user_project: The project, in the identity service, of the users that servers of the stack authenticate as.
     spares: The kind of things that stay when the stack is deleted; see `model.world.KeepPolicy`.
-    snapshot: The snapshot of this stack or an ancestor that is being taken or restored: `{"id", "place": [names of the
-        resources on the way down to this stack], "run"}`. run is new for each request to restore, and missing while the
-        snapshot is taken.
+    snapshot: The snapshot of this stack or an ancestor that is being taken or restored, see `model.snapshot`.
     size: The last known number of resources that the stack itself should have.
     secret: False if nothing in the whole tree of stacks is derived from secrets, so that its resources are not
         encrypted; NULL if unknown.
@@ -114,8 +113,8 @@ Columns:
     kind: `template`, `group` (template holds the group's single definition and its members, see `resources.groups`),
         `chain` (template holds the types of its members) or `empty`.
     files: File name -> key of table `file`.
-    intent: The operation of the parent that caused a revision of a nested stack, see `store.stacks.revisions.Desired`;
-        also `store.stacks.deletion.POLICIES`; otherwise "".
+    intent: The operation of the parent that caused a revision of a nested stack, see
+        `store.stacks.revisions.NewRevision`; also `store.stacks.deletion.POLICIES`; otherwise "".
     action: The stack action that created the revision; "" in rows older than this column.
     requested_by, request_id: The requester, and the id of the request; "" for revisions by the service itself.
 """
@@ -149,7 +148,7 @@ snapshot = Table(
 Columns:
     action: `CREATE` or `DELETE`.
     revision: The revision of the stack at the time of the snapshot.
-    data: The state of the stack's resources then, see `convergence.snapshot_end`; NULL until the snapshot is complete.
+    data: The state of the stack's resources then, see `convergence.snapshots.completion`; NULL until then.
     due_at: When its deletion continues; NULL if the snapshot is not being deleted.
 """
 

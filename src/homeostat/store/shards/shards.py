@@ -298,8 +298,3 @@ def settle(tx: Connection, stack_id: str, number: int, revision: int) -> None:
 def _settle(stack_id: str, number: int, revision: int) -> UpdateBase:
     table = schema.shard
     return update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(settled_revision=revision)
-
-
-def of_stack(tx: Connection, stack_id: str) -> list[ShardRow]:
-    chosen = select(schema.shard).where(schema.shard.c.stack_id == stack_id).order_by("number")
-    return list(typed.rows(ShardRow, tx.execute(chosen)))

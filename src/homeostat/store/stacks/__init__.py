@@ -2,7 +2,7 @@
 
 - `stacks`: find and lock the rows of stacks; `stack_state`: the only writer of their action and status
 - `action_begin`, `action_end`: the begin and the end of an action of a stack
-- `revisions`, `revision_text`, `files`: store and read the desired state
+- `revisions`, `contents`, `files`: store and read the desired state
 - `cancellation`, `deletion`, `locks`, `snapshots`: requests that change a stack
 - `scaling`, `rollouts`: groups resized by signals, and members that get new metadata; `rollout_members`: the members
   that come next; `rollout_reports`: their reports

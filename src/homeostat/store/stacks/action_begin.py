@@ -1,17 +1,18 @@
 """Begin an action of a stack: a new revision each time, whatever is in progress (invariant 8, CONTRIBUTING.md).
 
 `stack` is the stack's row, locked by `stacks.for_update` in this transaction; `timeout_s` is the service's default time
-limit of an action; for `intent` see `Desired`. Functions return the number of the new revision.
+limit of an action; for `intent` see `NewRevision`. Functions return the number of the new revision.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
+from homeostat.model.snapshot import StackSnapshot
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS, READ_ONLY_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status
 from homeostat.model.world import KeepPolicy
@@ -22,7 +23,8 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import revisions, rollouts, snapshots, stack_state, stacks
-from homeostat.store.stacks.revisions import EMPTY, Desired
+from homeostat.store.stacks.contents import EMPTY
+from homeostat.store.stacks.revisions import NewRevision
 
 UNHELD: Mapping[str, Any] = {"suspended": False, "lock": None}
 """Columns that a deletion resets: nothing holds the stack any more."""
@@ -63,7 +65,7 @@ class NewStack:
     parent_shard: int | None = None
     root_id: str = ""
     depth: int = 0
-    snapshot: Mapping[str, Any] | None = None
+    snapshot: StackSnapshot | None = None
     lock: Mapping[str, Any] | None = None
     cooldown: Mapping[str, Any] | None = None
 
@@ -72,7 +74,7 @@ NEW_COLUMNS = tuple(field.name for field in fields(NewStack) if field.name not i
 """The fields of a new stack that are columns of its row as they are."""
 
 
-def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: float, timeout_s: float) -> None:
+def add(db: Database, tx: Connection, new: NewStack, revision: NewRevision, now: float, timeout_s: float) -> None:
     """Store a stack with its first revision, and wake its shards.
 
     Raises:
@@ -87,9 +89,9 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         "reason": f"Stack {new.action} started",
         "spares": KeepPolicy.ADOPTED if new.action == Action.ADOPT else None,
         "deadline": now + stacks.timeout_of(new.timeout_mins, timeout_s),
-        "shards": desired.shards,
-        "secret": desired.secret,
-        "size": desired.size or 0,
+        "shards": revision.shards,
+        "secret": revision.secret,
+        "size": revision.size or 0,
         "created_at": now,
     }
     # The unique index decides: a check before would race with other requests.
@@ -97,11 +99,11 @@ def add(db: Database, tx: Connection, new: NewStack, desired: Desired, now: floa
         stack_state.insert(tx, values)
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
-    revisions.store_revision(db, tx, new.id, 1, new.action, desired, now)
-    shards.ensure(db, tx, new.id, new.project, desired.shards)
+    revisions.store_revision(db, tx, new.id, 1, new.action, revision, now)
+    shards.ensure(db, tx, new.id, new.project, revision.shards)
     shards.wake(tx, new.id, now, shards.USER)
-    if new.parent_id is None and desired.sinks:
-        event_sinks.set_sinks(tx, new.id, desired.sinks)
+    if new.parent_id is None and revision.sinks:
+        event_sinks.set_sinks(tx, new.id, revision.sinks)
     events.append(tx, new.id, [stack_state.stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
 
 
@@ -110,13 +112,13 @@ def revise(
     tx: Connection,
     stack: StackRow,
     action: str,
-    desired: Desired,
+    revision: NewRevision,
     now: float,
     timeout_s: float,
     changes: Mapping[str, Any] | None = None,
     touched: Collection[int] | None = None,
 ) -> int:
-    """Make `desired` the newest revision of a stack, as the beginning of this action.
+    """Make `revision` the newest revision of a stack, as the beginning of this action.
 
     Args:
         changes: Other columns of the stack to change.
@@ -124,8 +126,8 @@ def revise(
             woken, so that a small change of a large group is cheap.
     """
     number = int(stack.revision) + 1
-    revisions.store_revision(db, tx, stack.id, number, action, desired, now)
-    columns: dict[str, Any] = {**({} if desired.size is None else {"size": desired.size}), **(changes or {})}
+    revisions.store_revision(db, tx, stack.id, number, action, revision, now)
+    columns: dict[str, Any] = {**({} if revision.size is None else {"size": revision.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
     limited = action in LIMITED_ACTIONS or not rollouts.goes_on_in(tx, stack.id)
@@ -134,23 +136,23 @@ def revise(
     ended = {"rollback_to": None, "look_from": None, "step_at": None, "snapshot": None}
     # A stack never has fewer shards than before: shards beyond the new revision have rows to delete.
     stack_state.change(
-        tx, stack, {**begun, **times, "shards": max(int(stack.shards), desired.shards), **ended, **columns}
+        tx, stack, {**begun, **times, "shards": max(int(stack.shards), revision.shards), **ended, **columns}
     )
     # Only ever from False to True: rows written earlier may hold secrets of older revisions. The whole tree changes at
     # once, since values flow between its stacks.
-    if _is_first_secret(stack, desired):
-        lock_for_first_secret(tx, stack, desired)
+    if _is_first_secret(stack, revision):
+        lock_for_first_secret(tx, stack, revision)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    _wake_changed(db, tx, stack, desired, number, now, None if _may_be_unconverged(stack) else touched)
+    _wake_changed(db, tx, stack, revision, number, now, None if _may_be_unconverged(stack) else touched)
     # A large group may be deleted before most of its shards began: these need no pass to notice.
-    if desired.kind == EMPTY.kind and stack.shards > 1:
+    if revision.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
     snapshots.interrupt(tx, stack, f"Stack {action} came in between")
     if columns.get("look_from") is not None:
         look_schedule.request_look(tx, [stack.id], columns["look_from"])
     # An empty revision names no sinks; the present ones stay, to receive the events of the deletion.
-    if stack.parent_id is None and desired.kind != EMPTY.kind:
-        event_sinks.set_sinks(tx, stack.id, desired.sinks)
+    if stack.parent_id is None and revision.kind != EMPTY.kind:
+        event_sinks.set_sinks(tx, stack.id, revision.sinks)
     events.append(tx, stack.id, [stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS)], now)
     return number
 
@@ -164,17 +166,17 @@ def _may_be_unconverged(stack: StackRow) -> bool:
     return bool(unchanging and stack.complete_revision != stack.revision)
 
 
-def lock_for_first_secret(tx: Connection, stack: StackRow, desired: Desired) -> None:
-    """Lock the tree of a stack from its root down, if `desired` has its first secret: `revise` updates the whole tree.
+def lock_for_first_secret(tx: Connection, stack: StackRow, revision: NewRevision) -> None:
+    """Lock the tree of a stack from its root down, if `revision` has its first secret: `revise` updates the whole tree.
 
     Call this before locking a nested stack, since the root comes first in the order of locks.
     """
-    if _is_first_secret(stack, desired):
+    if _is_first_secret(stack, revision):
         lock_order.take_stacks(tx, *_without_secrets(stack))
 
 
-def _is_first_secret(stack: StackRow, desired: Desired) -> bool:
-    return bool(desired.secret) and stack.secret is False
+def _is_first_secret(stack: StackRow, revision: NewRevision) -> bool:
+    return bool(revision.secret) and stack.secret is False
 
 
 def _without_secrets(stack: StackRow) -> tuple[ColumnElement[bool], ...]:
@@ -185,14 +187,14 @@ def _wake_changed(
     db: Database,
     tx: Connection,
     stack: StackRow,
-    desired: Desired,
+    revision: NewRevision,
     number: int,
     now: float,
     touched: Collection[int] | None,
     priority: int = shards.USER,
 ) -> None:
     """Create missing shards, and wake the shards that a new revision changes; for `touched` see `revise`."""
-    shards.ensure(db, tx, stack.id, stack.project, desired.shards)
+    shards.ensure(db, tx, stack.id, stack.project, revision.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, priority, restart_at=number)
     else:
@@ -220,12 +222,12 @@ def take_snapshot(
     db: Database,
     tx: Connection,
     stack: StackRow,
-    snapshot: Mapping[str, Any],
+    snapshot: StackSnapshot,
     now: float,
     timeout_s: float,
     intent: str = "",
 ) -> int:
-    """Begin a snapshot of the data of every resource; `snapshot` is the column of `schema.stack`."""
+    """Begin a snapshot of the data of every resource."""
     changes = {"snapshot": snapshot}
     return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
@@ -266,20 +268,20 @@ def _revise_unchanged(
     The new revision counts as complete from the start if the previous one did, so that a failure neither halts nor
     rolls back the stack. Restoring a snapshot continues.
     """
-    desired = replace(revisions.copy_of_revision(tx, stack, stack.revision), intent=intent)
+    revision = revisions.copy_of_revision(tx, stack, stack.revision, intent)
     snapshot = stack.snapshot if stacks.facts(stack).restoring else None
     look_from = db.now_of(tx) if STACK_ACTIONS[action].looks_first else None
     columns = {"look_from": look_from, "rollback_to": stack.rollback_to, "snapshot": snapshot, **(changes or {})}
     if stack.complete_revision == stack.revision:
         columns["complete_revision"] = stack.revision + 1
-    return revise(db, tx, stack, action, desired, now, timeout_s, columns)
+    return revise(db, tx, stack, action, revision, now, timeout_s, columns)
 
 
 def roll_back(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> int:
     """Roll back to the last COMPLETE revision (CV11), or to nothing if absent."""
     goal = stack.complete_revision
-    desired = EMPTY if goal is None else revisions.copy_of_revision(tx, stack, goal)
-    return revise(db, tx, stack, Action.ROLLBACK, desired, now, timeout_s, {"rollback_to": goal or 0})
+    revision = revisions.empty(db) if goal is None else revisions.copy_of_revision(tx, stack, goal)
+    return revise(db, tx, stack, Action.ROLLBACK, revision, now, timeout_s, {"rollback_to": goal or 0})
 
 
 def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> None:
@@ -295,7 +297,7 @@ def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s
         return
     # A deletion in progress that touches the cloud restarts: nested stacks may have failed in it, and their parents may
     # be about to learn of that.
-    revise(db, tx, stack, Action.DELETE, EMPTY, now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
+    revise(db, tx, stack, Action.DELETE, revisions.empty(db), now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
 
 
 def delay_batch(tx: Connection, row: StackRow, until: float) -> None:
@@ -316,28 +318,28 @@ def begin_batch(
     db: Database,
     tx: Connection,
     row: StackRow,
-    desired: Desired,
+    revision: NewRevision,
     now: float,
     touched: Mapping[int, shards.ShardChange] | None,
 ) -> None:
-    """Make `desired` the next revision of the action in progress, as the next batch of a group (ADR 0014).
+    """Make `revision` the next revision of the action in progress, as the next batch of a group (ADR 0014).
 
     Action, deadline and intent stay. The previous revision is deleted, unless a rollback returns to it: a series may
     have as many revisions as the group has members.
 
     Args:
         row: The stack's row, locked.
-        desired: The content of the revision.
+        revision: The revision.
         touched: See `revise`; unchanged members of these shards count as done.
     """
     table, number = schema.stack, int(row.revision) + 1
-    revisions.store_revision(db, tx, row.id, number, row.action, desired, now)
+    revisions.store_revision(db, tx, row.id, number, row.action, revision, now)
     tx.execute(
         update(table)
         .where(table.c.id == row.id)
         .values(
             revision=number,
-            shards=max(int(row.shards), desired.shards),
+            shards=max(int(row.shards), revision.shards),
             step_at=None,
             reason=f"Stack {row.action} started",
         )
@@ -345,5 +347,5 @@ def begin_batch(
     if row.revision != row.complete_revision:
         old = schema.revision
         tx.execute(delete(old).where(old.c.stack_id == row.id, old.c.number == row.revision))
-    _wake_changed(db, tx, row, desired, number, now, touched, shards.ROLLOUT)
+    _wake_changed(db, tx, row, revision, number, now, touched, shards.ROLLOUT)
     shards.restart_progress(tx, row.id, touched or {})

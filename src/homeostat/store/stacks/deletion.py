@@ -17,6 +17,8 @@ from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order, typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import action_begin, action_end, revisions, stack_state, stacks
+from homeostat.store.stacks.contents import EMPTY
+from homeostat.store.stacks.revisions import NewRevision
 
 ENDED = "Stack DELETE completed successfully"
 POLICIES = "policies"
@@ -27,7 +29,7 @@ def continue_deletion(
     db: Database,
     tx: Connection,
     stack: StackRow,
-    desired: revisions.Desired,
+    revision: NewRevision,
     policies: Mapping[str, str],
     now: float,
     timeout_s: float,
@@ -39,19 +41,19 @@ def continue_deletion(
 
     Args:
         stack: The stack's row, locked.
-        desired: The desired state of the stack as shown by the APIs, with the new policies.
+        revision: The desired state of the stack as shown by the APIs, with the new policies.
         policies: Name of a resource -> its new policy.
         changes: Other columns of the stack to change.
     """
     # Two revisions: the first is visible and defines the policies, the second is empty, and the shards converge to it.
     number = int(stack.revision) + 1
-    revisions.store_revision(db, tx, stack.id, number, Action.DELETE, replace(desired, intent=POLICIES), now)
+    revisions.store_revision(db, tx, stack.id, number, Action.DELETE, replace(revision, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
     row = stacks.for_update(db, tx, stack.id)
     assert row is not None
     # Nested stacks first: their shards are deeper, so they are locked before this stack's own (ADR 0057).
     _wake_nested(tx, stack, now)
-    number = action_begin.revise(db, tx, row, Action.DELETE, revisions.EMPTY, now, timeout_s, changes)
+    number = action_begin.revise(db, tx, row, Action.DELETE, revisions.empty(db), now, timeout_s, changes)
     table = schema.resource
     for policy in sorted(set(policies.values())):
         names = [name for name, name_policy in policies.items() if name_policy == policy]
@@ -242,7 +244,7 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
         the nested stack itself.
     """
     table = schema.revision
-    with_content = (table.c.kind != revisions.EMPTY.kind,)
+    with_content = (table.c.kind != EMPTY.kind,)
     columns = select(table.c.number, table.c.intent, table.c.created_at)
     root = tx.execute(
         columns.where(table.c.stack_id == root_id, *with_content).order_by(table.c.number.desc()).limit(1)
@@ -262,7 +264,7 @@ def deletions_below(tx: Connection, root_id: str, types: Collection[str], limit:
     The planner of the nested stack has decided each deletion at the stack's newest revision, and the request is stored.
     Return nothing if deletion policies were changed since: nested stacks notice the change at their next decision.
     """
-    with_content = (schema.revision.c.stack_id == root_id, schema.revision.c.kind != revisions.EMPTY.kind)
+    with_content = (schema.revision.c.stack_id == root_id, schema.revision.c.kind != EMPTY.kind)
     newest = select(schema.revision.c.intent).where(*with_content).order_by(schema.revision.c.number.desc()).limit(1)
     if tx.execute(newest).scalar() == POLICIES:
         return []

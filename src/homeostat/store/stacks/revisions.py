@@ -1,7 +1,7 @@
 """Revisions of stacks: the desired state, immutable once stored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Executable, Integer, Select, Text, insert, select, type_coerce
@@ -10,97 +10,88 @@ from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.store import requesters, schema
 from homeostat.store.database import Database
+from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
-from homeostat.store.stacks import files, revision_text
-from homeostat.store.stacks.revision_text import EncodedRevision, Parts
-from homeostat.templates.environments import SINKS
+from homeostat.store.stacks import contents, files
+from homeostat.store.stacks.contents import EMPTY, Content, EncodedContent
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
-    """The content of a revision.
+class Copied:
+    """The content of an earlier revision of the same stack, copied inside the database without decoding megabytes.
 
     Attributes:
-        kind: `template`, `group`, `chain` or `empty`.
-        template: See `schema.revision`.
-        parameters: See `schema.revision`.
-        environment: See `schema.revision`.
-        files: File name -> text.
-        shards: Number of shards needed.
-        intent: For a nested stack, the operation of its parent that the revision comes from. An operation executed
-            twice, as after a crash, is recognised by its intent and makes a single revision.
-        secret: Whether this content, or any in its tree of stacks, holds secrets; None if undetermined.
-        size: Number of resources that it defines; None if unchanged since the previous revision.
-        encoded: The same content, encoded; see `encode`.
-        copied_from: The number of an earlier revision of the same stack with this content: parts that are left out here
-            are copied from there.
+        number: The earlier revision.
+        template: The template instead of the earlier one, as for the next batch of a group; None for the same.
     """
 
-    kind: str = "empty"
-    template: Mapping[str, Any] = field(default_factory=dict)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    shards: int = 1
+    number: int
+    template: Cell | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRevision:
+    """A revision that is about to be stored.
+
+    Attributes:
+        kind: See `Content`.
+        sinks: See `Content`.
+        intent: For a nested stack, the operation of its parent that the revision comes from. An operation executed
+            twice, as after a crash, is recognised by its intent and makes a single revision.
+        shards: Number of shards needed.
+        secret: Whether its content, or any in its tree of stacks, holds secrets; None if undetermined.
+        size: Number of resources that it defines; None if unchanged since the previous revision.
+    """
+
+    kind: str
+    content: EncodedContent | Copied
+    sinks: Sequence[Mapping[str, Any]] = ()
     intent: str = ""
+    shards: int = 1
     secret: bool | None = None
-    size: int | None = field(default=None, compare=False)
-    encoded: EncodedRevision | None = field(default=None, compare=False, repr=False)
-    copied_from: int | None = field(default=None, compare=False)
-
-    @property
-    def group(self) -> GroupDefinition | None:
-        """The group defined by a revision of kind `group`; None for the other kinds."""
-        return GroupDefinition.decoded(self.template) if self.kind == "group" else None
-
-    @property
-    def parts(self) -> Parts:
-        return self.template, self.parameters, self.environment, self.files
-
-    @property
-    def sinks(self) -> Sequence[Mapping[str, Any]]:
-        """The settings of the event sinks; they apply if the stack is a root stack."""
-        return self.environment.get(SINKS) or ()
+    size: int | None = None
 
 
-EMPTY = Desired(size=0)
+def encode(
+    db: Database,
+    content: Content,
+    *,
+    intent: str = "",
+    shards: int = 1,
+    secret: bool | None = None,
+    size: int | None = None,
+) -> NewRevision:
+    """Return a revision with its content encoded, to keep the transaction that stores it short."""
+    encoded = contents.encode(db.engine.dialect, content)
+    return NewRevision(content.kind, encoded, content.sinks, intent, shards, secret, size)
 
 
-def encode(db: Database, desired: Desired) -> Desired:
-    """Encode a revision's content, to keep the transaction that stores it short."""
-    return replace(desired, encoded=revision_text.encode(db.engine.dialect, desired.parts))
+def empty(db: Database, secret: bool | None = None) -> NewRevision:
+    """Return a revision without content."""
+    return encode(db, EMPTY, secret=secret, size=0)
 
 
 def store_revision(
-    db: Database, tx: Connection, stack_id: str, number: int, action: str, desired: Desired, now: float
+    db: Database, tx: Connection, stack_id: str, number: int, action: str, revision: NewRevision, now: float
 ) -> None:
     """Store a revision, which never changes, with the action that it begins."""
-    # The content of an earlier revision is copied inside the database, without decoding megabytes.
-    requester = requesters.current()
+    requester, content = requesters.current(), revision.content
     asked = (requester.name, requester.request_id)
-    if desired.copied_from is not None and not desired.template:
-        same = (desired.copied_from, desired.intent, now, None, *asked)
-        _copy_revision(tx, stack_id, number, action, *same, regroups=False)
+    if isinstance(content, Copied):
+        copy = (content.number, revision.intent, now, content.template, *asked)
+        _copy_revision(tx, stack_id, number, action, *copy, regroups=content.template is not None)
         return
-    encoded = desired.encoded
-    # The encoded content may be outdated: `dataclasses.replace` keeps it when other parts change.
-    if encoded is None or not encoded.encodes(desired.parts):
-        encoded = revision_text.encode(db.engine.dialect, desired.parts)
-    if desired.copied_from is not None:
-        mostly = (desired.copied_from, desired.intent, now, encoded.template, *asked)
-        _copy_revision(tx, stack_id, number, action, *mostly, regroups=True)
-        return
-    files.store(db, tx, encoded.files)
-    texts = (encoded.template, encoded.parameters, encoded.environment, encoded.hashes)
-    _insert_revision(tx, stack_id, number, action, desired.kind, *texts, desired.intent, now, *asked)
+    files.store(db, tx, content.files)
+    texts = (content.template, content.parameters, content.environment, content.hashes)
+    _insert_revision(tx, stack_id, number, action, revision.kind, *texts, revision.intent, now, *asked)
 
 
 def store_empty(db: Database, tx: Connection, stack_ids: Sequence[str], number: int, action: str, now: float) -> None:
     """Store a revision without content of each of these stacks."""
-    requester, encoded = requesters.current(), revision_text.encode(db.engine.dialect, EMPTY.parts)
+    requester, encoded = requesters.current(), contents.encode(db.engine.dialect, EMPTY)
     content = {
         "kind": EMPTY.kind,
         "template": encoded.template,
@@ -109,7 +100,7 @@ def store_empty(db: Database, tx: Connection, stack_ids: Sequence[str], number: 
         "files": encoded.hashes,
     }
     asked = {"requested_by": requester.name, "request_id": requester.request_id, "created_at": now}
-    same = {"number": number, "action": action, "intent": EMPTY.intent, **content, **asked}
+    same = {"number": number, "action": action, "intent": "", **content, **asked}
     if stack_ids:
         tx.execute(insert(schema.revision), [{"stack_id": stack_id, **same} for stack_id in stack_ids])
 
@@ -180,8 +171,8 @@ def _copy_revision(
     return insert(table).from_select(list(same), copied)
 
 
-def copy_of_revision(tx: Connection, stack: StackRow, number: int) -> Desired:
-    """Return the content of a revision by reference, to store it again as the newest one.
+def copy_of_revision(tx: Connection, stack: StackRow, number: int, intent: str = "") -> NewRevision:
+    """Return a copy of an earlier revision, to store it as the newest one.
 
     Nothing large is read, except the environment of a root stack, which names its event sinks.
 
@@ -191,7 +182,8 @@ def copy_of_revision(tx: Connection, stack: StackRow, number: int) -> Desired:
     row = _revision_kind(tx, stack.id, number).first()
     if row is None:
         raise LookupError(f"stack {stack.id} has no revision {number}")
-    return Desired(row.kind, environment=row.environment if stack.parent_id is None else {}, copied_from=number)
+    sinks = contents.sinks_of(row.environment) if stack.parent_id is None else ()
+    return NewRevision(row.kind, Copied(number), sinks, intent)
 
 
 @prepared
@@ -211,7 +203,7 @@ def _intent(stack_id: str, number: int) -> Select[Any]:
     return select(table.c.intent).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
-def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
+def content_of(tx: Connection, stack_id: str, number: int) -> Content:
     """Return the content of one revision.
 
     Raises:
@@ -221,7 +213,7 @@ def desired_of(tx: Connection, stack_id: str, number: int) -> Desired:
     if row is None:
         raise LookupError(f"stack {stack_id} has no revision {number}")
     texts = files.load(tx, row.files)
-    return Desired(row.kind, row.template, row.parameters, row.environment, texts, intent=row.intent)
+    return Content(row.kind, row.template, row.parameters, row.environment, texts)
 
 
 @prepared
@@ -249,7 +241,7 @@ class Standing:
 
     Attributes:
         group: The group that the revision defines.
-        intent: As in `Desired`.
+        intent: As in `NewRevision`.
         unrest: The part of the group not at rest, excluding a certain shard.
     """
 
@@ -319,7 +311,7 @@ def get(tx: Connection, stack_id: str, number: int) -> RevisionSummary:
     return revisions[0]
 
 
-def desired(tx: Connection, stack_id: str, number: int) -> Desired:
+def reusable_content(tx: Connection, stack_id: str, number: int) -> Content:
     """Return the content of a revision, to make it the desired state again.
 
     Raises:
@@ -329,7 +321,7 @@ def desired(tx: Connection, stack_id: str, number: int) -> Desired:
         raise Rejected(
             "HTTPBadRequest", f"revision {number} wants nothing to exist: to have that again, delete the stack"
         )
-    return desired_of(tx, stack_id, number)
+    return content_of(tx, stack_id, number)
 
 
 def not_found(stack_id: str, number: int) -> Rejected:

@@ -185,5 +185,5 @@ def interrupt(tx: Connection, stack: StackRow, reason: str) -> None:
     Do nothing for a nested stack (with a place): the snapshot belongs to the stack that the user named.
     """
     taken = stack.snapshot if stack.action == Action.SNAPSHOT and stack.status == Status.IN_PROGRESS else None
-    if taken is not None and not taken["place"]:
-        fail(tx, taken["id"], reason)
+    if taken is not None and not taken.place:
+        fail(tx, taken.id, reason)

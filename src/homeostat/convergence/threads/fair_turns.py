@@ -38,6 +38,7 @@ class FairTurns:
     def _begin(self) -> None:
         """Begin as many turns as places allow."""
         while (chosen := self._choose()) is not None:
+            # Outside the lock, which is not reentrant: an executor may run the turn in this very thread.
             self._pool.submit(self._take, *chosen)
 
     def _choose(self) -> tuple[str, Turn] | None:
@@ -59,6 +60,7 @@ class FairTurns:
         try:
             more = turn()
         finally:
+            # Also after an error: a place that is not given back would be lost to all projects.
             with self._lock:
                 self._taken[project] -= 1
                 if not self._taken[project]:

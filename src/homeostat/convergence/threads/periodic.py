@@ -103,5 +103,6 @@ class PeriodicTasks:
                 LOG.exception("%s failed; it is tried again", task.name)
                 pause_s = RETRY_S
             self._stop.wait(pause_s)
+            # Not due until the pause is over; work that came up meanwhile is found by the query that follows.
             task.due.clear()
             self._wake.set()

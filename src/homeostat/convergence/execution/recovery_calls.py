@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from homeostat.clock import Clock
 from homeostat.clouds.port import Answer, Cloud, Operation
 from homeostat.clustering.decisions.placeholders import expanded, expanded_url
-from homeostat.convergence.fair_turns import FairTurns
+from homeostat.convergence.threads.fair_turns import FairTurns
 from homeostat.model.errors import HomeostatError, Terminal, Transient, Uncertain
 from homeostat.model.health_policy import ActionType, RecoveryAction
 from homeostat.model.node_health import NodeNames
@@ -146,6 +146,7 @@ class RecoveryCalls:
                 return Terminal(f"webhook {action.name}: {error}")
             with self._lock:
                 self._pending[token] = pending
+            # Outside the lock: without threads the call happens right here, and takes as long as the webhook.
             self._send(world.stack.project, pending)
         if pending is None or pending.answer is None:
             return Transient(f"webhook {action.name} is being called")
@@ -207,6 +208,7 @@ def _request(world: World, row: Resource, token: str, action: RecoveryAction, le
     names, params = _names(world, row), action.params
     headers = {"Content-Type": "application/json"} | expanded(dict(params["headers"]), names)
     for name, value in headers.items():
+        # A placeholder may stand for a text of users, which must not add lines to the request.
         if not (value.isascii() and value.isprintable()):
             raise ValueError(f"the header {name} is no line of ASCII characters for {names.name}")
     method = str(params["method"]).upper()

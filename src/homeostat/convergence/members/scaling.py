@@ -16,7 +16,8 @@ from homeostat.builtin.reports import SIGNAL, Body
 from homeostat.clock import Clock
 from homeostat.convergence.nested_stacks import tree_size
 from homeostat.convergence.nested_stacks.group_revisions import away_members, failed_of, first_to_leave, is_pending
-from homeostat.desired.members import group_desired, touched_by
+from homeostat.desired.members import group_content, regrouped, touched_by
+from homeostat.desired.texts import size_of
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition, reports_of
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
@@ -38,6 +39,7 @@ from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shards import ShardChange
 from homeostat.store.stacks import action_begin, locks, revisions, scaling, stacks
+from homeostat.store.stacks.revisions import NewRevision
 from homeostat.store.stacks.scaling import Cooldown, Resize
 
 DEFERRED_MAX = 100
@@ -57,7 +59,7 @@ class ScalingPlan:
         parent: The stack in which the group is a resource.
         nested: Row of the group's stack.
         timeout_s: Time limit of an act on the group's stack in seconds.
-        desired: Next revision of the group's stack, encoded; None if its size stays.
+        revision: Next revision of the group's stack; None if its size stays.
         least: Minimum of its resources, see `tree_size.least_size`.
         touched: Shards changed by the revision, see `action_begin.revise`.
         cooldown: New cooldown of the group.
@@ -70,7 +72,7 @@ class ScalingPlan:
     parent: StackFacts
     nested: StackRow
     timeout_s: float
-    desired: revisions.Desired | None = None
+    revision: NewRevision | None = None
     least: int = 0
     touched: Mapping[int, ShardChange] | None = None
     cooldown: Cooldown | None = None
@@ -119,6 +121,7 @@ class Scaling:
     def round(self) -> int:
         """Apply signals that have waited for the end of an action; return how many are handled."""
         with self._db.read() as tx:
+            # Read without a claim: `remove_deferred` decides which worker applies a signal.
             waiting = scaling.deferred(tx, self._db.now_of(tx), ROUND_MAX)
         for signal in waiting:
             try:
@@ -181,7 +184,7 @@ class Scaling:
             message = f"{adjustment.group} is no group that signals scale: use an AutoScalingGroup"
             raise Rejected("NotSupported", message)
         values = kind.complete(row.properties)
-        before = revisions.desired_of(tx, nested.id, nested.revision)
+        before = revisions.content_of(tx, nested.id, nested.revision)
         standing = before.group
         if standing is None:
             raise LookupError(f"stack {nested.id} has no group")
@@ -205,12 +208,15 @@ class Scaling:
             pending, batches = is_pending(nested), kind.batches(values)
             group = rolling_update.begin(standing, wanted, batches, failed, new, away, pending=pending, now=now)
         # The parent's act on the group's stack continues, with a larger or smaller group: it keeps its intent.
-        desired = replace(group_desired(group), intent=before.intent, copied_from=nested.revision)
+        intent, content = (
+            revisions.intent_of(tx, nested.id, nested.revision),
+            group_content(group, before.environment, before.files),
+        )
         cooldown_s = kind.cooldown_s(values) if adjustment.cooldown_s is None else float(adjustment.cooldown_s)
         return replace(
             plan,
-            desired=revisions.encode(self._db, desired),
-            least=tree_size.least_size(replace(desired, environment=before.environment, files=before.files)),
+            revision=regrouped(self._db, group, nested.revision, intent, size_of(content)),
+            least=tree_size.least_size(content),
             touched=touched_by(standing, group),
             cooldown=Cooldown(now + cooldown_s, f"{adjustment.word} : {adjustment.amount:g}"),
             resize=Resize(float(adjustment.amount), adjustment.word, healthy, size),
@@ -239,17 +245,17 @@ class Scaling:
         if ignored:
             reason = f"Signal ignored: {ignored}"
             events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], now)
-        if plan.desired is None or plan.cooldown is None or plan.resize is None:
+        if plan.revision is None or plan.cooldown is None or plan.resize is None:
             return outcome
         try:
-            desired = self._trees.counted(tx, plan.parent, plan.desired, plan.least, nested.size)
+            self._trees.count(tx, plan.parent, plan.revision, plan.least, nested.size)
         except tree_size.TooLarge as error:
             raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {error}") from error
-        desired = replace(desired, secret=nested.secret)
         changes = {"cooldown": scaling.longest(nested, plan.cooldown)}
         event = events.append_one(tx, owner.stack_id, owner.event(SIGNAL, f"Signal: {reason}"), now)
         scaling.note(tx, event, nested.id, plan.resize)
-        action_begin.revise(self._db, tx, nested, _action(nested), desired, now, plan.timeout_s, changes, plan.touched)
+        action, timeout_s = _action(nested), plan.timeout_s
+        action_begin.revise(self._db, tx, nested, action, plan.revision, now, timeout_s, changes, plan.touched)
         return outcome
 
     def _time_left(self, tx: Connection, parent: StackRow, now: float) -> float:

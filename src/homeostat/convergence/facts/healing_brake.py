@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from homeostat.convergence.absences import absences_with, awaited
+from homeostat.convergence.facts.absences import absences_with, awaited
 from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
 from homeostat.model.budget import Absence, Limit

@@ -10,11 +10,11 @@ from dataclasses import replace
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.counting import one_each
 from homeostat.clouds.port import Answer, Change, Cloud, Clouds, Creation
-from homeostat.convergence.encrypted_operations import Keys, no_keys, operate
-from homeostat.convergence.model_servers import model_settings, names_model
+from homeostat.convergence.execution.encrypted_operations import Keys, no_keys, operate
+from homeostat.convergence.execution.model_servers import model_settings, names_model
+from homeostat.convergence.execution.recovery_calls import RecoveryCalls
 from homeostat.convergence.nested_stacks.execution import NestedStacks
 from homeostat.convergence.ownership import ShardOwnership
-from homeostat.convergence.recovery_calls import RecoveryCalls
 from homeostat.desired.redaction import Redact, redacted
 from homeostat.model.errors import HomeostatError, Superseded, Terminal, Uncertain
 from homeostat.model.observed import Condition, Observation, Presence
@@ -97,6 +97,7 @@ class StepExecutor:
             metrics.acted(verb, kind, answers, self._clock.monotonic() - started, healing=healing)
             return list(zip(members, answers, strict=True))
 
+        # A single batch runs in this thread: another one would only add a switch of threads.
         outside = self._pool is not None and len(batches) > 1
         results = self._pool.map(run, batches.items()) if outside and self._pool else map(run, batches.items())
         return [pair for batch in results for pair in batch]

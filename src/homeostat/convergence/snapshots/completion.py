@@ -35,7 +35,7 @@ def is_whole(stack: StackFacts | StackRow) -> bool:
 
     A nested stack's snapshot is part of the snapshot of a stack above, which ends later.
     """
-    return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot["place"]
+    return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot.place
 
 
 def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
@@ -43,7 +43,7 @@ def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
     row = stacks.get(tx, stack.id)
     if row is None or stack.snapshot is None or not action_end.is_settled(tx, row, stack.revision):
         return None
-    parts = snapshots.parts(tx, stack.snapshot["id"])
+    parts = snapshots.parts(tx, stack.snapshot.id)
     made_snapshots = {(tuple(part.place), part.name): (part.kind, part.made) for part in parts if part.made}
     return snapshots.cell(db, {"resources": _Described(tx, made_snapshots, row.size).resources(row, ())})
 

@@ -34,6 +34,7 @@ class SnapshotCollector:
             if not snapshots.any_due(tx, self._db.now_of(tx)):
                 return 0
         with self._db.write() as tx:
+            # Taking sets the next due time: a worker that dies now is followed by another one then.
             due = snapshots.take_due(tx, self._db.now_of(tx), SNAPSHOTS_MAX)
             parts = {id: snapshots.parts(tx, id) for id, _ in due}
         return sum(self._delete_snapshot(id, project, parts[id]) for id, project in due)
@@ -66,6 +67,7 @@ class SnapshotCollector:
             HomeostatError: The cloud cannot delete a thing.
         """
         cloud = self._clouds(project)
+        # By token, not by id: a snapshot whose creation lost its answer has no stored id.
         looks = cloud.find(kind, tokens)
         if any(look.presence is Presence.UNKNOWN for look in looks):
             return False
@@ -78,6 +80,7 @@ class SnapshotCollector:
     def _finish(self, id: str, project: str, failure: str = "") -> bool:
         """Remove the row of a snapshot, or FAIL the snapshot; return whether it is deleted."""
         with self._db.write() as tx:
+            # Another worker may have been faster, if this one took longer than a snapshot is taken for.
             if snapshots.for_update(self._db, tx, id) is None:
                 return False
             if failure:
