@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure
 
 from homeostat.convergence.jobs.conductor import DEADLY_RETRY, run_pass
 from homeostat.model.errors import Transient
 from homeostat.model.waiting import Why
+from homeostat.store.database import Transaction
 from homeostat.store.operation import health, workers
 from homeostat.store.shards import leases, shards
 from tests.component.running import LIMITS, Service, volume
@@ -197,7 +197,7 @@ def test_a_worker_whose_claim_was_not_confirmed_has_not_crashed(monkeypatch: pyt
     genuine = service.db.write
 
     @contextmanager
-    def cut_off() -> Iterator[Connection]:
+    def cut_off() -> Iterator[Transaction]:
         with genuine() as tx:
             yield tx
         raise Transient("the connection was lost")

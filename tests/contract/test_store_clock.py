@@ -34,12 +34,12 @@ class Process(Database):
         self.set_by = 0.0
         self.passed = Passed()
         super().__init__(url, lambda: time.time() + self.set_by, passed=self.passed)
-        self._clock = self._backend.clock
+        self._clock = self.backend.clock
 
     def set_clock(self, by_s: float) -> None:
         self.set_by += by_s
         if self._clock:
-            self._backend.clock = f"{self._clock} + ({self.set_by})"
+            self.backend.clock = f"{self._clock} + ({self.set_by})"
 
     def shown(self) -> float:
         """The service's time, as a difference from the right one."""

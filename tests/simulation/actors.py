@@ -33,7 +33,7 @@ from homeostat.services.quotas import Quotas
 from homeostat.services.snapshots import Snapshots
 from homeostat.services.stacks import StackService
 from homeostat.services.transfer import StackTransfer
-from homeostat.store.database import Database, Statements
+from homeostat.store.database import Database, Statements, Transaction
 from homeostat.store.operation.purge import Rules, purge
 from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
@@ -141,7 +141,7 @@ class Interruptible:
 
     def note_time(self, tx: Connection) -> None:
         self.now_of(tx)
-        timeline.note(tx, self._db.insert, self._kept.known, self._db.now())
+        timeline.note(tx, self._db.backend.insert, self._kept.known, self._db.now())
 
     def agreed_now(self) -> float:
         if self._agreed is None:
@@ -157,17 +157,19 @@ class Interruptible:
         yield Statements(self.read, self.write)
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         pause()
         self._strikes()
         with self._db.read() as tx:
+            tx.database = cast(Database, self)
             yield tx
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Transaction]:
         pause()
         self._strikes()
         with self._db.write() as tx:
+            tx.database = cast(Database, self)
             yield tx
             self._strikes()
         pause()

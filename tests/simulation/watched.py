@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine
+from sqlalchemy import Connection, NullPool, create_engine
 
 from homeostat.clouds.port import Answer, Change, Creation, Operation
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.model.errors import NotFound, Terminal
 from homeostat.model.observed import Observation
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.sql.timeline import KeptTime
 from tests.simulation.rows import Row, Shard, Stack
 
@@ -57,17 +57,15 @@ class WatchedDatabase(Database):
     def __init__(self, now: Callable[[], float], passed: Callable[[], float]) -> None:
         super().__init__("sqlite://", now, passed=passed)
         self.kept_time = KeptTime(passed, rate=0.0)
-        self._connection = ENGINE.connect()
-        self.raw = raw(self._connection)
+        self.engine = ENGINE
+        self._transaction = Transaction(self)
+        self.raw = raw(self._transaction)
         self.raw.isolation_level = None
         empty().backup(self.raw)
         self.raw.execute("PRAGMA foreign_keys=ON")
         self.touched: dict[str, set[str]] = {table: set() for table in WATCHED}
         self._watch(Row, Stack, Shard)
         self._writing = False
-
-    def _connect(self, pool_size: int) -> Engine:
-        return ENGINE
 
     def _watch(self, *kinds: Any) -> None:
         """Have SQLite itself report each row that it writes, in columns that matter."""
@@ -84,28 +82,33 @@ class WatchedDatabase(Database):
 
     def close(self) -> None:
         self.notices.close()
-        self._connection.close()
+        self._transaction.close()
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         assert not self._writing, "a look in the middle of a transaction would end it"
         try:
-            yield self._connection
+            yield self._own()
         finally:
-            self._connection.rollback()
+            self._transaction.rollback()
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Transaction]:
         assert not self._writing, "a transaction in the middle of another one"
         self._writing = True
         try:
-            with self._connection.begin():
+            with self._transaction.begin():
                 self.raw.execute("BEGIN")
-                yield self._connection
+                yield self._own()
         finally:
             self._writing = False
         if self.on_commit is not None:
             self.on_commit()
+
+    def _own(self) -> Transaction:
+        """The only connection, which the last process may have made its own."""
+        self._transaction.database = self
+        return self._transaction
 
 
 class WatchedCloud(SimulatedCloud):

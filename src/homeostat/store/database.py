@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, Select, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -26,6 +26,55 @@ RECENT_S = 10.0
 """Time for which this machine's own clock extends the last time of the server's clock."""
 
 
+class Transaction(Connection):
+    """A connection in a transaction, with the particulars of its database.
+
+    A function that takes a transaction neither begins nor ends it, so that callers decide which changes are stored
+    together. The time of these changes is often an argument: all rows of a decision bear the time of the decision.
+    """
+
+    def __init__(self, database: "Database") -> None:
+        super().__init__(database.engine)
+        self.database = database
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def insert(self) -> Any:
+        """The dialect's INSERT, which supports ON CONFLICT."""
+        return self.database.backend.insert
+
+    def now(self) -> float:
+        """Return the time that all workers agree on, see `Database.now_of`."""
+        return self.database.now_of(self)
+
+    def advisory_lock(self, name: str) -> None:
+        """Exclude other transactions with a lock of this name until this transaction ends.
+
+        For checks that no row lock can protect, since the conflicting row does not exist yet.
+        """
+        self.database.backend.advisory_lock(self, name)
+
+    def running(self) -> tuple[int, int]:
+        """Return the ids of two transactions: the oldest writer still running as seen by this one, and the next.
+
+        They are equal if no writer runs, and always on SQLite, where writers exclude one another.
+        """
+        return self.database.backend.running_transactions(self)
+
+    def end_frozen_sessions(self, silent_s: float) -> int:
+        """End sessions of the service that have written in a transaction, and then been silent for `silent_s` seconds.
+
+        A worker frozen inside a transaction keeps its row locks, so that no other worker could take over its shards
+        although the lease has expired.
+
+        Returns:
+            The number of sessions ended here. MariaDB and MySQL end such sessions by themselves.
+        """
+        return self.database.backend.end_frozen_sessions(self, silent_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Statements:
     """Connections for single statements.
@@ -35,8 +84,8 @@ class Statements:
         write: Opens a transaction for a single statement that may change rows.
     """
 
-    read: Callable[[], contextlib.AbstractContextManager[Connection]]
-    write: Callable[[], contextlib.AbstractContextManager[Connection]]
+    read: Callable[[], contextlib.AbstractContextManager[Transaction]]
+    write: Callable[[], contextlib.AbstractContextManager[Transaction]]
 
 
 class Database:
@@ -66,13 +115,11 @@ class Database:
         self.kept_time = KeptTime(passed) if passed is not None else None
         self._row_read_at = -math.inf
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
-        self._backend = backend_of(url, pool_size)
-        self.engine = self._backend.engine
+        self.backend = backend_of(url, pool_size)
+        self.engine = self.backend.engine
         self.use_keys(keys)
-        self.notices = Notices(self._backend.channel())
+        self.notices = Notices(self.backend.channel())
         """Notices that something is due, sent to and received from all processes."""
-        self.insert: Any = self._backend.insert
-        """The dialect's INSERT, which supports ON CONFLICT."""
 
     @property
     def keys(self) -> Keyring:
@@ -88,7 +135,7 @@ class Database:
         Raises:
             Outdated: A newer version has removed parts needed here, or the schema predates the first release.
         """
-        with self.engine.connect() as connection, self._backend.migrating(connection):
+        with self.engine.connect() as connection, self.backend.migrating(connection):
             return migration.migrate(connection, phase)
 
     def schema_status(self) -> SchemaStatus:
@@ -103,21 +150,22 @@ class Database:
     @property
     def missing_file(self) -> str:
         """The path of an SQLite database that does not exist yet, since connecting would create it; "" otherwise."""
-        path = self._backend.path
+        path = self.backend.path
         return path if path and not os.path.exists(path) else ""
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         """Open a read transaction in which all statements see the same snapshot of the database.
 
         Raises:
             Outage: The database does not answer.
         """
-        with _as_transient(), self.engine.connect() as connection:
-            yield self._backend.reading(connection)
+        with _as_transient(), Transaction(self) as tx:
+            self.backend.reading(tx)
+            yield tx
 
     @contextlib.contextmanager
-    def single_read(self) -> Iterator[Connection]:
+    def single_read(self) -> Iterator[Transaction]:
         """Open a connection for a single statement that changes nothing.
 
         On a server this saves the messages that begin and end a transaction.
@@ -125,8 +173,10 @@ class Database:
         Raises:
             Outage: The database does not answer.
         """
-        with _as_transient(), self.engine.connect() as connection:
-            yield self._backend.single(connection) or self._backend.reading(connection)
+        with _as_transient(), Transaction(self) as tx:
+            if not self.backend.single(tx):
+                self.backend.reading(tx)
+            yield tx
 
     @contextlib.contextmanager
     def statements(self) -> Iterator["Statements"]:
@@ -140,28 +190,28 @@ class Database:
         if self.is_sqlite or not self.engine.dialect.update_returning:
             yield Statements(self.single_read, self.write)
             return
-        with self.single_read() as connection:
+        with self.single_read() as tx:
 
-            def same() -> contextlib.AbstractContextManager[Connection]:
-                return contextlib.nullcontext(connection)
+            def same() -> contextlib.AbstractContextManager[Transaction]:
+                return contextlib.nullcontext(tx)
 
             yield Statements(same, same)
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Transaction]:
         """Open a write transaction, and commit it at the end of the block.
 
         Raises:
             Outage: The database does not answer.
         """
-        with _as_transient(), self._backend.turn(), self.engine.connect() as connection:
+        with _as_transient(), self.backend.turn(), Transaction(self) as tx:
             try:
-                with connection.begin():
-                    yield connection
+                with tx.begin():
+                    yield tx
             finally:
                 # The flag is stored with the pooled connection and outlives this transaction, so it is taken after a
                 # rollback, too. Reading the flag of an invalidated connection would open a new connection needlessly.
-                due = not connection.invalidated and notices.take_flag(connection)
+                due = not tx.invalidated and notices.take_flag(tx)
         # Only after the commit: an earlier reader would not see the rows, and would go back to sleep.
         if due:
             self.notices.notify()
@@ -172,7 +222,7 @@ class Database:
         The agreed time is continuous even if the clock is set, see `sql.timeline`.
         """
         if self.kept_time is None:
-            if not self._backend.clock:
+            if not self.backend.clock:
                 return self.now()
             agreed = self.clock_of(connection)
         else:
@@ -182,24 +232,24 @@ class Database:
 
     def clock_of(self, connection: Connection) -> float:
         """Return the time of the clock, the server's if there is a server; unlike `now_of`, it may step."""
-        if not self._backend.clock:
+        if not self.backend.clock:
             return self.now()
-        return float(connection.exec_driver_sql(f"SELECT {self._backend.clock}").scalar_one())
+        return float(connection.exec_driver_sql(f"SELECT {self.backend.clock}").scalar_one())
 
     def _clock_and_row(self, connection: Connection) -> tuple[float, Timeline | None]:
         passed = self._passed()
-        if not self._backend.clock and self.kept_time is not None:
+        if not self.backend.clock and self.kept_time is not None:
             # Without a server, the row costs an extra statement; a running process notices steps itself.
             if passed - self._row_read_at < ROW_S:
                 return self.now(), self.kept_time.known
             self._row_read_at = passed
-        return timeline.clock_and_row(connection, self._backend.clock, self.now)
+        return timeline.clock_and_row(connection, self.backend.clock, self.now)
 
-    def note_time(self, tx: Connection) -> None:
+    def note_time(self, tx: Transaction) -> None:
         """Store the time for processes that start later, and any step of the clock noticed in this process."""
         if self.kept_time is not None:
             self.now_of(tx)
-            timeline.note(tx, self.insert, self.kept_time.known, self.clock_of(tx))
+            timeline.note(tx, tx.insert, self.kept_time.known, self.clock_of(tx))
 
     def recent_now(self, connection: Connection) -> float:
         """Return the same time without a query, if requested before within `RECENT_S`."""
@@ -217,30 +267,18 @@ class Database:
         server_now, at = self._agreed
         return server_now + self._passed() - at
 
-    def running_transactions(self, tx: Connection) -> tuple[int, int]:
-        """Return the ids of two transactions: the oldest writer still running as seen by `tx`, and the next to begin.
-
-        They are equal if no writer runs, and always on SQLite, where writers exclude one another.
-        """
-        return self._backend.running_transactions(tx)
+    @property
+    def insert(self) -> Any:
+        return self.backend.insert
 
     def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
-        """End sessions of the service that have written in a transaction, and then been silent for `silent_s` seconds.
+        return self.backend.end_frozen_sessions(tx, silent_s)
 
-        A worker frozen inside a transaction keeps its row locks, so that no other worker could take over its shards
-        although the lease has expired.
-
-        Returns:
-            The number of sessions ended here. MariaDB and MySQL end such sessions by themselves.
-        """
-        return self._backend.end_frozen_sessions(tx, silent_s)
+    def running_transactions(self, tx: Connection) -> tuple[int, int]:
+        return self.backend.running_transactions(tx)
 
     def advisory_lock(self, tx: Connection, name: str) -> None:
-        """Exclude other transactions with a lock of this name until this transaction ends.
-
-        For checks that no row lock can protect, since the conflicting row does not exist yet.
-        """
-        self._backend.advisory_lock(tx, name)
+        self.backend.advisory_lock(tx, name)
 
     def close(self) -> None:
         self.notices.close()

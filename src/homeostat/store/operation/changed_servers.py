@@ -35,7 +35,7 @@ class ChangedServers:
         self._forget_old()
         with self._db.write() as tx:
             at = self._db.now_of(tx)
-            new = self._db.insert(_changed).values(project=project, handle=handle, at=at)
+            new = tx.insert(_changed).values(project=project, handle=handle, at=at)
             tx.execute(new.on_conflict_do_update(index_elements=["project", "handle"], set_={"at": at}))
 
     def ages(self, project: str) -> Mapping[str, float]:

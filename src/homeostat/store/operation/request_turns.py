@@ -40,7 +40,7 @@ class RequestTurns:
         with self._db.write() as tx:
             row = _locked(tx, service).first()
             if row is None:
-                tx.execute(self._db.insert(_turn).values(service=service, free_at=0.0).on_conflict_do_nothing())
+                tx.execute(tx.insert(_turn).values(service=service, free_at=0.0).on_conflict_do_nothing())
                 row = _locked(tx, service).one()
             now = self._db.now_of(tx)
             free_at = row.free_at if row.free_at < now + AHEAD_MAX_S + 2 * step_s else now

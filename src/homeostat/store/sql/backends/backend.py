@@ -30,12 +30,12 @@ class Backend(ABC):
         """Return the channel of notices to other processes; None for a database without other processes."""
 
     @abstractmethod
-    def reading(self, connection: Connection) -> Connection:
+    def reading(self, connection: Connection) -> None:
         """Let all statements of the next transaction see the same snapshot."""
 
-    def single(self, connection: Connection) -> Connection | None:
-        """Make each statement its own transaction; None if this saves nothing."""
-        return None
+    def single(self, connection: Connection) -> bool:
+        """Make each statement its own transaction; return False if this would save nothing."""
+        return False
 
     def turn(self) -> contextlib.AbstractContextManager[None]:
         """Wait for this writer's turn, if the writers of all processes queue."""
@@ -49,12 +49,12 @@ class Backend(ABC):
     """SQL of the server's time, in seconds since the epoch; "" without a server."""
 
     def running_transactions(self, tx: Connection) -> tuple[int, int]:
-        """See `Database.running_transactions`."""
+        """See `Transaction.running`."""
         return 0, 0
 
     def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
-        """See `Database.end_frozen_sessions`."""
+        """See `Transaction.end_frozen_sessions`."""
         return 0
 
     def advisory_lock(self, tx: Connection, name: str) -> None:  # noqa: B027 -- its writers exclude one another
-        """See `Database.advisory_lock`."""
+        """See `Transaction.advisory_lock`."""

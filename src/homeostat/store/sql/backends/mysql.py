@@ -58,12 +58,13 @@ class MySQL(Backend):
     def channel(self) -> Channel | None:
         return Polls(self.engine)
 
-    def reading(self, connection: Connection) -> Connection:
-        return connection.execution_options(homeostat_read=True)
+    def reading(self, connection: Connection) -> None:
+        connection.execution_options(homeostat_read=True)
 
-    def single(self, connection: Connection) -> Connection | None:
+    def single(self, connection: Connection) -> bool:
         """Save the messages that begin and end a transaction: sessions are in autocommit."""
-        return connection.execution_options(homeostat_single=True)
+        connection.execution_options(homeostat_single=True)
+        return True
 
     @contextlib.contextmanager
     def migrating(self, connection: Connection) -> Iterator[None]:
@@ -88,7 +89,7 @@ class MySQL(Backend):
         """
         beyond = _mark.c.id >= self._oldest
         with self.engine.connect() as other:
-            other = self.single(other) or other
+            self.single(other)
             other.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
             known = set(other.execute(select(_mark.c.id).where(beyond)).scalars())
         ended = set(tx.execute(select(_mark.c.id).where(beyond)).scalars())

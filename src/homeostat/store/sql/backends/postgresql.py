@@ -37,14 +37,15 @@ class PostgreSQL(Backend):
     def channel(self) -> Channel | None:
         return Notifications(self.engine)
 
-    def reading(self, connection: Connection) -> Connection:
+    def reading(self, connection: Connection) -> None:
         # PostgreSQL's default takes a new snapshot for each statement: the rows of a shard could be older than the
         # observations read after them.
-        return connection.execution_options(isolation_level="REPEATABLE READ")
+        connection.execution_options(isolation_level="REPEATABLE READ")
 
-    def single(self, connection: Connection) -> Connection | None:
+    def single(self, connection: Connection) -> bool:
         """Save the messages that begin and end a transaction."""
-        return connection.execution_options(isolation_level="AUTOCOMMIT")
+        connection.execution_options(isolation_level="AUTOCOMMIT")
+        return True
 
     @contextlib.contextmanager
     def migrating(self, connection: Connection) -> Iterator[None]:

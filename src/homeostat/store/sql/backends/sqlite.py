@@ -35,9 +35,9 @@ class SQLite(Backend):
         directory, name = os.path.split(self.path)
         return Pipes(os.path.join(directory, f"notices-{name}")) if name else None
 
-    def reading(self, connection: Connection) -> Connection:
+    def reading(self, connection: Connection) -> None:
         # SQLite keeps one snapshot for a transaction by itself.
-        return connection.execution_options(homeostat_read=True)
+        connection.execution_options(homeostat_read=True)
 
     def turn(self) -> contextlib.AbstractContextManager[None]:
         """Wait in the queue of an SQLite file, whose own way to let writers wait is unfair."""
