@@ -21,7 +21,7 @@ def bare_rows(n: int, database: str) -> tuple[float, float]:
     and version checked; in batches."""
     with database_url(database) as url, contextlib.closing(opened(url)) as db:
         with db.write() as tx:
-            add(db, tx, NewStack("s", "p", "n"), empty(db), time.time(), 3600.0)
+            add(tx, NewStack("s", "p", "n"), empty(db), time.time(), 3600.0)
             lease = leases.claim(tx, "s", 0, "bench", time.time(), 600.0)
         if lease is None:
             raise RuntimeError("the shard could not be claimed")
@@ -41,14 +41,14 @@ def _batch(db: Database, lease: leases.Lease, numbers: range) -> None:
         intended.insert(row)
     with db.write() as tx:
         leases.renew(tx, lease, time.time(), 600.0)
-        shard_state.record(db, tx, "s", intended, time.time())
+        shard_state.record(tx, "s", intended, time.time())
     for row in rows:
         row.handle, row.status = row.key, "COMPLETE"
         outcome.conclude(row)
         outcome.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.key, {"value": "v"}, 0.0), 1))
     with db.write() as tx:
         leases.renew(tx, lease, time.time(), 600.0)
-        shard_state.record(db, tx, "s", outcome, time.time())
+        shard_state.record(tx, "s", outcome, time.time())
 
 
 def _event(row: Resource, status: str) -> Event:

@@ -2,38 +2,39 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Select, case, func, select
+from sqlalchemy import CursorResult, Select, case, func, select
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
 
-def next_wake(tx: Connection) -> float | None:
+def next_wake(tx: Transaction) -> float | None:
     """Earliest time at which any shard can be claimed, or None when nothing is to be done."""
     return _time(_wake(tx))
 
 
-def next_delivery(tx: Connection) -> float | None:
+def next_delivery(tx: Transaction) -> float | None:
     """Earliest time at which any sink may be told what it was not told yet."""
     return _time(_delivery(tx))
 
 
-def next_observation(tx: Connection) -> float | None:
+def next_observation(tx: Transaction) -> float | None:
     """Earliest time at which any shard is to be looked at."""
     return _time(_observation(tx))
 
 
-def next_deletion(tx: Connection) -> float | None:
+def next_deletion(tx: Transaction) -> float | None:
     """Earliest time at which the deletion of any snapshot goes on."""
     return _time(_deletion(tx))
 
 
-def next_rollout(tx: Connection) -> float | None:
+def next_rollout(tx: Transaction) -> float | None:
     """Earliest time at which time moves a rollout on."""
     return _time(_rollout(tx))
 
 
-def next_health_check(tx: Connection) -> float | None:
+def next_health_check(tx: Transaction) -> float | None:
     """Earliest time at which the members of any shard are to be checked."""
     return _time(_health_check(tx))
 

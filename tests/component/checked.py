@@ -95,7 +95,7 @@ class Checked(Service):
 
     def attach(self, spec: dict[str, Any]) -> None:
         with self.db.write() as tx:
-            now = self.db.now_of(tx)
+            now = tx.now()
             values = {
                 "id": SOURCE,
                 "stack_id": self.id,
@@ -131,4 +131,4 @@ class Checked(Service):
 
     def detach(self) -> None:
         with self.db.write() as tx:
-            health.detach(tx, SOURCE, self.db.now_of(tx))
+            health.detach(tx, SOURCE, tx.now())

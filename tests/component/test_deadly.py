@@ -104,7 +104,7 @@ def test_a_worker_that_is_slow_and_lives_has_not_crashed() -> None:
         service.clock.time += LIMITS.lease_s + 0.1
         with service.db.write() as tx:
             now = service.clock.now() - 0.1
-            workers.report(service.db, tx, workers.Worker(owner, "host", 1, workers.VERSION, "sql", now, now))
+            workers.report(tx, workers.Worker(owner, "host", 1, workers.VERSION, "sql", now, now))
     service.work()
     assert service.state(stack_id) == "CREATE_COMPLETE"
     assert aside(service) == []
@@ -117,7 +117,7 @@ def test_a_worker_that_was_heard_of_before_its_lease_ran_out_and_not_since_has_c
         owner = f"dead since {service.clock.time}"
         with service.db.write() as tx:
             now = service.clock.now()
-            workers.report(service.db, tx, workers.Worker(owner, "host", 1, workers.VERSION, "sql", now, now))
+            workers.report(tx, workers.Worker(owner, "host", 1, workers.VERSION, "sql", now, now))
         service.board.claim(next(service.board.iterjobs()), owner)
         service.clock.time += LIMITS.lease_s + 0.1
     run_pass(service.reconciler, service.claim())

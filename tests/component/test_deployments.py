@@ -179,7 +179,7 @@ def test_what_was_deployed_by_a_creation_given_up_is_swept_without_a_server_that
     token = f"{row.key}-999"
     service.clouds(PROJECT).create(DEPLOYMENT, [Creation(token, mine.object["spec"])])
     with service.db.write() as tx:
-        orphans.add(service.db, tx, [Orphan(token, DEPLOYMENT, PROJECT)], service.clock.now())
+        orphans.add(tx, [Orphan(token, DEPLOYMENT, PROJECT)], service.clock.now())
     assert len(service.records_of(DEPLOYMENT)) == 2
     service.clock.time += orphans.LOOK_S
     assert service.observer.sweep() == 1

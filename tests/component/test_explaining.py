@@ -197,7 +197,7 @@ def test_no_worker_lives() -> None:
     assert whys(service, stack_id) == {"a": Why.NO_WORKER}
     with service.db.write() as tx:
         alive_at = service.clock.now() - 1.0
-        workers.report(service.db, tx, workers.Worker("w", "h", 1, "1", "sql", alive_at, alive_at))
+        workers.report(tx, workers.Worker("w", "h", 1, "1", "sql", alive_at, alive_at))
     assert whys(service, stack_id) == {"a": Why.TURN}
 
 

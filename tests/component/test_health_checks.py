@@ -279,7 +279,7 @@ def test_what_a_round_finds_of_a_policy_that_is_taken_away_meanwhile_is_not_kept
 
     def too_late(rounds: HealthRounds, current: Any) -> None:
         with service.db.write() as tx:
-            health.detach(tx, SOURCE, service.db.now_of(tx))
+            health.detach(tx, SOURCE, tx.now())
         store(rounds, current)
 
     service.stop_server(0)

@@ -47,7 +47,7 @@ def test_one_look_serves_all_nodes_of_a_project() -> None:
 
     shards = {(service.group, row.shard) for row in service.rows(service.group)}
     with service.db.write() as tx:
-        health.request_look(tx, shards, service.db.now_of(tx))
+        health.request_look(tx, shards, tx.now())
     with patch.object(service.cloud, "observe", counted):
         assert service.health.round() >= 1
     assert looks == [40]

@@ -27,7 +27,7 @@ class Stacks(Nodes):
         assert self.state(self.id) == "CREATE_COMPLETE"
         with self.db.write() as tx:
             values = {"id": SOURCE, "stack_id": self.id, "name": "nodes", "members": True, "source": SOURCE}
-            health.attach(tx, {**values, "spec": spec, "enabled": True}, self.db.now_of(tx))
+            health.attach(tx, {**values, "spec": spec, "enabled": True}, tx.now())
         self.live(15.0)
 
     def node(self, number: int) -> str:

@@ -21,7 +21,7 @@ def mark(service: Checked, number: int, **more: Any) -> None:
 def shown(service: Checked, number: int) -> tuple[Finding, str]:
     """What `homeostat health status` says of a member."""
     with service.db.read() as tx:
-        now = service.db.now_of(tx)
+        now = tx.now()
         rows = member_health.listed(tx, service.stack(service.group), None, "", 100)
         (row,) = [each for each in rows if each.name == str(number)]
         node = with_report(row.health, row.marks, now)

@@ -126,7 +126,7 @@ def test_hosts_are_known_while_a_policy_is_switched_off_and_forgotten_with_it() 
     service.live(60.0)
     assert len(declared(service)) == 1
     with service.db.write() as tx:
-        health.switch(tx, SOURCE, enabled=False, now=service.db.now_of(tx))
+        health.switch(tx, SOURCE, enabled=False, now=tx.now())
     service.live(15.0)
     assert len(declared(service)) == 1
     service.detach()

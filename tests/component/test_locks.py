@@ -47,7 +47,7 @@ class Contention:
     def _store(self, writes: Writes) -> None:
         with self.db.write() as tx:
             leases.renew(tx, self.lease, NOW, LEASE_S)
-            shard_state.record(self.db, tx, self.stack_id, writes, NOW)
+            shard_state.record(tx, self.stack_id, writes, NOW)
 
     def one_pass(self) -> None:
         """Outcomes and looks of every row, as a pass stores them."""

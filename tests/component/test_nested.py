@@ -269,11 +269,11 @@ def test_dependants_do_not_lose_what_they_read_while_the_nested_stack_is_updated
     service.rest()
     child = service.child()
     with service.db.write() as tx:
-        row = stacks.for_update(service.db, tx, child.id)
+        row = stacks.for_update(tx, child.id)
         assert row is not None
         content = revisions.content_of(tx, child.id, child.revision)
         more = revisions.encode(service.db, Content("group", {**content.template, "count": 3}))
-        action_begin.revise(service.db, tx, row, Action.UPDATE, more, service.clock.now(), 3600.0)
+        action_begin.revise(tx, row, Action.UPDATE, more, service.clock.now(), 3600.0)
     service.update(stack_id, {"grp": group(2), "t": reader("refs"), "other": double()})
     assert service.row(stack_id, "t").properties["value"].startswith("server-1,server-2")
 

@@ -136,7 +136,7 @@ def test_a_notice_about_something_unknown_wakes_no_shard() -> None:
 
 def give_up(service: Service, token: str) -> None:
     with service.db.write() as tx:
-        orphans.add(service.db, tx, [Orphan(token, "server", PROJECT)], service.clock.now())
+        orphans.add(tx, [Orphan(token, "server", PROJECT)], service.clock.now())
 
 
 def make(service: Service, token: str) -> None:
@@ -283,7 +283,7 @@ def test_an_uncertain_answer_does_not_end_the_sweep() -> None:
     service = Service(cloud=lambda clock: Breaking(clock.now))
     with service.db.write() as tx:
         tokens = [Orphan("v-1", "volume", PROJECT), Orphan("s-1", "server", PROJECT)]
-        orphans.add(service.db, tx, tokens, service.clock.now())
+        orphans.add(tx, tokens, service.clock.now())
     service.cloud.create("volume", [Creation("v-1", {"size": 1})])
     make(service, "s-1")
     service.clock.time += LOOK_S

@@ -70,7 +70,7 @@ def test_a_software_config() -> None:
         with service.db.write() as tx:
             assert records.total_size(tx, CONFIG, "p") >= number * 30_000
             record = Record(f"c{number}", CONFIG, "p", f"c{number}", {"config": "x" * 30_000})
-            records.add(service.db, tx, [record])
+            records.add(tx, [record])
 
     assert ratio(add) < RATIO_MAX
 
@@ -111,7 +111,7 @@ def test_sizes_follow_what_is_stored_and_what_an_older_version_stored_counts_too
     service = Service()
     record = Record("one", CONFIG, "p", "one", {"config": "x" * 1_000})
     with service.db.write() as tx:
-        records.add(service.db, tx, [record])
+        records.add(tx, [record])
         whole = records.total_size(tx, CONFIG, "p")
         assert 1_000 < whole < 1_100
         record.object["config"] = "x" * 5_000

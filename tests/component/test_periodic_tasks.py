@@ -58,7 +58,7 @@ def doing(db: Database, late: Callable[[], int]) -> Iterator[PeriodicTasks]:
 
 def lose(db: Database, due_at: float) -> None:
     with db.write() as tx:
-        orphans.add(db, tx, [Orphan("token", "volume", "p")], due_at - orphans.LOOK_S)
+        orphans.add(tx, [Orphan("token", "volume", "p")], due_at - orphans.LOOK_S)
 
 
 def find(db: Database) -> None:

@@ -127,8 +127,8 @@ def test_an_operation_that_fails_during_an_update_does_not_fail_the_update() -> 
     service.work()
     asked = service.ask(operation("stop"), 0)
     with service.db.write() as tx:
-        stack = locks.changeable(service.db, tx, service.id)
-        action_begin.converge(service.db, tx, stack, service.clock.now(), 600.0)
+        stack = locks.changeable(tx, service.id)
+        action_begin.converge(tx, stack, service.clock.now(), 600.0)
     service.rest()
     assert service.ended(asked)[0] == "FAILED"
     assert service.state(service.id) == "UPDATE_COMPLETE"

@@ -152,7 +152,7 @@ def test_a_failed_restoration_goes_on_when_the_stack_is_converged() -> None:
     service.cloud.behaviour.faults.error = 0.0
     service.live(10.0)
     with service.db.write() as tx:
-        action_begin.converge(service.db, tx, stacks.live(service.db, tx, stack_id), service.clock.now(), 3600.0)
+        action_begin.converge(tx, stacks.live(tx, stack_id), service.clock.now(), 3600.0)
     service.live(1.0)
     service.rest()
     assert object_of(service, stack_id, "disk")["backup_id"] == copy_of(service, stack_id, id, "disk")
@@ -196,8 +196,8 @@ def test_a_nested_stack_that_is_asked_for_something_else_fails_the_snapshot() ->
     service.live(1.0)
     inner = service.child().id
     with service.db.write() as tx:
-        child = stacks.live(service.db, tx, inner)
-        action_begin.converge(service.db, tx, child, service.clock.now(), 3600.0)
+        child = stacks.live(tx, inner)
+        action_begin.converge(tx, child, service.clock.now(), 3600.0)
     service.rest()
     assert service.state(stack_id) == "SNAPSHOT_FAILED"
     assert "UPDATE came in between" in snapshot(service, stack_id, id).reason

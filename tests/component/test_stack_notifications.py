@@ -165,7 +165,7 @@ def test_a_worker_that_comes_late_stores_nothing(service: Service, bus: Bus, not
     service.create({"a": server()})
     service.rest()
     with service.db.write() as tx:
-        late = message_bus.take(service.db, tx, service.clock.now())
+        late = message_bus.take(tx, service.clock.now())
     assert late is not None
     service.clock.time += TAKEN_S + 1
     finished(notifier, service)

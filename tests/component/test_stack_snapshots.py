@@ -259,7 +259,7 @@ def test_a_part_that_comes_after_its_snapshot_was_deleted_is_swept_away() -> Non
         service.cloud.operate = operate  # type: ignore[method-assign]
         with service.db.write() as tx:
             snapshots.fail(tx, id, "overtaken")
-            snapshots.remove(service.db, tx, id, "p", service.clock.now())
+            snapshots.remove(tx, id, "p", service.clock.now())
         return operate(kind, operations)
 
     service.cloud.operate = overtaken  # type: ignore[method-assign]

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from homeostat.model.plan import Event
 from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import leases, shards
 from homeostat.store.shards.leases import Lease
 from homeostat.store.stacks import action_begin, action_end, revisions, stacks
@@ -33,7 +33,7 @@ def add_stack(
     stack_id: str = more.pop("id", f"{project}-{name}")
     revision = revisions.encode(db, TEMPLATE, shards=shard_count)
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(stack_id, project, name, **more), revision, at, TIMEOUT_S)
+        action_begin.add(tx, NewStack(stack_id, project, name, **more), revision, at, TIMEOUT_S)
     return stack_id
 
 
@@ -48,12 +48,12 @@ def revise(
 ) -> int:
     revision = revisions.encode(db, content, shards=shard_count)
     with db.write() as tx:
-        stack = locked(db, tx, stack_id)
-        return action_begin.revise(db, tx, stack, action, revision, at, TIMEOUT_S, touched=touched)
+        stack = locked(tx, stack_id)
+        return action_begin.revise(tx, stack, action, revision, at, TIMEOUT_S, touched=touched)
 
 
-def locked(db: Database, tx: Connection, stack_id: str) -> Any:
-    row = stacks.for_update(db, tx, stack_id)
+def locked(tx: Transaction, stack_id: str) -> Any:
+    row = stacks.for_update(tx, stack_id)
     assert row is not None
     return row
 
@@ -81,12 +81,12 @@ def claim(
     return lease
 
 
-def come_to_rest(db: Database, tx: Connection, stack_id: str, number: int, revision: int, at: float = NOW) -> Any:
+def come_to_rest(tx: Transaction, stack_id: str, number: int, revision: int, at: float = NOW) -> Any:
     """What the end of a pass does when all of the shard is as it should be; gives what `action_end.settle` gives."""
     table = schema.shard
     mine = (table.c.stack_id == stack_id, table.c.number == number)
     tx.execute(update(table).where(*mine).values(settled_revision=revision, failures=0))
-    return action_end.settle(db, tx, stack_id, revision, at)
+    return action_end.settle(tx, stack_id, revision, at)
 
 
 def resource(key: str, stack_id: str, name: str = "a", shard: int = 0, **more: Any) -> Resource:

@@ -90,7 +90,7 @@ def finish(db: Database, job: Any, wake_at: float | None = None) -> None:
 
 def wake(db: Database, stack_id: str, priority: int = USER) -> None:
     with db.write() as tx:
-        shards.wake(tx, stack_id, db.now_of(tx), priority)
+        shards.wake(tx, stack_id, tx.now(), priority)
 
 
 def asleep(db: Database, name: str, project: str = "p") -> str:
@@ -289,7 +289,7 @@ def test_a_job_that_is_not_due_any_more_is_removed(
     board = redis_boards()
     (job,) = jobs(board, 1)
     with database.write() as tx:
-        lease = leases.claim(tx, stack_id, 0, "of the other board", database.now_of(tx), LONG_S)
+        lease = leases.claim(tx, stack_id, 0, "of the other board", tx.now(), LONG_S)
         assert lease is not None
         leases.release(tx, lease, lease.wakes, None)
     with pytest.raises(exceptions.UnclaimableJob):

@@ -131,7 +131,7 @@ def test_clocks_that_disagree(server_database_url: str, monkeypatch: pytest.Monk
 def register(db: Database, name: str, silent_s: float = -LONG_S) -> None:
     now = time.time()
     with db.write() as tx:
-        workers.report(db, tx, Worker(name, "host", 1, "1.0", "sql", now - 60, now - silent_s))
+        workers.report(tx, Worker(name, "host", 1, "1.0", "sql", now - 60, now - silent_s))
 
 
 # -- work --------------------------------------------------------------------------------------------------------------
@@ -203,8 +203,8 @@ def test_a_sink_that_cannot_be_reached(database: Database) -> None:
 def test_locks(database: Database) -> None:
     stack_id = asleep(database)
     with database.write() as tx:
-        come_to_rest(database, tx, stack_id, 0, 1)
-        locks.lock(database, tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, LONG_S)
+        come_to_rest(tx, stack_id, 0, 1)
+        locks.lock(tx, stack_id, {"level": "all", "owner": "ann", "reason": "disks"}, lambda _: True, LONG_S)
     assert checks(database)["locks"].found == "web (p-web) is locked by ann (disks)"
     assert findings(database) == {}
     with database.write() as tx:
@@ -241,7 +241,7 @@ def steady_row(db: Database, stack_id: str, handle: str, token: str = "key-1") -
     with db.write() as tx:
         writes = Writes()
         writes.insert(row)
-        shard_state.record(db, tx, stack_id, writes, time.time())
+        shard_state.record(tx, stack_id, writes, time.time())
 
 
 def test_things_and_rows_that_lack_each_other(database: Database, tmp_path: Path) -> None:
@@ -265,8 +265,8 @@ def test_what_was_kept_is_no_leftover(database: Database, tmp_path: Path) -> Non
     kept, left = (made(cloud, "volume", token, size=1).handle for token in ("k-1", "k-2"))
     thing = Retained("p", "volume", kept, "id", "web", "disk", "kept, as its deletion policy says")
     with database.write() as tx:
-        retained.add(database, tx, [thing, replace(thing, handle="of another cloud")], time.time())
-        retained.add(database, tx, [replace(thing, name="data")], time.time())
+        retained.add(tx, [thing, replace(thing, handle="of another cloud")], time.time())
+        retained.add(tx, [replace(thing, name="data")], time.time())
     found = checks(database, root)
     shown = f"volume {kept} (data of stack web: kept, as its deletion policy says)"
     assert (found["things that were kept"].level, found["things that were kept"].found) == (Level.OK, shown)
@@ -278,7 +278,7 @@ def test_a_thing_that_is_looked_for_already_is_not_reported(database: Database, 
     cloud = LocalCloud(tmp_path / "cloud")
     cloud.create("volume", [Creation("key-1", {"size": 1})])
     with database.write() as tx:
-        add(database, tx, [Orphan("key-1", "volume", "p")], time.time())
+        add(tx, [Orphan("key-1", "volume", "p")], time.time())
     assert findings(database, tmp_path / "cloud") == {}
     cloud.destroy()
 

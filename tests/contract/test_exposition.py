@@ -64,7 +64,7 @@ def test_workers_that_run_and_that_died(database: Database) -> None:
     now = time.time()
     with database.write() as tx:
         for name, seen_at in (("a", now + LONG_S), ("b", now + LONG_S), ("dead", now - 60)):
-            workers.report(database, tx, workers.Worker(name, "host", 1, "1.0", "sql", now - 99, seen_at))
+            workers.report(tx, workers.Worker(name, "host", 1, "1.0", "sql", now - 99, seen_at))
     assert numbers(database, "workers") == {("up",): 2, ("down",): 1}
 
 

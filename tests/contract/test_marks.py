@@ -29,7 +29,7 @@ def made(database: Database, count: int = 1) -> str:
             )
         )
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, rows, NOW)
+        shard_state.record(tx, stack_id, rows, NOW)
     return stack_id
 
 
@@ -81,7 +81,7 @@ def test_a_pass_that_has_the_row_in_hand_stores_nothing(database: Database) -> N
     with database.write() as tx:
         assert leases.renew(tx, lease, NOW, 5.0) > lease.wakes
         with pytest.raises(Superseded):
-            shard_state.record(database, tx, stack_id, intents, NOW)
+            shard_state.record(tx, stack_id, intents, NOW)
     assert loaded(database, stack_id).status == Status.FAILED
 
 
@@ -92,7 +92,7 @@ def test_what_a_pass_has_begun_is_not_marked(database: Database) -> None:
     with database.write() as tx:
         intents = Writes()
         intents.intend(mine)
-        shard_state.record(database, tx, stack_id, intents, NOW)
+        shard_state.record(tx, stack_id, intents, NOW)
     with pytest.raises(Rejected, match="r0 is UPDATE_IN_PROGRESS") as caught:
         mark(database, stack_id, MarkRequest(True), "r0")
     assert caught.value.fault == "ActionInProgress"

@@ -41,7 +41,7 @@ def owned(db: Database, *keys: str) -> None:
     for key in keys:
         writes.insert(resource(key, "p-web", key))
     with db.write() as tx:
-        shard_state.record(db, tx, "p-web", writes, NOW)
+        shard_state.record(tx, "p-web", writes, NOW)
 
 
 def cloud(db: Database, project: str = "p") -> Any:
@@ -73,8 +73,8 @@ def handles(db: Database) -> Any:
 
 def test_pages_in_the_order_they_were_made(database: Database) -> None:
     with database.write() as tx:
-        records.add(database, tx, [config(number) for number in range(5)])
-        records.add(database, tx, [Record("other", "software_config", "q", "q", CONFIG)])
+        records.add(tx, [config(number) for number in range(5)])
+        records.add(tx, [Record("other", "software_config", "q", "q", CONFIG)])
     with database.read() as tx:
         pages = [records.listed(tx, "software_config", "p", after=after, limit=2) for after in ("", "id-1", "id-3")]
         assert [[each.id for each in page] for page in pages] == [["id-0", "id-1"], ["id-2", "id-3"], ["id-4"]]

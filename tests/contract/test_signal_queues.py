@@ -94,7 +94,7 @@ class Place:
         for key in ("handle", "wait", "deploy"):
             writes.insert(resource(key, "p-web", key))
         with db.write() as tx:
-            shard_state.record(db, tx, "p-web", writes, NOW)
+            shard_state.record(tx, "p-web", writes, NOW)
         self.own = Records(db, Entropy(), "http://api:8004", self.users).of("p")
         self.handle = _made(self.own.create("signal_handle", [Creation("handle-1", HANDLE)]))
         self.queue = str(self.handle.properties["login"]["queue_id"])
@@ -199,7 +199,7 @@ def test_a_queue_is_read_each_second_while_something_waits_and_seldom_else(place
     def next_read_s() -> float:
         with place.db.read() as tx:
             due_at = tx.execute(select(schema.record.c.updated_at).where(schema.record.c.kind == QUEUE)).scalar_one()
-            return float(due_at - place.db.now_of(tx))
+            return float(due_at - tx.now())
 
     with place.db.write() as tx:
         tx.execute(schema.resource.update().where(schema.resource.c.key == "wait").values(status="IN_PROGRESS"))
@@ -253,7 +253,6 @@ def test_the_queues_of_projects_take_turns(place: Place) -> None:
     with place.db.write() as tx:
         for project, number in (("many", 1), ("many", 2), ("many", 3), ("one", 4)):
             records.add(
-                place.db,
                 tx,
                 [
                     Record(f"r{number}", "signal_handle", project, f"r-{number}", HANDLE),

@@ -94,8 +94,8 @@ def rollout_of(database: Database, project: str, number: int, url: str) -> str:
         inside.insert(resource(f"{key}-{name}", members, name, handle=f"{key}-{name}"))
     begun = Rollout(key, stack_id, 0, "group", members, "running", RolloutSettings(checks=(url,), progress_s=600.0))
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, writes, NOW)
-        shard_state.record(database, tx, members, inside, NOW)
+        shard_state.record(tx, stack_id, writes, NOW)
+        shard_state.record(tx, members, inside, NOW)
         tx.execute(update(schema.stack).where(schema.stack.c.id == members).values(status="COMPLETE", size=2))
         locked = rollouts.lock_stacks(tx, stack_id)
         lock_order.take(tx, [(stack_id, 0)])

@@ -115,7 +115,7 @@ def test_the_states_of_all_stacks_come_at_once(database: Database) -> None:
     revise(database, web, group, shard_count=2)
     revision = revise(database, gone, EMPTY, Action.DELETE)
     with database.write() as tx:
-        come_to_rest(database, tx, gone, 0, revision)
+        come_to_rest(tx, gone, 0, revision)
         shards.count_failures(tx, web, 1, 3)
     with database.read() as tx:
         found = nested_status.of(tx, [web, db, gone, "never was"])
@@ -160,7 +160,7 @@ def test_a_name_is_free_in_other_projects_and_after_deletion(database: Database)
     add_stack(database, id="other", project="q")
     revision = revise(database, "first", EMPTY, Action.DELETE)
     with database.write() as tx:
-        come_to_rest(database, tx, "first", 0, revision)
+        come_to_rest(tx, "first", 0, revision)
     assert stack_row(database, "first").deleted_at == NOW
     add_stack(database, id="third")
     with database.read() as tx:
@@ -221,12 +221,12 @@ def test_a_shard_that_a_revision_leaves_alone_is_at_rest_at_it_where_all_of_it_w
     stack_id = add_stack(database, shard_count=2)
     for number in range(2):
         with database.write() as tx:
-            come_to_rest(database, tx, stack_id, number, 1)
+            come_to_rest(tx, stack_id, number, 1)
     revise(database, stack_id, EMPTY, Action.UPDATE, shard_count=2)
     # At rest by an action that makes nothing, or by one that does: the stack was not COMPLETE at that revision.
     revision = revise(database, stack_id, EMPTY, action, shard_count=2)
     with database.write() as tx:
-        come_to_rest(database, tx, stack_id, 0, revision)
+        come_to_rest(tx, stack_id, 0, revision)
     assert revise(database, stack_id, EMPTY, touched=[1], shard_count=2) == revision + 1
     assert shard_row(database, stack_id, 0).settled_revision == (revision + 1 if action == Action.UPDATE else revision)
 
@@ -237,10 +237,10 @@ def test_a_shard_that_a_revision_leaves_alone_is_at_rest_at_it_where_all_of_it_w
 def test_a_stack_is_complete_when_its_last_shard_is(database: Database) -> None:
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
-        assert come_to_rest(database, tx, stack_id, 0, 1) is None
+        assert come_to_rest(tx, stack_id, 0, 1) is None
     assert stack_row(database, stack_id).status == Status.IN_PROGRESS
     with database.write() as tx:
-        before = come_to_rest(database, tx, stack_id, 1, 1)
+        before = come_to_rest(tx, stack_id, 1, 1)
     assert before.status == Status.IN_PROGRESS
     row = stack_row(database, stack_id)
     assert (row.status, row.complete_revision, row.deadline) == (Status.COMPLETE, 1, None)
@@ -251,7 +251,7 @@ def test_rest_at_an_old_revision_completes_nothing(database: Database) -> None:
     stack_id = add_stack(database)
     revise(database, stack_id)
     with database.write() as tx:
-        assert come_to_rest(database, tx, stack_id, 0, 1) is None
+        assert come_to_rest(tx, stack_id, 0, 1) is None
     assert stack_row(database, stack_id).status == Status.IN_PROGRESS
 
 
@@ -259,7 +259,7 @@ def test_settling_twice_makes_one_event(database: Database) -> None:
     stack_id = add_stack(database)
     for _ in range(2):
         with database.write() as tx:
-            come_to_rest(database, tx, stack_id, 0, 1)
+            come_to_rest(tx, stack_id, 0, 1)
     with database.read() as tx:
         assert [each.status for each in events.page(tx, [stack_id])] == ["IN_PROGRESS", "COMPLETE"]
 
@@ -267,7 +267,7 @@ def test_settling_twice_makes_one_event(database: Database) -> None:
 def test_failure_of_the_newest_revision_fails_the_stack_and_wakes_its_shards(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        before = action_end.fail(database, tx, stack_id, 1, "Resource CREATE failed: no", NOW)
+        before = action_end.fail(tx, stack_id, 1, "Resource CREATE failed: no", NOW)
     assert before is not None
     row = stack_row(database, stack_id)
     assert (row.status, row.reason, row.complete_revision) == (Status.FAILED, "Resource CREATE failed: no", None)
@@ -278,7 +278,7 @@ def test_failure_of_an_old_revision_does_not_fail_the_new_one(database: Database
     stack_id = add_stack(database)
     revise(database, stack_id)
     with database.write() as tx:
-        assert action_end.fail(database, tx, stack_id, 1, "too late", NOW) is None
+        assert action_end.fail(tx, stack_id, 1, "too late", NOW) is None
     assert stack_row(database, stack_id).status == Status.IN_PROGRESS
 
 
@@ -287,11 +287,11 @@ def test_rollback_goes_back_over_several_updates_to_the_last_complete_revision(d
     stack_id = add_stack(database)
     revision = revise(database, stack_id, good)
     with database.write() as tx:
-        come_to_rest(database, tx, stack_id, 0, revision)
+        come_to_rest(tx, stack_id, 0, revision)
     revise(database, stack_id, Content("template", {"bad": 1}))
     revise(database, stack_id, Content("template", {"bad": 2}))
     with database.write() as tx:
-        number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        number = action_begin.roll_back(tx, locked(tx, stack_id), NOW, TIMEOUT_S)
     row = stack_row(database, stack_id)
     assert (row.action, row.status, row.revision, row.rollback_to) == ("ROLLBACK", "IN_PROGRESS", 5, 2)
     with database.read() as tx:
@@ -301,7 +301,7 @@ def test_rollback_goes_back_over_several_updates_to_the_last_complete_revision(d
 def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        number = action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        number = action_begin.roll_back(tx, locked(tx, stack_id), NOW, TIMEOUT_S)
     with database.read() as tx:
         assert revisions.content_of(tx, stack_id, number) == EMPTY
     assert stack_row(database, stack_id).rollback_to == 0
@@ -310,7 +310,7 @@ def test_rollback_of_a_stack_that_never_was_complete_goes_back_to_nothing(databa
 def test_an_update_after_a_rollback_is_no_rollback(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        action_begin.roll_back(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        action_begin.roll_back(tx, locked(tx, stack_id), NOW, TIMEOUT_S)
     revise(database, stack_id)
     assert stack_row(database, stack_id).rollback_to is None
 

@@ -31,7 +31,7 @@ def store(db: Database, stack_id: str, *rows: Resource, absent: str = "") -> Non
         presence = Presence.ABSENT if row.name in absent.split() else Presence.PRESENT
         writes.seen[row.key] = (row, Seen(Observation(presence, row.handle, {}, NOW), 1))
     with db.write() as tx:
-        shard_state.record(db, tx, stack_id, writes, NOW)
+        shard_state.record(tx, stack_id, writes, NOW)
 
 
 def shard(db: Database, stack_id: str, number: int = 0, **values: Any) -> None:
@@ -146,13 +146,13 @@ def limited(db: Database) -> str:
 
 def settle(db: Database, stack_id: str, batch: rolling_update.Batch | None) -> float | None:
     with db.write() as tx:
-        return rolling_update.settle(db, tx, stack_id, 2, NOW, batch)
+        return rolling_update.settle(tx, stack_id, 2, NOW, batch)
 
 
 def prepared(db: Database, stack_id: str, lost: int = 0, number: int = 0) -> rolling_update.Batch | None:
     mine = {str(each): Absence.GONE for each in range(2499, 2499 - lost, -1)}
     with db.read() as tx:
-        return rolling_update.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)), number, mine)
+        return rolling_update.next_batch(tx, stacks.facts(stack_row(db, stack_id)), number, mine)
 
 
 def test_a_batch_waits_and_says_so_once(database: Database) -> None:

@@ -28,7 +28,7 @@ def stack_of(db: Database, name: str, looked_at: float, *rows: tuple[str, Presen
         writes.insert(row)
         writes.seen[key] = (row, Seen(Observation(presence, row.handle, {}, NOW), 1))
     with db.write() as tx:
-        shard_state.record(db, tx, stack_id, writes, NOW)
+        shard_state.record(tx, stack_id, writes, NOW)
         look_schedule.record_look(tx, [(stack_id, 0)], looked_at)
     return stack_id
 

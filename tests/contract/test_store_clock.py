@@ -110,7 +110,7 @@ def test_the_doctor_warns_of_a_clock_that_was_set(processes: tuple[Process, Proc
     one.note()
     one.set_clock(-HOUR_S)
     with one.read() as tx:
-        (found,) = [each for each in (look(one, tx) for look in LOOKS) if each.name == "clocks"]
+        (found,) = [each for each in (look(tx) for look in LOOKS) if each.name == "clocks"]
     said = re.search(r"the clock was set back by (\d+) s", found.found)
     assert found.level == Level.WARN
     assert said is not None

@@ -43,12 +43,12 @@ class Clusters:
     def end(self, cluster: str, status: Status = Status.COMPLETE) -> None:
         """What the workers do in the end."""
         with self.db.write() as tx:
-            row = stacks.for_update(self.db, tx, cluster)
+            row = stacks.for_update(tx, cluster)
             assert row is not None
             if status is Status.COMPLETE:
-                action_end.finish(self.db, tx, row, self.db.now_of(tx))
+                action_end.finish(tx, row, tx.now())
             else:
-                action_end.fail(self.db, tx, cluster, row.revision, "no more room", self.db.now_of(tx))
+                action_end.fail(tx, cluster, row.revision, "no more room", tx.now())
 
     def scale(self, cluster: str, count: int, direction: Direction = Direction.OUT) -> str:
         sizing = self.services.sizing
@@ -172,7 +172,7 @@ def test_the_oldest_actions_are_forgotten(clusters: Clusters, monkeypatch: pytes
     for number in range(6):
         with clusters.db.write() as tx:
             new = actions.NewAction("CLUSTER_CHECK", f"number {number}", cluster, cluster)
-            actions.add(tx, new, SCOPE.owner, clusters.db.now_of(tx) + number)
+            actions.add(tx, new, SCOPE.owner, tx.now() + number)
     with clusters.db.read() as tx:
         names = [row.name for row in listing.page(tx, ActionRow, Page("p")) if row.name.startswith("number")]
     assert names == ["number 3", "number 4", "number 5"]

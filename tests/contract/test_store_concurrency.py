@@ -42,9 +42,9 @@ LATER = NOW + 1000
 def end_of_pass(database: Database, lease: leases.Lease, revision: int) -> bool:
     """A pass that found everything at rest: locks the stack, then its shard. Did this complete the stack?"""
     with database.write() as tx:
-        locked(database, tx, lease.stack_id)
+        locked(tx, lease.stack_id)
         wakes = leases.renew(tx, lease, NOW, LEASE_S)
-        completed = come_to_rest(database, tx, lease.stack_id, lease.number, revision) is not None
+        completed = come_to_rest(tx, lease.stack_id, lease.number, revision) is not None
         leases.release(tx, lease, wakes, None)
     return completed
 
@@ -53,7 +53,7 @@ def middle_of_pass(database: Database, lease: leases.Lease, writes: Writes) -> N
     """A pass that stores outcomes: its shard only."""
     with database.write() as tx:
         leases.renew(tx, lease, NOW, LEASE_S)
-        shard_state.record(database, tx, lease.stack_id, writes, NOW)
+        shard_state.record(tx, lease.stack_id, writes, NOW)
 
 
 def test_a_shard_is_claimed_by_one_of_many(database: Database) -> None:
@@ -110,7 +110,7 @@ def test_what_several_workers_look_for_late_is_watched_for_so_much_longer_once(d
 
     known = [f"key-{number}" for number in range(ROUNDS)]
     with database.write() as tx:
-        orphans.add(database, tx, [Orphan(token, "server", "p") for token in known], NOW)
+        orphans.add(tx, [Orphan(token, "server", "p") for token in known], NOW)
     at_once([miss, miss, miss, miss])
     with database.read() as tx:
         untils = tx.execute(select(schema.orphan.c.until)).scalars().all()
@@ -137,7 +137,7 @@ def test_users_and_passes_get_along(database: Database) -> None:
     assert row.revision == 1 + ROUNDS
     for number in (0, 1):
         with database.write() as tx:
-            come_to_rest(database, tx, stack_id, number, row.revision)
+            come_to_rest(tx, stack_id, number, row.revision)
     assert stack_row(database, stack_id).status == Status.COMPLETE
 
 
@@ -205,9 +205,9 @@ def test_a_rollback_never_overtakes_a_newer_intent(database: Database) -> None:
 
     def fail_and_roll_back(stack_id: str) -> bool:
         with database.write() as tx:
-            before = action_end.fail(database, tx, stack_id, 1, "no", NOW)
+            before = action_end.fail(tx, stack_id, 1, "no", NOW)
             if before is not None:
-                action_begin.roll_back(database, tx, before, NOW, TIMEOUT_S)
+                action_begin.roll_back(tx, before, NOW, TIMEOUT_S)
             return before is not None
 
     for number in range(ROUNDS):
@@ -254,6 +254,6 @@ def test_the_transaction_of_a_user_does_not_hinder_claims(server_database_url: s
     database.migrate()
     stack_id = add_stack(database)
     with database.write() as tx:
-        locked(database, tx, stack_id)
+        locked(tx, stack_id)
         assert claim(database, stack_id).epoch == 1
     database.close()

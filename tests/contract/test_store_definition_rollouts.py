@@ -29,12 +29,12 @@ def staged(database: Database) -> tuple[str, str]:
     with database.write() as tx:
         shard_state.encode_new(database, rows[:1]).store(tx)
         shard_state.encode_new(database, rows[1:]).store(tx)
-        row = stacks.for_update(database, tx, members)
+        row = stacks.for_update(tx, members)
         assert row is not None
         subject = int(row.revision) + 1
         group = staged_group.begin(OLD, replace(OLD, resource_def={"type": "b"}), subject)
         revision = revisions.encode(database, group_content(group), size=3)
-        action_begin.revise(database, tx, row, Action.UPDATE, revision, NOW, 60.0)
+        action_begin.revise(tx, row, Action.UPDATE, revision, NOW, 60.0)
         begun = Rollout("grp", top, 0, "grp", members, RolloutState.RUNNING, SETTINGS, due_at=NOW, subject=subject)
         rollouts.apply(tx, [top], [RolloutBegin(begun)], NOW, 60.0)
     rest(database, members)

@@ -28,9 +28,9 @@ def deleting(database: Database, **shard: float) -> tuple[bool, str, float]:
         tx.execute(update(schema.shard).where(schema.shard.c.stack_id == root).values(wake_at=None))
         if shard:
             tx.execute(update(schema.shard).where(schema.shard.c.stack_id == inner).values(**shard))
-        stack = locked(database, tx, inner)
-        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.empty(database), now, TIMEOUT_S)
-        return deletion.end_if_empty(database, tx, inner, number, now), inner, now
+        stack = locked(tx, inner)
+        number = action_begin.revise(tx, stack, Action.DELETE, revisions.empty(database), now, TIMEOUT_S)
+        return deletion.end_if_empty(tx, inner, number, now), inner, now
 
 
 @pytest.mark.parametrize("lease_until", [0.0, NOW + 9], ids=["never owned", "owned once"])
@@ -62,10 +62,10 @@ def test_what_has_rows_is_left_to_its_own_pass(database: Database) -> None:
     writes = Writes()
     writes.insert(resource("key", inner, "a"))
     with database.write() as tx:
-        shard_state.record(database, tx, inner, writes, NOW)
-        stack = locked(database, tx, inner)
-        number = action_begin.revise(database, tx, stack, Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
-        assert not deletion.end_if_empty(database, tx, inner, number, NOW)
+        shard_state.record(tx, inner, writes, NOW)
+        stack = locked(tx, inner)
+        number = action_begin.revise(tx, stack, Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
+        assert not deletion.end_if_empty(tx, inner, number, NOW)
     assert stack_row(database, inner).deleted_at is None
 
 
@@ -78,12 +78,12 @@ def test_many_that_were_never_begun_end_at_once_and_no_other_does(database: Data
     writes.insert(resource("key", ids["with-rows"], "a"))
     now = NOW + 1
     with database.write() as tx:
-        shard_state.record(database, tx, ids["with-rows"], writes, NOW)
+        shard_state.record(tx, ids["with-rows"], writes, NOW)
         mine = schema.shard.c.stack_id == ids["owned"]
         tx.execute(update(schema.shard).where(mine).values(lease_until=now + 1))
-        stack = locked(database, tx, ids["revised"])
-        action_begin.revise(database, tx, stack, Action.UPDATE, revisions.encode(database, SAID), NOW, TIMEOUT_S)
-        found = deletion.delete_many(database, tx, root, dict.fromkeys(names, TIMEOUT_S), now)
+        stack = locked(tx, ids["revised"])
+        action_begin.revise(tx, stack, Action.UPDATE, revisions.encode(database, SAID), NOW, TIMEOUT_S)
+        found = deletion.delete_many(tx, root, dict.fromkeys(names, TIMEOUT_S), now)
     assert {key for key, (_, ended) in found.items() if ended} == {"fresh", "revised"}
     assert {key: id for key, (id, _) in found.items()} == ids
     for name, number in (("fresh", 2), ("revised", 3)):
@@ -104,18 +104,18 @@ def test_many_begin_as_each_would_by_itself(database: Database) -> None:
         for each in (single, many):
             writes = Writes()
             writes.insert(resource(f"key of {each}", each, "a"))
-            shard_state.record(database, tx, each, writes, NOW)
+            shard_state.record(tx, each, writes, NOW)
             # As after three crashes, and a part of its work.
             mine = update(schema.shard).where(schema.shard.c.stack_id == each)
             tx.execute(mine.values(crashes=3, wake_at=None, planned=2, done=1))
             tx.execute(update(schema.stack).where(schema.stack.c.id == each).values(suspended=True, step_at=NOW))
     with database.write() as tx:
-        stack, changes = locked(database, tx, single), action_begin.UNHELD
+        stack, changes = locked(tx, single), action_begin.UNHELD
         number = action_begin.revise(
-            database, tx, stack, Action.DELETE, revisions.empty(database), NOW + 1, TIMEOUT_S, dict(changes)
+            tx, stack, Action.DELETE, revisions.empty(database), NOW + 1, TIMEOUT_S, dict(changes)
         )
-        assert not deletion.end_if_empty(database, tx, single, number, NOW + 1)
-        found = deletion.delete_many(database, tx, root, {"many": TIMEOUT_S}, NOW + 1)
+        assert not deletion.end_if_empty(tx, single, number, NOW + 1)
+        found = deletion.delete_many(tx, root, {"many": TIMEOUT_S}, NOW + 1)
     assert found == {"many": (many, False)}
 
     def seen(stack_id: str) -> list[Any]:
@@ -145,12 +145,10 @@ def test_what_needs_more_than_a_new_revision_is_left_to_itself(database: Databas
     with database.write() as tx:
         writes = Writes()
         writes.insert(resource("key", around, "a"))
-        shard_state.record(database, tx, around, writes, NOW)
+        shard_state.record(tx, around, writes, NOW)
         tx.execute(update(schema.stack).where(schema.stack.c.id == held).values(complete_revision=1, **values))
-        action_begin.revise(
-            database, tx, locked(database, tx, going), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
-        )
-        assert deletion.delete_many(database, tx, root, {"held": 1.0, "around": 1.0}, NOW + 1) == {}
+        action_begin.revise(tx, locked(tx, going), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
+        assert deletion.delete_many(tx, root, {"held": 1.0, "around": 1.0}, NOW + 1) == {}
     assert [stack_row(database, each).action for each in (held, around)] == ["CREATE", "CREATE"]
 
 
@@ -161,15 +159,12 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
     still = add_stack(database, "still", parent_id=root, parent_shard=0, root_id=root, depth=1)
     with database.write() as tx:
         for each in (root, going, below):
-            action_begin.revise(
-                database, tx, locked(database, tx, each), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
-            )
+            action_begin.revise(tx, locked(tx, each), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
         tx.execute(update(schema.shard).values(wake_at=None))
         assert deletion.newest_policies(tx, root, below) is None
         deletion.continue_deletion(
-            database,
             tx,
-            locked(database, tx, root),
+            locked(tx, root),
             revisions.encode(database, SAID),
             {"a": "Retain"},
             NOW + 1,
@@ -187,9 +182,8 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
         assert deletion.file_of(tx, root, 3, "inner.yaml") == "new"
         assert deletion.file_of(tx, root, 3, "other.yaml") is None
         deletion.continue_deletion(
-            database,
             tx,
-            locked(database, tx, going),
+            locked(tx, going),
             revisions.encode(database, replace(SAID, files={})),
             {"a": "Delete"},
             NOW + 2,
@@ -197,9 +191,8 @@ def test_what_is_nested_is_woken_and_asks_for_the_newest_word(database: Database
         )
         assert [deletion.newest_policies(tx, root, each) for each in (going, below)] == [None, 3]
         action_begin.revise(
-            database,
             tx,
-            locked(database, tx, root),
+            locked(tx, root),
             Action.UPDATE,
             revisions.encode(database, SAID),
             NOW + 3,

@@ -46,9 +46,9 @@ def add(db: Database, name: str, *, secret: bool | None = None, value: str = SEC
     writes.seen[row.key] = (row, Seen(Observation(Presence.PRESENT, row.handle, {"value": value}, NOW), 2))
     writes.properties.append((row, {"password": value}))
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
-        shard_state.record(db, tx, name, writes, NOW, secret=secret)
-        records.add(db, tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
+        action_begin.add(tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
+        shard_state.record(tx, name, writes, NOW, secret=secret)
+        records.add(tx, [Record(f"r-{name}", "config", "p", f"t-{name}", {"o": value}, secret={"key": value})])
     return name
 
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_never_written_over(db: Database) -> None:
     writes = Writes()
     writes.intend(rows["k-web"])
     with pytest.raises((TypeError, Unreadable)), db.write() as tx:
-        shard_state.record(db, tx, "web", writes, NOW)
+        shard_state.record(tx, "web", writes, NOW)
     assert everything(db) == before
 
 
@@ -265,7 +265,7 @@ def test_encrypting_again_does_not_disturb_who_works(db: Database) -> None:
     rows["k-web"].properties = {"password": "changed"}
     writes.intend(rows["k-web"])
     with db.write() as tx:
-        shard_state.record(db, tx, lease.stack_id, writes, NOW)
+        shard_state.record(tx, lease.stack_id, writes, NOW)
     assert read(db, "web")[1].properties == {"password": "changed"}
 
 

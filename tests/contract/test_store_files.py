@@ -21,7 +21,7 @@ TEXTS = {f"{number}.yaml": f"# {number % 3}" for number in range(6)}
 def add(db: Database, name: str, texts: Any) -> str:
     with db.write() as tx:
         new = NewStack(f"{name}-id", "p", name)
-        action_begin.add(db, tx, new, revisions.encode(db, Content("template", {"a": 1}, files=texts)), NOW, TIMEOUT_S)
+        action_begin.add(tx, new, revisions.encode(db, Content("template", {"a": 1}, files=texts)), NOW, TIMEOUT_S)
     return new.id
 
 

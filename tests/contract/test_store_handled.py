@@ -99,7 +99,7 @@ def test_who_begins_what_another_has_begun_meanwhile_has_no_turn(
 def test_another_attempt_for_a_row_has_a_name_of_its_own(database: Database) -> None:
     assert begun(database, "row-1").thing.inner.physical_name == "web-lamp-row"
     with database.write() as tx:
-        orphans.add(database, tx, [Orphan("row-1", KIND, "p"), Orphan("rows-1", KIND, "p")], 1.0)
+        orphans.add(tx, [Orphan("row-1", KIND, "p"), Orphan("rows-1", KIND, "p")], 1.0)
     assert begun(database, "row-2").thing.inner.physical_name == "web-lamp-row-2"
     assert begun(database, "other-2").thing.inner.physical_name == "web-lamp-row"
 

@@ -71,8 +71,8 @@ def test_without_a_policy_nothing_is_due(database: Database) -> None:
 def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(database: Database) -> None:
     shard = (checked(database), 0)
     with database.write() as tx:
-        vantage_looks.set_vantages(database, tx, shard, {"a", "b"}, NOW)
-        vantage_looks.set_vantages(database, tx, shard, {"a", "b"}, NOW)
+        vantage_looks.set_vantages(tx, shard, {"a", "b"}, NOW)
+        vantage_looks.set_vantages(tx, shard, {"a", "b"}, NOW)
         (taken,) = vantage_looks.take(tx, "a", NOW, 10)
         assert (taken.whole, taken.before, taken.project) == (True, VantageLook(None, {}), "p")
         assert vantage_looks.take(tx, "a", NOW, 10) == []
@@ -90,14 +90,14 @@ def test_each_place_takes_a_shard_of_its_own_and_shows_what_it_has_found(databas
         assert vantage_looks.of_shards(tx, [shard])[shard]["a"] == late
         assert vantage_looks.take(tx, "a", NOW + 11, 10) == [], "the one that has it keeps it"
         vantage_looks.forget(tx, "a", shard, NOW + 10 + health.TAKEN_S)
-        vantage_looks.set_vantages(database, tx, shard, {"c"}, NOW)
+        vantage_looks.set_vantages(tx, shard, {"c"}, NOW)
         assert vantage_looks.of_shards(tx, [shard])[shard].keys() == {"c"}
 
 
 def test_what_was_found_from_places_is_forgotten_with_its_policy_and_its_stack(database: Database) -> None:
     shard = (checked(database), 0)
     with database.write() as tx:
-        vantage_looks.set_vantages(database, tx, shard, {"a"}, NOW)
+        vantage_looks.set_vantages(tx, shard, {"a"}, NOW)
         assert periodic.due_in(tx, NOW - 1, 20.0, "a")[periodic.VANTAGE] == 1.0
         assert periodic.due_in(tx, NOW - 1, 20.0, "b")[periodic.VANTAGE] == 20.0
         health.detach(tx, "s", NOW)

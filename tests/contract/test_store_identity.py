@@ -89,16 +89,16 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
     other = Record("r3", STACK_USER, "elsewhere", "key-2", {"name": "v"})
     with database.write() as tx:
         stored_trusts.accept(tx, row, "t")
-        records.add(database, tx, [project, user, other])
+        records.add(tx, [project, user, other])
         stack_users.save_project(tx, project, stack_id, 1.0)
         found = stacks.get(tx, stack_id)
         assert found is not None
         assert found.user_project == "there"
-        action_begin.revise(database, tx, found, Action.DELETE, revisions.empty(database), 2.0, 60.0)
+        action_begin.revise(tx, found, Action.DELETE, revisions.empty(database), 2.0, 60.0)
     with database.write() as tx:
         ending = stacks.get(tx, stack_id)
         assert ending is not None
-        action_end.finish(database, tx, ending, 3.0)
+        action_end.finish(tx, ending, 3.0)
     assert states(database) == {"d1": LEAVING}
     assert kinds(database) == {DEPARTED_PROJECT, DEPARTED_USER, STACK_USER}
     with database.write() as tx:
@@ -110,7 +110,7 @@ def test_the_end_of_a_stack_is_that_of_its_trust_its_users_and_their_project(dat
 
 def test_the_user_of_a_resource_departs_with_it(database: Database) -> None:
     with database.write() as tx:
-        records.add(database, tx, [Record("r1", STACK_USER, "there", "key-1", {"name": "u"})])
+        records.add(tx, [Record("r1", STACK_USER, "there", "key-1", {"name": "u"})])
         stack_users.mark_departed(tx, "key-2")
     assert kinds(database) == {STACK_USER}
     with database.write() as tx:

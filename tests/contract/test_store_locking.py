@@ -22,15 +22,15 @@ def set_columns(db: Database, stack_id: str, **values: Any) -> None:
 def refusal(db: Database, stack_id: str, writer: Any = locks.changeable) -> str:
     """Fault and message."""
     with db.write() as tx, pytest.raises(Rejected) as caught:
-        writer(db, tx, stack_id)
+        writer(tx, stack_id)
     return f"{caught.value.code} {caught.value.fault}: {caught.value}"
 
 
 def test_an_unlocked_stack_may_be_changed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        assert locks.changeable(database, tx, stack_id).id == stack_id
-        assert locks.removable(database, tx, stack_id).id == stack_id
+        assert locks.changeable(tx, stack_id).id == stack_id
+        assert locks.removable(tx, stack_id).id == stack_id
 
 
 def test_the_refusal_names_owner_end_reason_and_remedy(database: Database) -> None:
@@ -58,7 +58,7 @@ def test_only_where_locking_failed_the_stack_may_be_deleted(database: Database, 
         assert "409 StackLocked" in refusal(database, stack_id, locks.removable)
     else:
         with database.write() as tx:
-            assert locks.removable(database, tx, stack_id).id == stack_id
+            assert locks.removable(tx, stack_id).id == stack_id
 
 
 def test_what_is_deleted_is_not_found_whatever_lock_it_had(database: Database) -> None:

@@ -44,7 +44,7 @@ def group(database: Database) -> str:
     writes = Writes()
     writes.insert(resource(KEY, top, KEY, type=kind, properties=PROPERTIES))
     with database.write() as tx:
-        shard_state.record(database, tx, top, writes, NOW)
+        shard_state.record(tx, top, writes, NOW)
     around: dict[str, Any] = {"parent_id": top, "parent_key": KEY, "parent_shard": 0, "root_id": top, "depth": 1}
     inner = add_stack(database, "members", **around)
     inside = Writes()
@@ -52,7 +52,7 @@ def group(database: Database) -> str:
         inside.insert(resource(f"m{number}", inner, f"{number}", type="AWS::EC2::Instance", handle=f"server-{number}"))
     inside.insert(resource("old", inner, "5", type="AWS::EC2::Instance", handle="server-old", replaced_by="m5"))
     with database.write() as tx:
-        shard_state.record(database, tx, inner, inside, NOW)
+        shard_state.record(tx, inner, inside, NOW)
         rest = {"status": "IN_PROGRESS", "step_at": NOW + 60}
         tx.execute(update(schema.stack).where(schema.stack.c.id == inner).values(**rest))
         mine = (schema.revision.c.stack_id == inner,)
@@ -70,7 +70,7 @@ def reports(database: Database) -> dict[str, tuple[float | None, float | None, s
 def store(database: Database, member: str, at: float, *, failed: bool = False, said: str = "") -> None:
     with database.write() as tx:
         if not member_reports.repeat(tx, KEY, member, at, failed=failed, reason=said):
-            member_reports.add(database, tx, KEY, member, at, failed=failed, reason=said)
+            member_reports.add(tx, KEY, member, at, failed=failed, reason=said)
 
 
 def tally(database: Database, stack_id: str, **asked: Any) -> Tally:
@@ -92,7 +92,7 @@ def test_reports_are_kept_by_member(database: Database, group: str) -> None:
     store(database, "server-1", NOW + 1, failed=True, said="no")
     store(database, "server-1", NOW + 2)
     with database.write() as tx:  # two first reports at once
-        member_reports.add(database, tx, KEY, "server-1", NOW + 3, failed=True, reason="no\0more")
+        member_reports.add(tx, KEY, "server-1", NOW + 3, failed=True, reason="no\0more")
     assert reports(database) == {"server-1": (NOW + 2, NOW + 3, "no\ufffdmore")}
 
 
@@ -132,7 +132,7 @@ def test_what_says_nothing_any_more_is_dropped(database: Database, group: str) -
 def test_of_many_that_report_at_once_the_last_one_wakes_the_group(database: Database, group: str) -> None:
     receiver = MemberReports(database)
     with database.write() as tx:
-        since = group_of(since=database.now_of(tx) - 60)
+        since = group_of(since=tx.now() - 60)
         tx.execute(update(schema.revision).where(schema.revision.c.stack_id == group).values(template=since))
     batch = [number for low, high in BATCH for number in range(low, high)]
     receiver.take(KEY, MemberReport(f"server-{batch[0]}", failed=False))

@@ -159,7 +159,7 @@ def test_what_the_program_before_began_this_one_finishes(empty: Database) -> Non
         until(lambda: stack_row(empty, stack_id).status == Status.COMPLETE, "the stack")
         written_by_the_program_before(empty, known)
         with empty.write() as tx:
-            shards.wake(tx, stack_id, empty.now_of(tx), shards.USER)
+            shards.wake(tx, stack_id, tx.now(), shards.USER)
         until(lambda: not list(worker._board.iterjobs()), "the pass over it")
         assert stack_row(empty, stack_id).status == Status.COMPLETE
     finally:
@@ -231,7 +231,7 @@ def test_contracting_comes_after_expanding(empty: Database) -> None:
 
 def register(db: Database, name: str, version: str, seen_at: float) -> None:
     with db.write() as tx:
-        workers.report(db, tx, workers.Worker(name, "host", 1, version, "sql", seen_at, seen_at))
+        workers.report(tx, workers.Worker(name, "host", 1, version, "sql", seen_at, seen_at))
 
 
 # -- the program before, on a schema of the next one -------------------------------------------------------------------

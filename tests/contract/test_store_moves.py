@@ -100,13 +100,13 @@ def test_a_pass_that_has_loaded_the_rows_stores_nothing_any_more(moved: Moved) -
     moved.work()
     group, node = moved.group(cluster), moved.nodes(cluster)[0]
     with moved.db.write() as tx:
-        now = moved.db.now_of(tx)
+        now = tx.now()
         shards.wake(tx, group, now, shards.USER)
         lease = leases.claim(tx, group, 0, "frozen", now, 600.0)
     assert lease is not None
     moved.leave(cluster, node)
     with pytest.raises(Superseded), moved.db.write() as tx:
-        leases.renew(tx, lease, moved.db.now_of(tx), 600.0)
+        leases.renew(tx, lease, tx.now(), 600.0)
     things = set(moved.cloud.things())
     moved.work()
     assert set(moved.cloud.things()) == things

@@ -25,8 +25,8 @@ def adopt(db: Database, name: str, *handles: str, project: str = "p", type: str 
     rows = [resource(key, new.id, called, handle=each, type=type) for key, called, each in named]
     try:
         with db.write() as tx:
-            action_begin.add(db, tx, new, revisions.encode(db, TEMPLATE), NOW, TIMEOUT_S)
-            adoption.add(db, tx, project, adoption.write_out(db, rows, secret=False))
+            action_begin.add(tx, new, revisions.encode(db, TEMPLATE), NOW, TIMEOUT_S)
+            adoption.add(tx, project, adoption.write_out(db, rows, secret=False))
     except Terminal as error:
         return str(error)
     return ""
@@ -42,13 +42,13 @@ def test_a_stack_is_abandoned_with_all_that_is_nested_in_it_for_good(database: D
     writes = Writes()
     writes.insert(resource("k", root, "a", type="child.yaml", handle=child))
     with database.write() as tx:
-        shard_state.record(database, tx, root, writes, NOW)
+        shard_state.record(tx, root, writes, NOW)
 
     for _ in range(2):
         with database.write() as tx:
-            action_begin.abandon(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+            action_begin.abandon(tx, locked(tx, root), NOW, TIMEOUT_S)
     with database.write() as tx:
-        action_begin.converge(database, tx, locked(database, tx, root), NOW, TIMEOUT_S)
+        action_begin.converge(tx, locked(tx, root), NOW, TIMEOUT_S)
 
     spares = [stack_row(database, each).spares for each in (root, child, retained, other)]
     assert spares == [KeepPolicy.ALL, KeepPolicy.ALL, None, None]
@@ -60,7 +60,7 @@ def test_what_is_being_adopted_is_spared_until_it_is_complete(database: Database
     assert stack_row(database, "p-web").spares == KeepPolicy.ADOPTED
 
     with database.write() as tx:
-        action_end.finish(database, tx, locked(database, tx, "p-web"), NOW)
+        action_end.finish(tx, locked(tx, "p-web"), NOW)
 
     assert stack_row(database, "p-web").spares is None
 
@@ -99,8 +99,8 @@ def test_what_turned_up_late_goes_unless_a_user_has_it(database: Database, row: 
     writes = Writes()
     writes.insert(resource("a", stack_id, **row))
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, writes, NOW)
-        orphans.add(database, tx, [Orphan("a-1", "server", "p")], NOW)
+        shard_state.record(tx, stack_id, writes, NOW)
+        orphans.add(tx, [Orphan("a-1", "server", "p")], NOW)
     with database.read() as tx:
         assert orphans.removable(tx, "p", {"a-1": "server-1"}) == ({"a-1"} if gone else set())
 
@@ -114,8 +114,8 @@ def test_what_is_spared_is_not_looked_for_any_more(database: Database) -> None:
     then.remove(row)
     then.kept_tokens.append("a-1")
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, first, NOW)
+        shard_state.record(tx, stack_id, first, NOW)
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, then, NOW)
+        shard_state.record(tx, stack_id, then, NOW)
         assert orphans.take_due(tx, NOW + 1000.0, 10) == []
         assert orphans.removable(tx, "p", {"a-1": "server-1"}) == set()

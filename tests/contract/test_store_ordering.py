@@ -10,7 +10,7 @@ from typing import Any
 import psycopg.errors
 import pymysql
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, locked, resource, shard_row
 from tests.databases import is_blocked, on_a_server
@@ -20,7 +20,7 @@ from homeostat.clock import Entropy
 from homeostat.model.errors import Transient
 from homeostat.model.status import Action
 from homeostat.services.pipeline.storing import RevisionStore
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import leases, look_schedule, shard_state, shards
 from homeostat.store.shards.shard_state import Writes
 from homeostat.store.shards.shards import HEAL
@@ -32,19 +32,19 @@ ROOT, CHILD = "p-a", "p-b"
 """In the order in which their shards lie in the table."""
 
 
-def unlocking(db: Database, tx: Connection) -> None:
+def unlocking(tx: Transaction) -> None:
     """The end of a pass over a root stack that is unlocked."""
-    locked(db, tx, ROOT)
+    locked(tx, ROOT)
     lock_order.take_tree(tx, stacks.tree_of(ROOT))
     tx.execute(text("UPDATE shard SET lease_until = lease_until WHERE stack_id = 'p-a'"))
     shards.wake_all(tx, stacks.tree_of(ROOT), NOW, HEAL)
 
 
-ACTS: dict[str, Callable[[Database, Connection], None]] = {
-    "waking a tree": lambda db, tx: shards.wake_all(tx, stacks.tree_of(ROOT), NOW, HEAL),
-    "asking to look at a tree": lambda db, tx: look_schedule.request_look(tx, stacks.tree_of(ROOT), NOW),
-    "having looked": lambda db, tx: look_schedule.record_look(tx, [(ROOT, 0), (CHILD, 0)], NOW),
-    "not having seen": lambda db, tx: look_schedule.record_blind(tx, [(ROOT, 0), (CHILD, 0)], "away"),
+ACTS: dict[str, Callable[[Transaction], None]] = {
+    "waking a tree": lambda tx: shards.wake_all(tx, stacks.tree_of(ROOT), NOW, HEAL),
+    "asking to look at a tree": lambda tx: look_schedule.request_look(tx, stacks.tree_of(ROOT), NOW),
+    "having looked": lambda tx: look_schedule.record_look(tx, [(ROOT, 0), (CHILD, 0)], NOW),
+    "not having seen": lambda tx: look_schedule.record_blind(tx, [(ROOT, 0), (CHILD, 0)], "away"),
     "unlocking a tree": unlocking,
 }
 
@@ -63,7 +63,7 @@ def test_no_one_waits_for_a_pass_that_waits_for_them(server_database_url: str, n
     def act() -> None:
         try:
             with db.write() as tx:
-                ACTS[name](db, tx)
+                ACTS[name](tx)
         except Transient as error:
             troubles.append(str(error))
 
@@ -78,26 +78,26 @@ def test_no_one_waits_for_a_pass_that_waits_for_them(server_database_url: str, n
     assert troubles == []
 
 
-def with_a_secret(db: Database, tx: Connection) -> None:
-    revision = revisions.encode(db, Content("template"), secret=True)
-    action_begin.revise(db, tx, locked(db, tx, ROOT), Action.UPDATE, revision, NOW, 60.0)
+def with_a_secret(tx: Transaction) -> None:
+    revision = revisions.encode(tx.database, Content("template"), secret=True)
+    action_begin.revise(tx, locked(tx, ROOT), Action.UPDATE, revision, NOW, 60.0)
 
 
-def with_a_secret_inside(db: Database, _tx: Connection) -> None:
+def with_a_secret_inside(_tx: Transaction) -> None:
     """A user updates a nested stack."""
-    with db.read() as tx:
+    with _tx.database.read() as tx:
         seen = stacks.get(tx, "p-c")
     assert seen is not None
     new: dict[str, Any] = {"timeout_s": 60.0, "look_first": False, "policies": None}
     trust: Any = contextlib.nullcontext(lambda _tx: None)
-    revision = revisions.encode(db, Content("template"), secret=True)
-    RevisionStore(db, Entropy(os.urandom)).add_revision(seen, revision, {}, trust, **new)
+    revision = revisions.encode(_tx.database, Content("template"), secret=True)
+    RevisionStore(_tx.database, Entropy(os.urandom)).add_revision(seen, revision, {}, trust, **new)
 
 
-TREE_ACTS: dict[str, Callable[[Database, Connection], None]] = {
+TREE_ACTS: dict[str, Callable[[Transaction], None]] = {
     "an update with the first secret": with_a_secret,
     "an update of a nested stack with the first secret": with_a_secret_inside,
-    "abandoning": lambda db, tx: action_begin.abandon(db, tx, locked(db, tx, ROOT), NOW, 60.0),
+    "abandoning": lambda tx: action_begin.abandon(tx, locked(tx, ROOT), NOW, 60.0),
 }
 
 
@@ -114,23 +114,23 @@ def test_rows_of_a_tree_are_locked_in_one_order(server_database_url: str, name: 
         add_stack(db, child, root_id=ROOT, parent_id=ROOT, parent_key=child, parent_shard=0, depth=1)
         writes.insert(resource(child, ROOT, child, type="child.yaml"))
     with db.write() as tx:
-        shard_state.record(db, tx, ROOT, writes, NOW)
+        shard_state.record(tx, ROOT, writes, NOW)
         tx.execute(text("UPDATE stack SET secret = false"))
     troubles: list[str] = []
 
     def act() -> None:
         try:
             with db.write() as tx:
-                TREE_ACTS[name](db, tx)
+                TREE_ACTS[name](tx)
         except Transient as error:
             troubles.append(str(error))
 
     other = threading.Thread(target=act)
     with db.write() as tx:
-        locked(db, tx, "p-b")
+        locked(tx, "p-b")
         other.start()
         until(lambda: is_blocked(db.url), "the other one to wait for the first nested stack")
-        locked(db, tx, "p-c")
+        locked(tx, "p-c")
     other.join()
     db.close()
     assert troubles == []

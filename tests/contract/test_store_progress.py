@@ -156,7 +156,7 @@ def test_a_sign_of_life(database: Database) -> None:
     assert manned(NOW)
     assert not manned(NOW + LEASE_S)
     with database.write() as tx:
-        workers.report(database, tx, workers.Worker("w", "h", 1, "1", "sql", NOW, NOW + 100))
+        workers.report(tx, workers.Worker("w", "h", 1, "1", "sql", NOW, NOW + 100))
     assert manned(NOW + 101)
     assert not manned(NOW + 100 + workers.SILENT_S)
 

@@ -31,7 +31,7 @@ def delete(db: Database, stack_id: str, at: float) -> None:
 def with_files(db: Database, name: str, files: dict[str, str]) -> str:
     with db.write() as tx:
         action_begin.add(
-            db, tx, NewStack(name, "p", name), revisions.encode(db, Content("template", files=files)), NOW, TIMEOUT_S
+            tx, NewStack(name, "p", name), revisions.encode(db, Content("template", files=files)), NOW, TIMEOUT_S
         )
     return name
 
@@ -94,7 +94,7 @@ def test_a_deleted_child_stays_while_its_owner_refers_to_it(database: Database) 
     with database.write() as tx:
         writes = Writes()
         writes.insert(row)
-        shard_state.record(database, tx, parent, writes, NOW)
+        shard_state.record(tx, parent, writes, NOW)
     assert purge.purge(database, RULES).stacks == 0
     with database.write() as tx:
         tx.execute(schema.resource.delete())
@@ -141,13 +141,13 @@ def test_a_file_that_is_named_again_meanwhile_stays(database: Database, monkeypa
     """A new stack may name a file that was nobody's when the purge looked for the first time."""
     old, new = (revisions.encode(database, Content("template", files={name: "text"})) for name in "ab")
     with database.write() as tx:
-        action_begin.add(database, tx, NewStack("old", "p", "old"), old, NOW, TIMEOUT_S)
+        action_begin.add(tx, NewStack("old", "p", "old"), old, NOW, TIMEOUT_S)
         tx.execute(schema.revision.delete())
     keep = purge._lock_files
 
     def named_before(tx: Any, some: Sequence[str]) -> None:
         if database.is_sqlite:  # its writers exclude one another: the new stack is added in this very transaction
-            action_begin.add(database, tx, NewStack("new", "p", "new"), new, NOW, TIMEOUT_S)
+            action_begin.add(tx, NewStack("new", "p", "new"), new, NOW, TIMEOUT_S)
         else:
             with_files(database, "new", {"b": "text"})
         keep(tx, some)
@@ -183,10 +183,10 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
     stack_id = with_files(database, "web", {"a.yaml": "first"})
     for number in range(2, 8):
         with database.write() as tx:
-            row = stacks.for_update(database, tx, stack_id)
+            row = stacks.for_update(tx, stack_id)
             assert row is not None
             content = EMPTY if number == 7 else Content("template", files={"a.yaml": f"text {number}"})
-            action_begin.revise(database, tx, row, "UPDATE", revisions.encode(database, content), long_ago, TIMEOUT_S)
+            action_begin.revise(tx, row, "UPDATE", revisions.encode(database, content), long_ago, TIMEOUT_S)
     with database.write() as tx:
         tx.execute(update(schema.revision).values(created_at=long_ago))
         tx.execute(update(schema.stack).values(complete_revision=3))
@@ -201,11 +201,9 @@ def test_revisions_that_nothing_goes_back_to_go(database: Database) -> None:
 def test_a_revision_that_was_just_replaced_stays(database: Database) -> None:
     stack_id = with_files(database, "web", {})
     with database.write() as tx:
-        row = stacks.for_update(database, tx, stack_id)
+        row = stacks.for_update(tx, stack_id)
         assert row is not None
-        action_begin.revise(
-            database, tx, row, "UPDATE", revisions.encode(database, Content("template")), NOW, TIMEOUT_S
-        )
+        action_begin.revise(tx, row, "UPDATE", revisions.encode(database, Content("template")), NOW, TIMEOUT_S)
     assert purge.purge(database, Rules(NOW, 1000)).revisions == 0
 
 

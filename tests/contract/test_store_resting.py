@@ -30,7 +30,7 @@ def well(db: Database, name: str = "web", **more: object) -> str:
     """A stack that is complete, and of which nothing is to be done."""
     stack_id = add_stack(db, name, **more)  # type: ignore[arg-type]
     with db.write() as tx:
-        come_to_rest(db, tx, stack_id, 0, 1)
+        come_to_rest(tx, stack_id, 0, 1)
         tx.execute(update(schema.shard).values(wake_at=None))
     return stack_id
 
@@ -40,9 +40,9 @@ def end_pass(
 ) -> float | None:
     """As the end of a pass does that has counted one failure more, or one less."""
     with db.write() as tx:
-        locked(db, tx, stack_id)
+        locked(tx, stack_id)
         shards.count_failures(tx, stack_id, 0, 1 if failures else -1)
-        return status_at_rest.correct(db, tx, stack_id, 0, failures, NOW, at_rest=at_rest, merely_marked=merely_marked)
+        return status_at_rest.correct(tx, stack_id, 0, failures, NOW, at_rest=at_rest, merely_marked=merely_marked)
 
 
 def test_a_failure_and_its_end_are_events(database: Database) -> None:
@@ -62,13 +62,13 @@ def test_a_failure_and_its_end_are_events(database: Database) -> None:
 def test_a_stack_is_not_well_while_another_shard_counts_what_it_is_healing(database: Database) -> None:
     stack_id = well(database, shard_count=2)
     with database.write() as tx:
-        come_to_rest(database, tx, stack_id, 1, 1)
+        come_to_rest(tx, stack_id, 1, 1)
         tx.execute(update(schema.stack).values(action=Action.CHECK, status=Status.FAILED))
         shards.count_failures(tx, stack_id, 1, 1)
         gone = resource("k1", stack_id, action=Action.CHECK, status=Status.FAILED, replaced_by="k2")
         shard_state.encode_new(database, [gone]).store(tx)
-        locked(database, tx, stack_id)
-        status_at_rest.correct(database, tx, stack_id, 0, 0, NOW, at_rest=True)
+        locked(tx, stack_id)
+        status_at_rest.correct(tx, stack_id, 0, 0, NOW, at_rest=True)
     assert state(database, stack_id) == "CHECK_FAILED"
 
 
@@ -98,7 +98,7 @@ def test_marks_in_a_nested_stack_are_not_reported_while_a_stack_above_is_in_an_a
     assert end_pass(database, low, 1, merely_marked=True) == NOW + status_at_rest.MARKED_LATER_S
     assert state(database, low) == "CREATE_COMPLETE"
     with database.write() as tx:
-        come_to_rest(database, tx, root, 0, 2)
+        come_to_rest(tx, root, 0, 2)
     assert end_pass(database, low, 1, merely_marked=True) is None
     assert state(database, low) == "CHECK_FAILED"
 
@@ -122,7 +122,7 @@ def test_cancelling_ends_the_whole_tree_and_wakes_it(database: Database) -> None
         revise(database, stack_id, action=action)
     with database.write() as tx:
         tx.execute(update(schema.shard).values(wake_at=None))
-        cancellation.cancel(database, tx, locked(database, tx, parent), NOW)
+        cancellation.cancel(tx, locked(tx, parent), NOW)
     assert [state(database, each) for each in (parent, child)] == ["UPDATE_FAILED", "UPDATE_FAILED"]
     assert state(database, going) == "DELETE_IN_PROGRESS"
     assert [shard_row(database, each).wake_at for each in (parent, child, going)] == [NOW, NOW, None]
@@ -135,9 +135,7 @@ def test_a_deletion_goes_on_with_the_policies_it_is_given(database: Database) ->
     revise(database, stack_id, action=Action.DELETE)
     revision = revisions.encode(database, TEMPLATE)
     with database.write() as tx:
-        number = deletion.continue_deletion(
-            database, tx, locked(database, tx, stack_id), revision, {"a": "Retain"}, NOW, TIMEOUT_S
-        )
+        number = deletion.continue_deletion(tx, locked(tx, stack_id), revision, {"a": "Retain"}, NOW, TIMEOUT_S)
     assert (state(database, stack_id), stack_row(database, stack_id).revision) == ("DELETE_IN_PROGRESS", number)
     with database.read() as tx:
         rows, _ = shard_state.load_rows(tx, stack_id, 0)

@@ -32,13 +32,13 @@ def members_of(database: Database, count: int = MEMBERS, **settings: Any) -> tup
     for key in ("handle", "group"):
         writes.insert(resource(key, "p-web", key))
     with database.write() as tx:
-        shard_state.record(database, tx, "p-web", writes, NOW)
+        shard_state.record(tx, "p-web", writes, NOW)
     add_stack(database, "members", parent_id="p-web", parent_key="group", parent_shard=0, root_id="p-web", depth=1)
     inside = Writes()
     for number in range(count):
         inside.insert(resource(f"m{number}", "p-members", f"{number}", handle=f"server-{number}"))
     with database.write() as tx:
-        shard_state.record(database, tx, "p-members", inside, NOW)
+        shard_state.record(tx, "p-members", inside, NOW)
         rest = {"status": "COMPLETE", "size": count}
         tx.execute(update(schema.stack).where(schema.stack.c.id == "p-members").values(**rest))
         new = {"metadata": {"v": 1}, "new_metadata": {"v": 2}}
@@ -163,7 +163,7 @@ def test_claims_do_not_wait_for_a_rollout_that_goes_on(database: Database) -> No
     if database.is_sqlite:
         pytest.skip("SQLite's writers exclude one another")
     with database.write() as tx:
-        assert rollouts.lock(database, tx, "group") is not None
+        assert rollouts.lock(tx, "group") is not None
         with database.write() as other:
             assert rollouts.claim_due(other, database.now(), 10) == []
     with database.write() as tx:

@@ -24,7 +24,7 @@ from homeostat.store.shards.shard_state import Writes
 
 def record(database: Database, stack_id: str, writes: Writes) -> None:
     with database.write() as tx:
-        shard_state.record(database, tx, stack_id, writes, NOW)
+        shard_state.record(tx, stack_id, writes, NOW)
 
 
 def load(database: Database, stack_id: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -31,7 +31,7 @@ def rolling(db: Database, **more: Any) -> str:
     stack_id = add_stack(db, "group", shard_count=3, parent_id=parent, parent_shard=0)
     revision = revisions.encode(db, group(2000, **more), shards=3, intent="i")
     with db.write() as tx:
-        action_begin.revise(db, tx, locked(db, tx, stack_id), Action.UPDATE, revision, NOW, TIMEOUT_S)
+        action_begin.revise(tx, locked(tx, stack_id), Action.UPDATE, revision, NOW, TIMEOUT_S)
     return stack_id
 
 
@@ -41,11 +41,11 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
     table, step_at = schema.shard, None
     for number in numbers:
         with db.write() as tx:
-            stacks.for_update(db, tx, stack_id)
+            stacks.for_update(tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
-            batch = rolling_update.next_batch(db, tx, stacks.facts(stack_row(db, stack_id)))
-            step_at = rolling_update.settle(db, tx, stack_id, revision, at, batch)
+            batch = rolling_update.next_batch(tx, stacks.facts(stack_row(db, stack_id)))
+            step_at = rolling_update.settle(tx, stack_id, revision, at, batch)
     return step_at
 
 
@@ -100,12 +100,10 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
     stack_id = rolling(database, pause=60)
     rest(database, stack_id, [0, 1, 2])
     with database.write() as tx:
-        action_begin.revise(
-            database, tx, locked(database, tx, stack_id), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S
-        )
+        action_begin.revise(tx, locked(tx, stack_id), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
-        assert rolling_update.settle(database, tx, stack_id, 2, NOW + 60, None) is None, (
+        assert rolling_update.settle(tx, stack_id, 2, NOW + 60, None) is None, (
             "the old revision decides nothing any more"
         )
     assert stack_row(database, stack_id).revision == 3
@@ -120,7 +118,7 @@ def test_shards_that_rest_in_the_same_instant_make_one_batch(database: Database)
 def test_a_check_does_not_go_on_with_the_series(database: Database) -> None:
     stack_id = rolling(database)
     with database.write() as tx:
-        action_begin.check(database, tx, locked(database, tx, stack_id), NOW, TIMEOUT_S)
+        action_begin.check(tx, locked(tx, stack_id), NOW, TIMEOUT_S)
     rest(database, stack_id, [0, 1, 2])
     after = stack_row(database, stack_id)
     assert (after.revision, after.status) == (3, Status.FAILED)

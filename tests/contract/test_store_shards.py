@@ -354,7 +354,7 @@ def test_the_database_decides_what_time_it_is(server_database_url: str) -> None:
     """A machine whose clock is an hour ahead knows the right time as soon as it has asked once."""
     with contextlib.closing(Database(server_database_url, lambda: time.time() + 3600.0)) as wrong:
         with wrong.read() as tx:
-            agreed = wrong.now_of(tx)
+            agreed = tx.now()
         assert abs(agreed - time.time()) < 60.0
         assert abs(wrong.agreed_now() - time.time()) < 60.0
 

@@ -31,7 +31,7 @@ def desired(*wanted: dict[str, Any]) -> Content:
 def add(db: Database, *wanted: dict[str, Any], name: str = "web") -> str:
     revision = revisions.encode(db, desired(*wanted))
     with db.write() as tx:
-        action_begin.add(db, tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
+        action_begin.add(tx, NewStack(name, "p", name), revision, NOW, TIMEOUT_S)
     return name
 
 
@@ -141,7 +141,7 @@ def test_nested_stacks_are_delivered_with_their_root(database: Database) -> None
     add(database, ONE)
     with database.write() as tx:
         nested = NewStack("in", "p", "web-in", parent_id="web", root_id="web", depth=1)
-        action_begin.add(database, tx, nested, revisions.encode(database, desired(ONE)), NOW, TIMEOUT_S)
+        action_begin.add(tx, nested, revisions.encode(database, desired(ONE)), NOW, TIMEOUT_S)
     revise(database, "in", desired(TWO))
     add_event(database, "in", "a")
     add_event(database, "web", "b")
@@ -157,7 +157,7 @@ def test_a_sink_goes_when_its_stack_is_deleted_and_all_is_delivered(database: Da
     assert deliver(database, sink) == ["web", "web"]
     assert len(sink_rows(database)) == 1, "there is more to come"
     with database.write() as tx:
-        action_end.finish(database, tx, locked(database, tx, "web"), NOW)
+        action_end.finish(tx, locked(tx, "web"), NOW)
     (sink,) = take(database)
     assert deliver(database, sink) == ["web"]
     assert sink_rows(database) == []
@@ -197,7 +197,7 @@ def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
     if database.is_sqlite:  # only one writes at a time
         add(database, ONE)
         with database.read() as tx:
-            assert horizon.advance(database, tx) == 1
+            assert horizon.advance(tx) == 1
         return
     add(database, ONE)
     with database.write() as late:
@@ -206,10 +206,10 @@ def test_an_event_that_turns_up_late_is_waited_for(database: Database) -> None:
         add(database, name="early")
         for _ in range(3):
             with database.read() as tx:
-                sure = horizon.advance(database, tx)
+                sure = horizon.advance(tx)
     assert sure < 2, "the one who writes may have any number up to the newest"
     for _ in range(2):
         with database.read() as tx:
-            sure = horizon.advance(database, tx)
+            sure = horizon.advance(tx)
     (sink,) = take(database, horizon=sure)
     assert [row.name for row in untold(database, sink)] == ["web", "late"]

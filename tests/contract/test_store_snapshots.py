@@ -21,15 +21,15 @@ def taken(db: Database, name: str = "web", id: str = "s1") -> str:
     """A stack of which a snapshot is being taken."""
     stack_id = add_stack(db, name)
     with db.write() as tx:
-        come_to_rest(db, tx, stack_id, 0, 1)
-        number = action_begin.take_snapshot(db, tx, locked(db, tx, stack_id), StackSnapshot(id), NOW, TIMEOUT_S)
+        come_to_rest(tx, stack_id, 0, 1)
+        number = action_begin.take_snapshot(tx, locked(tx, stack_id), StackSnapshot(id), NOW, TIMEOUT_S)
         snapshots.add(tx, id, stack_id, number, "before", NOW)
     return stack_id
 
 
 def keep(db: Database, *parts: Part, id: str = "s1", place: Sequence[str] = ()) -> None:
     with db.write() as tx:
-        snapshots.save_parts(db, tx, id, "p", place, parts, NOW)
+        snapshots.save_parts(tx, id, "p", place, parts, NOW)
 
 
 def one(db: Database, stack_id: str, id: str = "s1") -> Any:
@@ -61,7 +61,7 @@ def test_what_ends_the_action_ends_the_snapshot(database: Database) -> None:
         stack_id = taken(database, f"web{number}", id)
         if end == "fail":
             with database.write() as tx:
-                action_end.fail(database, tx, stack_id, 2, "Timed out", NOW)
+                action_end.fail(tx, stack_id, 2, "Timed out", NOW)
         else:
             revise(database, stack_id)
         row = one(database, stack_id, id)
@@ -72,7 +72,7 @@ def test_a_complete_one_is_not_changed_by_what_comes_later(database: Database) -
     stack_id = taken(database)
     with database.write() as tx:
         snapshots.complete(tx, "s1", snapshots.cell(database, {"resources": {}}), "well")
-        come_to_rest(database, tx, stack_id, 0, 2)
+        come_to_rest(tx, stack_id, 0, 2)
     revise(database, stack_id)
     row = one(database, stack_id)
     assert (row.status, row.reason, row.data) == ("COMPLETE", "well", {"resources": {}})
@@ -82,7 +82,7 @@ def test_a_part_of_a_deleted_snapshot_becomes_an_orphan(database: Database) -> N
     stack_id = taken(database)
     keep(database, Part("a-r2", "a", "volume"), Part("b-r2", "b", "server", "made-b"))
     with database.write() as tx:
-        snapshots.remove(database, tx, "s1", "p", NOW)
+        snapshots.remove(tx, "s1", "p", NOW)
     assert one(database, stack_id) is None
     assert orphan_tokens(database) == {("a-r2", "volume_snapshot")}, "what is known to be made was deleted before"
     keep(database, Part("c-r2", "c", "server"))
@@ -110,10 +110,8 @@ def test_all_go_with_their_stack(database: Database) -> None:
     keep(database, Part("a-r2", "a", "volume", "made-a"))
     other = taken(database, "other", "s2")
     with database.write() as tx:
-        action_begin.revise(
-            database, tx, locked(database, tx, stack_id), "DELETE", revisions.empty(database), NOW, TIMEOUT_S
-        )
-        come_to_rest(database, tx, stack_id, 0, 3)
+        action_begin.revise(tx, locked(tx, stack_id), "DELETE", revisions.empty(database), NOW, TIMEOUT_S)
+        come_to_rest(tx, stack_id, 0, 3)
     assert stack_row(database, stack_id).deleted_at is not None
     assert one(database, stack_id) is None
     assert orphan_tokens(database) == {("a-r2", "volume_snapshot")}
@@ -125,7 +123,7 @@ def test_a_purge_leaves_the_revision_that_a_snapshot_was_taken_of(database: Data
     for _ in range(3):
         revise(database, stack_id)
     with database.write() as tx:
-        come_to_rest(database, tx, stack_id, 0, 5)
+        come_to_rest(tx, stack_id, 0, 5)
     purge.purge(database, Rules(deleted_before=NOW + 30 * DAY_S, events_max=1000))
     table = schema.revision
     with database.read() as tx:

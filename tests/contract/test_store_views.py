@@ -97,7 +97,7 @@ def test_deleted_nested_and_others(database: Database) -> None:
 def delete(db: Database, stack_id: str) -> None:
     number = revise(db, stack_id, EMPTY, Action.DELETE)
     with db.write() as tx:
-        come_to_rest(db, tx, stack_id, 0, number)
+        come_to_rest(tx, stack_id, 0, number)
 
 
 def test_resources_of_some_names_and_shards(database: Database) -> None:
@@ -109,7 +109,7 @@ def test_resources_of_some_names_and_shards(database: Database) -> None:
     writes.seen["k1"] = (row, Seen(Observation(Presence.PRESENT, "h", {"status": "active"}, NOW), 1))
     writes.properties.append((row, {"flavor": "small", "tags": [1]}))
     with database.write() as tx:
-        shard_state.record(database, tx, "p-web", writes, NOW)
+        shard_state.record(tx, "p-web", writes, NOW)
     with database.read() as tx:
         rows, seen = views.resources(tx, "p-web")
         assert list(rows) == ["k1", "k2", "k4", "k3"], "by shard, in the order they were made"

@@ -20,8 +20,8 @@ def test_a_nul_character_in_what_a_cloud_says(database: Database) -> None:
     writes.insert(row)
     writes.seen["k1"] = (row, Seen(Observation(Presence.PRESENT, "h", {"fault": SAID}, NOW, SAID), 1))
     with database.write() as tx:
-        shard_state.record(database, tx, "p-web", writes, NOW)
-        action_end.fail(database, tx, "p-web", 1, SAID, NOW)
+        shard_state.record(tx, "p-web", writes, NOW)
+        action_end.fail(tx, "p-web", 1, SAID, NOW)
     with database.read() as tx:
         rows, seen = views.resources(tx, "p-web")
         stack = stacks.get(tx, "p-web")

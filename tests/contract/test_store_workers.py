@@ -14,7 +14,7 @@ TWO = Worker("host:2:b", "host", 2, "1.1", "redis", NOW + 1, NOW + 1)
 
 def report(db: Database, worker: Worker, at: float) -> None:
     with db.write() as tx:
-        workers.report(db, tx, replace(worker, seen_at=at))
+        workers.report(tx, replace(worker, seen_at=at))
 
 
 def listed(db: Database) -> list[Worker]:
@@ -53,8 +53,8 @@ def test_who_says_nothing_is_dead_and_forgotten_in_the_end(database: Database) -
 def test_how_long_the_dead_are_shown_is_a_setting(database: Database) -> None:
     report(database, ONE, NOW)
     with database.write() as tx:
-        workers.report(database, tx, replace(TWO, seen_at=NOW + 50), forgotten_s=60.0)
+        workers.report(tx, replace(TWO, seen_at=NOW + 50), forgotten_s=60.0)
     assert len(listed(database)) == 2
     with database.write() as tx:
-        workers.report(database, tx, replace(TWO, seen_at=NOW + 61), forgotten_s=60.0)
+        workers.report(tx, replace(TWO, seen_at=NOW + 61), forgotten_s=60.0)
     assert [each.name for each in listed(database)] == [TWO.name]

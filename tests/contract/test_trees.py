@@ -28,10 +28,10 @@ def grow(db: Database, root_id: str, name: str, size: int, trees: TreeSizes) -> 
     revision, root = revisions.encode(db, Content("group", group), size=size), stacks.facts(stack_row(db, root_id))
     try:
         with db.write() as tx:
-            trees.begin(db, tx, root, size)
+            trees.begin(tx, root, size)
             trees.count(tx, root, revision, size, 0)
             new = NewStack(name, "p", name, root_id=root_id, parent_id=root_id, parent_shard=0)
-            action_begin.add(db, tx, new, revision, NOW, TIMEOUT_S)
+            action_begin.add(tx, new, revision, NOW, TIMEOUT_S)
     except TooLarge:
         return False
     return True

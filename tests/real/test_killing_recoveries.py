@@ -53,7 +53,7 @@ class Group:
         )
         values = {"id": "p", "source": "p", "stack_id": self._stack_id, "name": "nodes", "members": True}
         with world.db.write() as tx:
-            health.attach(tx, {**values, "spec": SPEC, "enabled": True}, world.db.now_of(tx))
+            health.attach(tx, {**values, "spec": SPEC, "enabled": True}, tx.now())
         world.wait_for(self.is_healthy, "healthy members")
 
     def _standing(self) -> list[Any]:

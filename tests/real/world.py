@@ -73,14 +73,14 @@ class RealWorld:
         """Shards of which the worker holds a lease that has not run out."""
         table = schema.shard
         with self.db.read() as tx:
-            now = self.db.now_of(tx)
+            now = tx.now()
             mine = table.c.owner.like(f"%:{worker.pid}:%")
             return list(tx.execute(select(table).where(mine, table.c.lease_until > now)))
 
     def registered(self) -> list[Worker]:
         """Workers in the register that are not known to be dead."""
         with self.db.read() as tx:
-            now = self.db.now_of(tx)
+            now = tx.now()
             return [each for each in workers.listed(tx) if each.is_alive(now)]
 
     def get_under_way(self, rng: random.Random) -> list[BaseProcess]:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import greenlet
-from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure, UnclaimableJob
 
 from homeostat.builtin.cloud import Records
@@ -134,12 +133,12 @@ class Interruptible:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._db, name)
 
-    def now_of(self, tx: Connection) -> float:
+    def now_of(self, tx: Transaction) -> float:
         agreed = self._kept.read(lambda: timeline.clock_and_row(tx, "", self._db.now))
         self._agreed = agreed, self._clock.monotonic()
         return agreed
 
-    def note_time(self, tx: Connection) -> None:
+    def note_time(self, tx: Transaction) -> None:
         self.now_of(tx)
         timeline.note(tx, self._db.backend.insert, self._kept.known, self._db.now())
 
@@ -149,7 +148,7 @@ class Interruptible:
         agreed_now, at = self._agreed
         return agreed_now + self._clock.monotonic() - at
 
-    def recent_now(self, tx: Connection) -> float:
+    def recent_now(self, tx: Transaction) -> float:
         return self.now_of(tx)
 
     @contextmanager
@@ -380,7 +379,7 @@ class Worker(Process):
         """The heartbeat: a transaction of its own, between two calls of the other threads."""
         if self.reconciler.leases and self._world.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
-                leases.renew_all(tx, self.reconciler.leases, self.db.now_of(tx), self.limits.lease_s)
+                leases.renew_all(tx, self.reconciler.leases, tx.now(), self.limits.lease_s)
         if self._world.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
                 self.db.note_time(tx)

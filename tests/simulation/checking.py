@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
@@ -15,6 +13,7 @@ from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.actions import ConvergenceSettings, StackActions
 from homeostat.services.marks import MarkRequest, Marks
 from homeostat.services.stacks import StackService
+from homeostat.store.database import Transaction
 from homeostat.store.shards import health
 from tests.simulation.health_faults import HealthFaultWorld
 from tests.simulation.health_keeping import NETWORK, preserving
@@ -335,14 +334,14 @@ class CheckedWorld(HealthFaultWorld):
 
         self._request(put, f"attach to s{group.number} {source}: {spec['properties']}")
 
-    def _take_away(self, tx: Connection, group: WatchedGroup) -> None:
+    def _take_away(self, tx: Transaction, group: WatchedGroup) -> None:
         if not self._ends_now:
-            health.detach(tx, group.source, self.db.now_of(tx))
+            health.detach(tx, group.source, tx.now())
 
-    def _bind(self, tx: Connection, group: WatchedGroup, source: str, spec: Spec, *, enabled: bool = True) -> None:
+    def _bind(self, tx: Transaction, group: WatchedGroup, source: str, spec: Spec, *, enabled: bool = True) -> None:
         """As for a cluster: the policy holds for the members of its group."""
         if not self._ends_now:
-            group.bind(tx, source, spec, self.db.now_of(tx), enabled=enabled)
+            group.bind(tx, source, spec, tx.now(), enabled=enabled)
 
     def _detach(self) -> None:
         group, api = self._watched(), self.apis[0]
@@ -368,7 +367,7 @@ class CheckedWorld(HealthFaultWorld):
             if self._ends_now:
                 return
             with api.db.write() as tx:
-                health.switch(tx, group.source, enabled=not group.enabled, now=self.db.now_of(tx))
+                health.switch(tx, group.source, enabled=not group.enabled, now=tx.now())
             group.enabled = not group.enabled
 
         self._request(toggle, f"switch the policy of s{group.number}")

@@ -107,7 +107,7 @@ def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
     """
     place = f"{stack.name}/{number}"
     with world.db.read() as tx:
-        now = world.db.now_of(tx)
+        now = tx.now()
         _, stored = shard_state.load_rows(tx, stack.id, number)
         loaded, again = (load_world(tx, DesiredGraphs(), stack.id, number, now) for _ in range(2))
     shard, graph = loaded.shard, loaded.world.definitions

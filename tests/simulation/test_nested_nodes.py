@@ -90,7 +90,7 @@ class NodesWorld(DisturbedWorld):
         StackActions(self.db, 900.0).switch(stack_id, off)
         with self.db.write() as tx:
             values = {"id": "policy", "stack_id": stack_id, "name": NODES, "members": True, "source": "policy"}
-            health.attach(tx, {**values, "spec": POLICY, "enabled": True}, self.db.now_of(tx))
+            health.attach(tx, {**values, "spec": POLICY, "enabled": True}, tx.now())
         self.settle()
         self._homes = self.homes(stack_id)
         assert len(set(self._homes.values())) == self.count

@@ -172,7 +172,7 @@ def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> N
     assert [each.id for each in world.records()] == [record.id]
     assert not world.rows()
     with world.db.write() as tx:
-        records.add(world.db, tx, [records.Record("second", record.kind, "p", f"{row.key}-0", {})])
+        records.add(tx, [records.Record("second", record.kind, "p", f"{row.key}-0", {})])
     with pytest.raises(AssertionError, match="leaked") as leaked:
         world.settle()
     assert str(leaked.value) == "leaked: ['second']"

@@ -4,10 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.services.pipeline.request import StackRequest
+from homeostat.store.database import Transaction
 from homeostat.store.shards import health
 from tests.simulation.health_policies import Spec
 
@@ -61,7 +60,7 @@ class WatchedGroup:
         }
         return StackRequest(template, disable_rollback=True, internal_types={NodeGroup.name})
 
-    def bind(self, tx: Connection, source: str, spec: Spec, now: float, *, enabled: bool) -> None:
+    def bind(self, tx: Transaction, source: str, spec: Spec, now: float, *, enabled: bool) -> None:
         """Have a policy hold for the members, unless the stack is gone or has one."""
         gone = tx.exec_driver_sql("SELECT 1 FROM stack WHERE id = ? AND deleted_at IS NULL", (self.stack_id,))
         bound = tx.exec_driver_sql("SELECT 1 FROM health_check WHERE stack_id = ?", (self.stack_id,))

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import greenlet
-from sqlalchemy import Connection
 
 from homeostat.builtin.reports import SIGNAL
 from homeostat.convergence.jobs.conductor import DEADLY
@@ -26,6 +25,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.lifecycle.delete import RELEASED, REPLACED
 from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.planner.states.snapshot_state import TOO_LATE
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import revisions, stacks, views
 from tests.simulation.governing import HealingInvariants, needs_consent
 from tests.simulation.rows import Committed, Event, Row, Shard, Stack
@@ -389,7 +389,7 @@ class Watcher:
                 self.deletions += 1
                 self._judge_deletion(tx, cloud, kind, handle)
 
-    def _judge_deletion(self, tx: Connection, cloud: WatchedCloud, kind: str, handle: str) -> None:
+    def _judge_deletion(self, tx: Transaction, cloud: WatchedCloud, kind: str, handle: str) -> None:
         things = cloud.things(kind)
         if handle in things:
             self._judge_data(cloud, handle)

@@ -175,7 +175,7 @@ def test_deployments_of_a_stack_whose_time_is_over_have_failed(
 def out_of_time(service: Running, project: str) -> None:
     """The time of the project's stacks is over."""
     with service.db.write() as tx:
-        now = service.db.now_of(tx)
+        now = tx.now()
         mine = schema.stack.c.project == project
         tx.execute(update(schema.stack).where(mine).values(deadline=now))
         for stack_id in tx.execute(select(schema.stack.c.id).where(mine)).scalars().all():

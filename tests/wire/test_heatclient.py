@@ -412,7 +412,7 @@ def test_about_the_service(heat: Client) -> None:
 def test_workers_are_listed_idle_and_dead(heat: Client, service: Running) -> None:
     long_ago = time.time() - 60
     with service.db.write() as tx:
-        workers.report(service.db, tx, workers.Worker("gone:1:a", "gone", 1, "0", "sql", long_ago - 86_400, long_ago))
+        workers.report(tx, workers.Worker("gone:1:a", "gone", 1, "0", "sql", long_ago - 86_400, long_ago))
 
     def as_they_are() -> list[Any] | None:
         found = heat.services.list()

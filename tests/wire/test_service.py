@@ -25,7 +25,7 @@ def test_what_names_stacks_of_all_projects_is_for_admins_of_the_whole_cloud(tmp_
         there, now = made.json()["stack"]["id"], time.time()
         worker = Worker("w1", "host", 7, "1", "sql", now, now)
         with db.write() as tx:
-            workers.report(db, tx, worker)
+            workers.report(tx, worker)
             tx.execute(update(schema.shard).values(reason="KeyError('x')", owner=worker.name, lease_until=now + 3600.0))
             tx.execute(tx.insert(schema.request_turn).values(service="compute", free_at=now + 3600.0))
         admin = {"x-caller": "admin@own"}

@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
-from sqlalchemy import Connection
 
 from homeostat.api.access.enforcer import Policy, forbidden
 from homeostat.api.http.addresses import base_of
@@ -36,7 +35,7 @@ from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.snapshots import Snapshots
 from homeostat.services.stacks import StackService
 from homeostat.services.transfer import StackTransfer
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 
@@ -104,7 +103,7 @@ class RequestContext:
         """Those whose shares this request counts for."""
         return sharers_of(self.project, self.caller.key)
 
-    def stack(self, tx: Connection, name: str, stack_id: str) -> StackRow:
+    def stack(self, tx: Transaction, name: str, stack_id: str) -> StackRow:
         """Return the stack with this name and id, deleted ones included.
 
         Raises:
@@ -122,7 +121,7 @@ class RequestContext:
         """
         return self.project in (stack.project, stack.user_project) or self.caller.is_admin
 
-    def find(self, tx: Connection, name_or_id: str) -> StackRow | None:
+    def find(self, tx: Transaction, name_or_id: str) -> StackRow | None:
         """Return the stack with this id (deleted stacks included), else the oldest live stack of this name."""
         return stacks.find(tx, self.project, name_or_id, everywhere=self.caller.is_admin)
 
@@ -140,14 +139,14 @@ class RequestContext:
         """Raises Rejected (Forbidden) naming the first of the types that the caller may not use."""
         return partial(self.service.policy.check_types, caller=self.caller, project=self.project)
 
-    def check_types_of(self, tx: Connection, stack: StackRow) -> None:
+    def check_types_of(self, tx: Transaction, stack: StackRow) -> None:
         """Raise Rejected (Forbidden) naming a type in the stack or its nested stacks that the caller may not use."""
         denied = self.service.policy.denied_types(self.caller, self.project)
         denied_type = typed.found_in(tx, stack, denied) if denied else None
         if denied_type is not None:
             raise forbidden(denied_type)
 
-    def check_stack_user(self, tx: Connection, stack: StackRow, resource: str) -> KeyHolder | None:
+    def check_stack_user(self, tx: Transaction, stack: StackRow, resource: str) -> KeyHolder | None:
         """Return the resource that a stack user was created for; None if the caller is an ordinary user.
 
         Raises:
@@ -173,7 +172,7 @@ class RequestContext:
             raise stack_not_found(stack_id)
         return self.service.stack_service.entrusted(row.root_id, row.project, self.caller)
 
-    def live_stack(self, tx: Connection, name: str, stack_id: str) -> StackRow:
+    def live_stack(self, tx: Transaction, name: str, stack_id: str) -> StackRow:
         row = self.stack(tx, name, stack_id)
         if row.deleted_at is not None:
             raise stack_not_found(f"{name}/{stack_id}")

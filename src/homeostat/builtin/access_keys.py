@@ -6,8 +6,6 @@ stack of the key.
 
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.group_metadata import INSTANCES, VirtualLocation, groups_around, location
 from homeostat.builtin.server_agents import AGENT
 from homeostat.resources.families.access import DEPLOYED, KEY, USER, AccessPolicy, User, allowed
@@ -15,6 +13,7 @@ from homeostat.resources.signing import id_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
 from homeostat.store.builtin.stack_users import STACK_USER
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import views
 
 KINDS = (AGENT, DEPLOYED, KEY)
@@ -40,7 +39,7 @@ class KeyHolder:
     secret: str = field(default="", repr=False)
 
 
-def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
+def holder_of(tx: Transaction, access_key: str) -> KeyHolder | None:
     """Return the holder of a key; None if the service has not issued the key, or its resource is gone."""
     id = id_of(access_key)
     record = records.get(tx, id) if id else None
@@ -56,7 +55,7 @@ def holder_of(tx: Connection, access_key: str) -> KeyHolder | None:
     return KeyHolder(owner.name, owner, True, secret=secret)
 
 
-def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
+def holder_of_user(tx: Transaction, user_id: str) -> KeyHolder | None:
     """Return the resource of a Keystone user that the service has created, as a holder; None for any other user.
 
     The record of such a user has the kind `STACK_USER`, the user's id as link, and a token of the resource's row.
@@ -70,7 +69,7 @@ def holder_of_user(tx: Connection, user_id: str) -> KeyHolder | None:
     return None
 
 
-def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
+def virtual_location(tx: Transaction, holder: KeyHolder, stack_id: str, resource: str) -> VirtualLocation | None:
     """Return the virtual location of a server if `resource` is its group or its location there; otherwise None."""
     for group, instance in groups_around(tx, holder.owner, holder.owner.parent_key):
         # A server with load balancers is nested in the member, and knows only its own id.
@@ -80,7 +79,7 @@ def virtual_location(tx: Connection, holder: KeyHolder, stack_id: str, resource:
     return None
 
 
-def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resource: str) -> VirtualLocation | None:
+def location_of(tx: Transaction, holder: KeyHolder | None, stack_id: str, resource: str) -> VirtualLocation | None:
     """Return the virtual location that the holder of a key means by a resource; None for the resource itself.
 
     A server that names its group means its own place there: agents know only the name of the group.
@@ -90,7 +89,7 @@ def location_of(tx: Connection, holder: KeyHolder | None, stack_id: str, resourc
     return location(resource)
 
 
-def may_read(tx: Connection, holder: KeyHolder, stack_id: str, resource: str) -> bool:
+def may_read(tx: Transaction, holder: KeyHolder, stack_id: str, resource: str) -> bool:
     """Whether the holder may describe this resource."""
     if holder.is_server:
         is_own = (stack_id, resource) == (holder.owner.stack_id, holder.owner.name)

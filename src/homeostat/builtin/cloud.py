@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.addresses import access_key
 from homeostat.builtin.kinds.base import RecordKind, _exported_record
 from homeostat.builtin.kinds.registry import RECORD_KINDS, observed
@@ -27,7 +25,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.resources.signing import id_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 CHUNK = 500
 """Records read from the database at once."""
@@ -105,7 +103,7 @@ class RecordCloud:
                     continue
                 new += created
                 session.load.put(created)
-            records.add(self._db, tx, new)
+            records.add(tx, new)
             seen = dict(_carrying(session, kind, tokens))
         return [refused[token] if token in refused else seen[token] for token in tokens]
 
@@ -165,7 +163,7 @@ class RecordCloud:
             session = self._session(tx)
             while waiting and not session.load.full:
                 handle, item = waiting.popleft()
-                record = records.for_update(self._db, tx, handle)
+                record = records.for_update(tx, handle)
                 if record is None or record.kind != kind or record.project != self._project:
                     answers[handle] = Observation(Presence.ABSENT, handle, seen_at=session.now)
                     continue
@@ -215,7 +213,7 @@ class RecordCloud:
             Transient: The record belongs to a resource that is being deleted.
         """
         id = str(document["id"] or "")
-        existing = records.for_update(self._db, session.tx, id) if id else None
+        existing = records.for_update(session.tx, id) if id else None
         if existing is not None and (existing.kind, existing.project) == (kind, self._project):
             for other in records.owners(session.tx, [records.key_of(existing.token)]).values():
                 raise _taken(id, other)
@@ -244,7 +242,7 @@ class RecordCloud:
     def close(self) -> None:
         """Do nothing: the owner of the database closes it."""
 
-    def _session(self, tx: Connection) -> RecordSession:
+    def _session(self, tx: Transaction) -> RecordSession:
         return self._own.session(tx, self._project)
 
 
@@ -315,10 +313,10 @@ class Records:
         """Return the records of one project as a cloud."""
         return RecordCloud(self, self._db, project)
 
-    def session(self, tx: Connection, project: str) -> RecordSession:
+    def session(self, tx: Transaction, project: str) -> RecordSession:
         """Return a transaction on the records of one project."""
-        now, limit = self._db.now_of(tx), self._health_interval_min
-        return RecordSession(self._db, tx, project, now, self._url, self._entropy, self.users, limit)
+        now, limit = tx.now(), self._health_interval_min
+        return RecordSession(tx, project, now, self._url, self._entropy, self.users, limit)
 
     def ensure_users(self, tokens: Sequence[str]) -> None:
         """Make sure that the resources of these tokens have users, if the service can create users.

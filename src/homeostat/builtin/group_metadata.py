@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.model.world import Resource
 from homeostat.resources.families.balanced import NAMES as BALANCERS
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.registry import type_of
 from homeostat.store.builtin.records import Owner
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import rollouts
 from homeostat.store.stacks.rollouts import Group
 
@@ -31,7 +30,7 @@ def location(name: str) -> VirtualLocation | None:
     return VirtualLocation(group, instance) if separator and group and instance else None
 
 
-def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
+def instance_metadata(tx: Transaction, stack_id: str, at: VirtualLocation) -> dict[str, Any] | None:
     """Return the metadata of a group in the view of a member; None if the group or member does not exist.
 
     Members of groups with load balancers are also addressed by the ids of their servers.
@@ -50,7 +49,7 @@ def instance_metadata(tx: Connection, stack_id: str, at: VirtualLocation) -> dic
     return None if row is None else dict(rollouts.seen_by(row) or {})
 
 
-def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:
+def groups_around(tx: Transaction, row: Resource | Owner, parent_key: str | None) -> list[tuple[Group, str]]:
     """Return the groups of a resource, from the inside out, with the instance id of the member.
 
     Args:
@@ -62,7 +61,7 @@ def groups_around(tx: Connection, row: Resource | Owner, parent_key: str | None)
     return [(group, member) for group, member in around if isinstance(type_of(group.type), Membership)]
 
 
-def inherited_metadata(tx: Connection, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
+def inherited_metadata(tx: Transaction, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
     """Return the metadata of a resource from its groups; inner groups override outer groups.
 
     Only groups whose template defines how members get new metadata pass metadata on; other groups behave as in Heat.

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.kinds.deployments import end_deployment
 from homeostat.builtin.kinds.registry import observed
 from homeostat.builtin.reports import SIGNAL, Body
@@ -26,7 +24,7 @@ from homeostat.resources.registry import of_kind
 from homeostat.store import events
 from homeostat.store.builtin import records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema import json_size
 from homeostat.store.shards import observations, shards
 
@@ -67,7 +65,7 @@ class Inbox:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def take(self, tx: Connection, record: Record, body: Body, part: str = "") -> SignalOutcome:
+    def take(self, tx: Transaction, record: Record, body: Body, part: str = "") -> SignalOutcome:
         """Store a signal for a record, which is locked, with an event, and observations of changed records.
 
         Args:
@@ -77,7 +75,7 @@ class Inbox:
             Untimely: In a suspended stack.
             Rejected: An invalid signal, or too many signals.
         """
-        now = self._db.now_of(tx)
+        now = tx.now()
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
         if owner is not None and record.kind == HANDLE:
@@ -92,7 +90,7 @@ class Inbox:
             self._spread(tx, record, now)
         return SignalOutcome(owner.name if owner is not None else "", _answered_metadata(tx, record))
 
-    def _signal(self, tx: Connection, record: Record, body: Body, now: float) -> str:
+    def _signal(self, tx: Transaction, record: Record, body: Body, now: float) -> str:
         """Store a signal for a handle; return the text for the event, "" if nothing has changed."""
         before = signal_tallies.count(tx, record.id)
         signal = signals.normal(record.object["form"], body, before.senders)
@@ -103,7 +101,7 @@ class Inbox:
         signal_tallies.count(tx, record.id)
         return f"status:{signal['status']} reason:{signals.shortened(signal['reason'])}"
 
-    def _outputs(self, tx: Connection, record: Record, body: Body, part: str, now: float) -> str:
+    def _outputs(self, tx: Transaction, record: Record, body: Body, part: str, now: float) -> str:
         """Store the outputs of a waiting deployment; return the text for the event, "" if nothing has changed."""
         if record.object.get("status") != deployments.IN_PROGRESS:  # a second signal
             return ""
@@ -127,12 +125,12 @@ class Inbox:
             records.save(tx, record, now)
         return outcome.event
 
-    def _spread(self, tx: Connection, record: Record, now: float) -> None:
+    def _spread(self, tx: Transaction, record: Record, now: float) -> None:
         """Observe the records that a signal has changed, and wake the waiting shards."""
         changed = records.linked(tx, [record.id], CONDITION) if record.kind == HANDLE else [record]
         self.look(tx, changed, now)
 
-    def look(self, tx: Connection, changed: Sequence[Record], now: float) -> None:
+    def look(self, tx: Transaction, changed: Sequence[Record], now: float) -> None:
         """Store observations of records for their resources, and wake the shards of the resources."""
         for record in changed:
             key = records.key_of(record.token)
@@ -162,7 +160,7 @@ def check_awake(owner: Owner) -> None:
         raise Untimely(owner)
 
 
-def _answered_metadata(tx: Connection, record: Record) -> dict[str, Any]:
+def _answered_metadata(tx: Transaction, record: Record) -> dict[str, Any]:
     """Return the signals of a handle for the answer to a signal; only the newest signal if all are large."""
     if record.kind != HANDLE:
         return {}

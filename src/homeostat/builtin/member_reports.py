@@ -7,8 +7,6 @@ several members send the last reports at the same time, at least one process see
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.access_keys import KeyHolder, virtual_location
 from homeostat.builtin.reports import ID_LENGTH_MAX, SIGNAL, Body, one_line
 from homeostat.model.errors import Rejected
@@ -21,7 +19,7 @@ from homeostat.resources.registry import type_of
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import events
 from homeostat.store.builtin import records
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import shards
 from homeostat.store.stacks import member_reports, revisions
 from homeostat.store.stacks.member_reports import WaitingGroup, WaitingStack
@@ -74,7 +72,7 @@ def report(member: str, status: str) -> MemberReport:
 
 
 def own_report(
-    tx: Connection, holder: KeyHolder, stack_id: str, group: str, member_report: MemberReport
+    tx: Transaction, holder: KeyHolder, stack_id: str, group: str, member_report: MemberReport
 ) -> MemberReport:
     """Return the report of a key's holder: a server with its own key may only report for itself.
 
@@ -119,11 +117,11 @@ class MemberReports:
                 return
         with self._db.write() as tx:
             # Any shard decides for all. A lost wake-up costs only time: the members' timeout wakes the group anyway.
-            shards.wake(tx, waiting.id, self._db.now_of(tx), Priority.ROLLOUT, [0])
+            shards.wake(tx, waiting.id, tx.now(), Priority.ROLLOUT, [0])
 
-    def _store(self, tx: Connection, key: str, member_report: MemberReport) -> float | None:
+    def _store(self, tx: Transaction, key: str, member_report: MemberReport) -> float | None:
         """Store a report; for a failure, return the time of the member's former failure, if any."""
-        now = self._db.now_of(tx)
+        now = tx.now()
         group = member_reports.group(tx, key)
         if group is None or not _waits(group):
             raise Rejected("ResourceActionNotSupported", NO_REPORTS)
@@ -137,18 +135,18 @@ class MemberReports:
         ):
             self._make_room(tx, key, int(group.size or 0))
             member_reports.add(
-                self._db, tx, key, member_report.member, now, failed=member_report.failed, reason=member_report.reason
+                tx, key, member_report.member, now, failed=member_report.failed, reason=member_report.reason
             )
         if member_report.failed and failed_before is None:
             self._note(tx, key, member_report, now)
         return failed_before
 
-    def _make_room(self, tx: Connection, key: str, size: int) -> None:
+    def _make_room(self, tx: Transaction, key: str, size: int) -> None:
         most = REPORTS_MAX + 2 * size
         if member_reports.count(tx, key, most) >= most:
             raise Rejected("RequestLimitExceeded", FULL.format(size=size, most=most))
 
-    def _note(self, tx: Connection, key: str, member_report: MemberReport, now: float) -> None:
+    def _note(self, tx: Transaction, key: str, member_report: MemberReport, now: float) -> None:
         """Record an event of the first failure of a member; repeated failures get no event."""
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:
@@ -162,7 +160,7 @@ def _waits(group: WaitingGroup) -> bool:
 
 
 def _may_decide(
-    tx: Connection, key: str, waiting: WaitingStack, member_report: MemberReport, failed_before: float | None
+    tx: Transaction, key: str, waiting: WaitingStack, member_report: MemberReport, failed_before: float | None
 ) -> bool:
     """Return whether a batch may be decided by now: after the first failure, or when all its members have reported."""
     group = revisions.group_of(tx, waiting.id, waiting.revision)

@@ -9,15 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.model.errors import Rejected
 from homeostat.resources import signals
 from homeostat.resources.families.wait_conditions import HANDLE
 from homeostat.store import events
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
-from homeostat.store.database import Database, Statements
+from homeostat.store.database import Database, Statements, Transaction
 from homeostat.store.sql.group_commit import ALONE, Alone, GroupCommit
 from homeostat.store.stacks import rollout_reports
 from homeostat.store.stacks.rollout_reports import Gate, Report, Reported
@@ -132,7 +130,7 @@ class Reports:
         with self._db.write() as tx:
             # Read again: another rollout, with other gates, may have started since.
             _, gates = rollout_reports.addressed(tx, id)
-            now = self._db.now_of(tx)
+            now = tx.now()
             stored = rollout_reports.store(tx, gates, reports, now)
             news = [
                 (outcome.key, f"status:{report.status} reason:{report.reason} from {', '.join(report.names)}")
@@ -175,12 +173,12 @@ class Reports:
         if not alarm:
             return ()
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             reports = rollout_reports.report_alarm(tx, gates, alarm, now)
             self._note(tx, [(report.key, alarm) for report in reports], now)
         return reports
 
-    def _note(self, tx: Connection, messages: Sequence[tuple[str, str]], now: float) -> None:
+    def _note(self, tx: Transaction, messages: Sequence[tuple[str, str]], now: float) -> None:
         """Record events for failures reported by members or alarms: (key of the group's row, text)."""
         owners = records.owners(tx, {key for key, _ in messages}) if messages else {}
         for key, owner in owners.items():

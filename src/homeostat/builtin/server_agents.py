@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.group_metadata import groups_around
 from homeostat.builtin.sessions import RecordSession
@@ -30,7 +28,7 @@ from homeostat.resources.registry import type_of
 from homeostat.resources.user_data import CFNTOOLS, RAW, SOFTWARE_CONFIG
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 SERVER = "server"
 POLL_CFN = "POLL_SERVER_CFN"
@@ -227,7 +225,7 @@ class ServerAgents:
         if not stored:
             return
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             for token, agent in sorted(stored.items()):
                 if _absent(answers[token]):
                     _remove(tx, [agent])
@@ -259,7 +257,7 @@ class ServerAgents:
         return [_decorated(observation, agents.get(observation.handle)) for observation in observations]
 
 
-def _remove(tx: Connection, agents: Sequence[Record]) -> None:
+def _remove(tx: Transaction, agents: Sequence[Record]) -> None:
     """Remove keys, and mark the Keystone users of their servers for deletion."""
     records.remove(tx, [agent.id for agent in agents])
     for agent in agents:
@@ -285,7 +283,7 @@ def _decorated(look: Observation, agent: Record | None) -> Observation:
     return look if properties is look.properties else replace(look, properties=properties)
 
 
-def agents_of(tx: Connection, handles: Sequence[str]) -> dict[str, Record]:
+def agents_of(tx: Transaction, handles: Sequence[str]) -> dict[str, Record]:
     """Return handle -> record with the key of the server; servers without a key are absent."""
     by_handle: dict[str, Record] = {}
     for start in range(0, len(handles), 500):
@@ -300,7 +298,7 @@ def _agent(session: RecordSession, token: str, owner: Owner, transport: str, *, 
         return existing
     new = session.record(AGENT, token, {}, secret=session.secret())
     new.object = _agent_object(session, new, owner, transport) | ({"member": True} if is_member else {})
-    records.add(session.db, session.tx, [new])
+    records.add(session.tx, [new])
     return new
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.addresses import VERBS, access_key, arn
 from homeostat.clock import Entropy
 from homeostat.identity.stack_users import NEEDED, TRANSPORTS, StackUsers
@@ -16,7 +14,7 @@ from homeostat.resources import signing, user_data
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.builtin.stack_users import QUEUE
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.templates.weights import weight
 
 Fields = dict[str, Any]
@@ -53,7 +51,6 @@ class RecordSession:
     """One transaction on the records of a project.
 
     Attributes:
-        db: The database.
         tx: The transaction itself.
         project: Project of the records.
         now: Time of the transaction, seconds since the epoch.
@@ -64,8 +61,7 @@ class RecordSession:
         load: Weight of the records encoded so far.
     """
 
-    db: Database
-    tx: Connection
+    tx: Transaction
     project: str
     now: float
     url: str
@@ -76,7 +72,7 @@ class RecordSession:
 
     def add(self, new: Sequence[Record]) -> None:
         """Store new records; a record whose kind and token exist already is left out."""
-        records.add(self.db, self.tx, new)
+        records.add(self.tx, new)
         self.load.put(new)
 
     def keep(self, changed: Record) -> None:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.inbox import Inbox, Untimely
 from homeostat.builtin.reports import SIGNAL
 from homeostat.identity.stack_users import StackUsers
@@ -22,7 +20,7 @@ from homeostat.store import events
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_QUEUE, DEPARTED_USER, QUEUE, STACK_USER
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.templates.parser import check_bounds
 
 if TYPE_CHECKING:  # its packages are installed for access by Keystone only
@@ -69,11 +67,11 @@ class SignalQueues:
 
     def _collect(self) -> int:
         with self._db.read() as tx:
-            due = stack_users.due_queues(tx, self._db.now_of(tx), MANY)
+            due = stack_users.due_queues(tx, tx.now(), MANY)
         count = failures = 0
         for queue in due:
             with self._db.write() as tx:
-                due_at = self._db.now_of(tx) + (WAITING_S if _is_awaited(tx, queue) else IDLE_S)
+                due_at = tx.now() + (WAITING_S if _is_awaited(tx, queue) else IDLE_S)
                 if not stack_users.claim_queue(tx, queue, due_at):
                     continue
                 login = self._login(tx, queue, STACK_USER)
@@ -86,12 +84,12 @@ class SignalQueues:
                 failures += isinstance(error, Transient)
                 LOG.warning("the queue %s of servers cannot be read: %s", queue.id, error)
                 with self._db.write() as tx:
-                    stack_users.postpone_queue(tx, queue.id, self._db.now_of(tx) + AGAIN_S)
+                    stack_users.postpone_queue(tx, queue.id, tx.now() + AGAIN_S)
                 if failures >= min(FAILURES_MAX, len(due)):
                     raise
         return count
 
-    def _login(self, tx: Connection, queue: Record, kind: str) -> dict[str, str]:
+    def _login(self, tx: Transaction, queue: Record, kind: str) -> dict[str, str]:
         """Return the login of the queue's user; {} if the user has departed."""
         try:
             return self._users.login(tx, queue.token, kind)
@@ -111,7 +109,7 @@ class SignalQueues:
         with self._db.write() as tx:
             # The lock on the target's record serializes workers. The queue is locked after the shard, as when a stack
             # is deleted (invariant 5).
-            record = records.for_update(self._db, tx, due.link)
+            record = records.for_update(tx, due.link)
             queue = records.get(tx, due.id, QUEUE)
             if queue is None or record is None:
                 return False
@@ -124,15 +122,15 @@ class SignalQueues:
             except Rejected as error:
                 self._note(tx, record, f"Signal refused: {error}")
             queue.object = {TAKEN: [*queue.object.get(TAKEN, ()), message.id][-MANY:]}
-            records.save(tx, queue, self._db.now_of(tx))
+            records.save(tx, queue, tx.now())
         return True
 
-    def _note(self, tx: Connection, record: Record, reason: str) -> None:
+    def _note(self, tx: Transaction, record: Record, reason: str) -> None:
         """Record the reason of a refusal in an event, since the sender of a message gets no answer."""
         key = records.key_of(record.token)
         owner = records.owners(tx, [key]).get(key)
         if owner is not None:
-            events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], self._db.now_of(tx))
+            events.append(tx, owner.stack_id, [owner.event(SIGNAL, reason)], tx.now())
 
     # -- removing ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +160,7 @@ def _body_of(message: "Message") -> Mapping[str, Any]:
     return body
 
 
-def _is_awaited(tx: Connection, queue: Record) -> bool:
+def _is_awaited(tx: Transaction, queue: Record) -> bool:
     """Return whether a deployment in progress, or a wait condition in progress, waits for signals of a queue."""
     record = records.get(tx, queue.link)
     if record is not None and record.kind == DEPLOYMENT:

@@ -8,8 +8,6 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.group_metadata import inherited_metadata
 from homeostat.builtin.inbox import Inbox, SignalOutcome, Untimely, check_awake, refused_during
 from homeostat.builtin.kinds.deployments import deployed
@@ -29,7 +27,7 @@ from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records, signal_tallies
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import look_schedule
 from homeostat.store.stacks import locks, scaling
 
@@ -97,7 +95,7 @@ class Signals:
         except Untimely as error:
             with self._db.write() as tx:
                 event = error.owner.event(error.owner.action, refused_during(error.action))
-                events.append(tx, error.owner.stack_id, [event], self._db.now_of(tx))
+                events.append(tx, error.owner.stack_id, [event], tx.now())
             raise
 
     def _taken(self, id: str, body: Body, check: Check, part: str) -> SignalOutcome:
@@ -109,7 +107,7 @@ class Signals:
         if record.kind == POLICY_KIND:
             return self._scale(record.id, body)
         with self._db.write() as tx:
-            locked = records.for_update(self._db, tx, record.id)
+            locked = records.for_update(tx, record.id)
             if locked is None:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
             return self.inbox.take(tx, locked, body, part)
@@ -123,7 +121,7 @@ class Signals:
             owner = records.owners(tx, [records.key_of(record.token)]) if record is not None else {}
             if record is None or not owner:
                 raise Rejected("ResourceNotAvailable", "The resource is not available: it has not been made yet.")
-            now = self._db.now_of(tx)
+            now = tx.now()
             (target,) = owner.values()
             if self._ignored(tx, target, now):
                 return SignalOutcome(target.name, {})
@@ -133,7 +131,7 @@ class Signals:
             look_schedule.request_look(tx, [target.stack_id], now, [target.shard])
         return SignalOutcome(target.name, {})
 
-    def _ignored(self, tx: Connection, owner: Owner, now: float) -> bool:
+    def _ignored(self, tx: Transaction, owner: Owner, now: float) -> bool:
         """Return whether a lock of the stack suppresses a signal (LK2), and record an event then.
 
         Raises:
@@ -190,7 +188,7 @@ def wire_config(record: Record) -> dict[str, Any]:
     return {"id": record.id, "creation_time": made_at, **{name: record.object[name] for name in names}}
 
 
-def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
+def handle_metadata(tx: Transaction, record: Record) -> dict[str, Any]:
     """Return the signals of a handle as its metadata; {} for a record of another kind."""
     if record.kind != HANDLE:
         return {}
@@ -198,7 +196,7 @@ def handle_metadata(tx: Connection, record: Record) -> dict[str, Any]:
     return signals.as_metadata(record.object["form"], [signal.object for signal in received])
 
 
-def metadata_of(tx: Connection, project: str, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
+def metadata_of(tx: Transaction, project: str, row: Resource | Owner, parent_key: str | None) -> dict[str, Any]:
     """Return the metadata of a resource: from the template, with additions of the service.
 
     Additions are the signals of a handle, the cooldown of a scaling group, the configs and the agent's settings of a

@@ -41,7 +41,7 @@ def migrate(db: Database, phase: Phase, *, as_json: bool) -> int:
 def _check_workers(db: Database) -> None:
     """Raise Problem if workers of other versions run, which may need columns that the migration removes."""
     with db.read() as tx:
-        others = workers.of_other_versions(tx, db.now_of(tx))
+        others = workers.of_other_versions(tx, tx.now())
     if others:
         raise Problem(
             f"these workers are not of version {workers.VERSION} and may need what would be taken away: "

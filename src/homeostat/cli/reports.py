@@ -33,7 +33,7 @@ def doctor(
     """
     if acknowledge and not db.missing_file and db.schema_status().usable:
         with db.write() as tx:
-            workers.forget_dead(tx, db.now_of(tx))
+            workers.forget_dead(tx, tx.now())
     checks = [*examine(db, cloud), *more]
     healthy = all(check.level is not Level.FAIL for check in checks)
     if as_json:

@@ -40,7 +40,7 @@ def ready_database(settings: ServiceSettings) -> "Iterator[Database]":
         check_schema(db)
         use_keys(db, settings.encryption_keys, settings.state)
         with contextlib.suppress(Transient), db.read() as tx:  # the process waits for an absent database later
-            db.now_of(tx)
+            tx.now()
         yield db
 
 

@@ -88,7 +88,7 @@ class Observer:
     def round(self) -> int:
         """Observe all shards that are due; return how many. Unreachable things keep their last observation."""
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             taken = look_schedule.take_for_observation(tx, now, SHARDS_MAX, self._steady_s)
         if taken:
             with tracing.span("round", shards=len(taken)):
@@ -139,7 +139,7 @@ class Observer:
         for shard, interval in taken.items():
             intervals[interval].append(shard)
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             # All shards in order first, since the calls below lock shards of many stacks one after the other.
             lock_order.take(tx, sorted(taken))
             look_schedule.record_look(tx, seen, taken_at)
@@ -151,10 +151,10 @@ class Observer:
     def sweep(self) -> int:
         """Remove things of abandoned requests that appeared after all (CV18, ADR 0012); return how many."""
         with self._db.read() as tx:
-            if not orphans.any_due(tx, self._db.now_of(tx)):
+            if not orphans.any_due(tx, tx.now()):
                 return 0
         with self._db.write() as tx:
-            taken_at = self._db.now_of(tx)
+            taken_at = tx.now()
             due = orphans.take_due(tx, taken_at, TOKENS_MAX)
             owned = orphans.owned(tx, [orphan.token for orphan in due])
             # A row has these tokens after all. They are dropped in the same transaction, since a token that is
@@ -199,13 +199,13 @@ class Observer:
             missing = [token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.ABSENT]
             unsure = {token for token, look in zip(tokens, looks, strict=True) if look.presence is Presence.UNKNOWN}
             orphans.record_missing(tx, missing, taken_at)
-            orphans.extend(tx, sorted(removable | unsure), self._db.now_of(tx))
+            orphans.extend(tx, sorted(removable | unsure), tx.now())
         return len(leftovers)
 
     def _watch_on(self, tokens: list[str]) -> int:
         """Watch these tokens for another full period, since a cloud that does not answer proves nothing. Return 0."""
         with self._db.write() as tx:
-            orphans.extend(tx, tokens, self._db.now_of(tx))
+            orphans.extend(tx, tokens, tx.now())
         return 0
 
     def notice(self, seen: Iterable[ChangeNotice]) -> None:
@@ -293,7 +293,7 @@ class Observer:
             for stack_id, looks in by_stack.items()
         }
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             lock_order.take(tx, sorted(_shards([thing for thing, _ in changes])))
             for stack_id, looks in sorted(by_stack.items()):  # the shard before its rows, as a pass takes them
                 urgent = min(_urgency(*change) for change in looks)

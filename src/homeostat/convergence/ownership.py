@@ -3,10 +3,8 @@
 import threading
 from collections.abc import Callable, Iterable
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Clock
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
 
@@ -55,7 +53,7 @@ class ShardOwnership:
             with self._db.write() as tx:
                 self.fence(tx)
 
-    def fence(self, tx: Connection, *, stores: bool = True) -> int:
+    def fence(self, tx: Transaction, *, stores: bool = True) -> int:
         """Check the epoch in the database, and renew the lease.
 
         Args:
@@ -71,7 +69,7 @@ class ShardOwnership:
         """
         # Read before the query, so that this worker believes in its lease for no longer than the database.
         queried_at = self._clock.monotonic()
-        wakes = leases.renew(tx, self.lease, self._db.now_of(tx), self._lease_s, stores=stores)
+        wakes = leases.renew(tx, self.lease, tx.now(), self._lease_s, stores=stores)
         self._valid_until = queried_at + self._lease_s
         self._on_progress()
         return wakes
@@ -109,7 +107,7 @@ class LostShards:
             return
         in_use = {(lease.stack_id, lease.number) for lease in running}
         with db.write() as tx:
-            now = db.now_of(tx)
+            now = tx.now()
             # Each statement locks a row: in the same order everywhere, so that no two workers wait for each other.
             for stack_id, number in sorted(lost - in_use):
                 leases.end_lease(tx, stack_id, number, owner)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sqlalchemy import Connection
 from taskflow.exceptions import JobFailure
 from taskflow.jobs import backends
 
@@ -29,7 +28,7 @@ from homeostat.model.errors import Outage, Transient, in_detail
 from homeostat.notifications.delivery import IDLE_S as DELIVERY_IDLE_S
 from homeostat.notifications.delivery import SINKS_MAX, Deliverer
 from homeostat.notifications.sinks import Sinks
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.operation import periodic, workers
 from homeostat.store.shards import leases
 
@@ -216,20 +215,20 @@ class Worker:
         if held:
             with self._db.write() as tx:
                 self._end_frozen(tx)
-                leases.renew_all(tx, held, self._db.now_of(tx), self._limits.lease_s)
+                leases.renew_all(tx, held, tx.now(), self._limits.lease_s)
         self._reconciler.lost.acquit(self._db, self.name, held)
         with self._db.write() as tx:
             if not held:
                 self._end_frozen(tx)
             self._db.note_time(tx)
-            now = self._db.now_of(tx)
+            now = tx.now()
             me = workers.Worker(
                 self.name, self._host, os.getpid(), workers.VERSION, self._board_name, self._started_at, now
             )
-            workers.report(self._db, tx, me, self._limits.forget_workers_s)
+            workers.report(tx, me, self._limits.forget_workers_s)
 
-    def _end_frozen(self, tx: Connection) -> None:
+    def _end_frozen(self, tx: Transaction) -> None:
         """End database sessions of workers that froze in a transaction, whose locks would block shards."""
-        ended = self._db.end_frozen_sessions(tx, self._limits.lease_s)
+        ended = tx.end_frozen_sessions(self._limits.lease_s)
         if ended:
             LOG.warning("ended %d database sessions of workers that are frozen", ended)

@@ -7,8 +7,6 @@ policies from those files.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from homeostat.desired.compiling import compile_desired, template_of
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -16,6 +14,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import FromTemplate
 from homeostat.resources.registry import type_of
+from homeostat.store.database import Transaction
 from homeostat.store.shards import brakes
 from homeostat.store.stacks import deletion, revisions, views
 from homeostat.store.stacks.contents import Content
@@ -27,7 +26,7 @@ def policies_of(content: Content, identity: Identity) -> dict[str, str]:
     return {name: definition.deletion_policy for name, definition in compiled.definitions.items()}
 
 
-def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
+def inherited(tx: Transaction, stack: StackFacts) -> Mapping[str, str]:
     """Return the changed policies of a nested stack that is being deleted; {} if none were changed since."""
     if stack.action != Action.DELETE or stack.parent_key is None:
         return {}
@@ -37,7 +36,7 @@ def inherited(tx: Connection, stack: StackFacts) -> Mapping[str, str]:
     return inside(tx, stack, lambda name: deletion.file_of(tx, stack.root_id, number, name))
 
 
-def inside(tx: Connection, stack: StackFacts, file: Callable[[str], str | None]) -> Mapping[str, str]:
+def inside(tx: Transaction, stack: StackFacts, file: Callable[[str], str | None]) -> Mapping[str, str]:
     """Return the policies of a nested stack by the text of its template among new files.
 
     Args:

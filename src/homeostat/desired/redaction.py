@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
@@ -13,6 +11,7 @@ from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.model.world import StackFacts
 from homeostat.resources.nested import public_properties
 from homeostat.resources.secrets import is_secret, secret_attributes
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
 from homeostat.store.stacks.contents import Content
@@ -135,7 +134,7 @@ class Redactions:
     def __init__(self) -> None:
         self._cache: Cache[tuple[str, int], Redaction] = Cache(CACHE_MAX)
 
-    def over(self, tx: Connection, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
+    def over(self, tx: Transaction, stack: StackFacts, more: Iterable[int | None] = ()) -> Redaction:
         """Return the redaction of a stack for its newest revision, and for the revisions in `more`.
 
         None and 0 in `more` stand for no revision.
@@ -146,11 +145,11 @@ class Redactions:
                 redaction |= self._of(tx, stack, number or 0)
         return redaction
 
-    def _of(self, tx: Connection, stack: StackFacts, number: int) -> Redaction:
+    def _of(self, tx: Transaction, stack: StackFacts, number: int) -> Redaction:
         return self._cache.get((stack.id, number), lambda: _redaction_of(tx, stack, number))
 
 
-def _redaction_of(tx: Connection, stack: StackFacts, number: int) -> Redaction:
+def _redaction_of(tx: Transaction, stack: StackFacts, number: int) -> Redaction:
     try:
         content = revisions.content_of(tx, stack.id, number)
     except LookupError:  # an old revision may have been purged, and its values with it

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from homeostat.clouds.installed import installed_clouds
@@ -16,7 +15,7 @@ from homeostat.resources.discovery import BUILT_IN
 from homeostat.resources.registry import register
 from homeostat.store import schema
 from homeostat.store.builtin import event_sinks, stored_trusts
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.encryption import key_rotation
 from homeostat.store.encryption.encrypted_cells import Unreadable
 from homeostat.store.operation import health, message_bus, workers
@@ -43,7 +42,7 @@ def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check
                 return
         for look in LOOKS:
             with db.read() as tx:
-                yield _readable(look, db, tx)
+                yield _readable(look, tx)
         yield from more
     except (Transient, SQLAlchemyError) as error:
         yield Check(
@@ -51,10 +50,10 @@ def examine_database(db: Database, more: Iterable[Check] = ()) -> Iterator[Check
         )
 
 
-def _readable(look: Callable[[Database, Connection], Check], db: Database, tx: Connection) -> Check:
+def _readable(look: Callable[[Transaction], Check], tx: Transaction) -> Check:
     """Run a check; report a failure if a missing key prevents it."""
     try:
-        return look(db, tx)
+        return look(tx)
     except Unreadable as error:
         name = look.__name__.strip("_").replace("_", " ")
         return Check(name, Level.FAIL, f"unknown: {error}", "put the key back into the key file")
@@ -101,29 +100,29 @@ def _schema(db: Database) -> Iterator[Check]:
         yield Check("schema", Level.OK, f"it is at {heads}{newer}")
 
 
-def _writing(db: Database, _tx: Connection) -> Check:
+def _writing(tx: Transaction) -> Check:
     try:
-        health.check_writable(db)
+        health.check_writable(tx.database)
     except (Transient, SQLAlchemyError) as error:
         remedy = "check whether the disk is full, the file is read-only, or the server is a standby"
         return Check("writing", Level.FAIL, f"nothing can be written: {in_detail(error)}", remedy)
     return Check("writing", Level.OK, "it accepts changes")
 
 
-def _clocks(db: Database, tx: Connection) -> Check:
-    ahead_s = db.now_of(tx) - db.clock_of(tx)
-    if abs(ahead_s) > CLOCKS_S and db.kept_time is not None:
-        step_s = db.kept_time.known.step_s
+def _clocks(tx: Transaction) -> Check:
+    ahead_s = tx.now() - tx.database.clock_of(tx)
+    if abs(ahead_s) > CLOCKS_S and tx.database.kept_time is not None:
+        step_s = tx.database.kept_time.known.step_s
         text = (
             f"the clock was set {'ahead' if step_s > 0 else 'back'} by {abs(step_s):.0f} s, and nothing times out "
             f"by that: the service's time is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} it, "
             f"and comes closer by {RATE * 60:.0f} minutes an hour"
         )
         return Check("clocks", Level.WARN, text, "times that are shown are wrong by that: let NTP keep it right")
-    if db.is_sqlite:
+    if tx.database.is_sqlite:
         return Check("clocks", Level.OK, "the database has no clock of its own")
     before = time.time()
-    theirs = db.clock_of(tx)
+    theirs = tx.database.clock_of(tx)
     after = time.time()
     apart_s = theirs - (before + after) / 2
     text = f"the database is {abs(apart_s):.1f} s {'ahead of' if apart_s > 0 else 'behind'} this machine"
@@ -135,8 +134,8 @@ def _clocks(db: Database, tx: Connection) -> Check:
 # -- work --------------------------------------------------------------------------------------------------------------
 
 
-def _board(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
+def _board(tx: Transaction) -> Check:
+    now = tx.now()
     backlog = health.backlog(tx, now)
     lag_s = backlog.lag_s(now)
     if lag_s <= LAG_S:
@@ -145,8 +144,8 @@ def _board(db: Database, tx: Connection) -> Check:
     return Check("board", Level.WARN, text, "check that workers run (`homeostat worker`); if they do, start more")
 
 
-def _workers(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
+def _workers(tx: Transaction) -> Check:
+    now = tx.now()
     listed = workers.listed(tx)
     owned = health.owned(tx, now)
     running = named(
@@ -164,7 +163,7 @@ def _workers(db: Database, tx: Connection) -> Check:
     return Check("workers", Level.WARN, f"died: {named(dead)}; running: {running or 'none'}", remedy)
 
 
-def _set_aside(db: Database, tx: Connection) -> Check:
+def _set_aside(tx: Transaction) -> Check:
     rows = health.set_aside(tx)
     if not rows:
         return Check("bugs", Level.OK, "no shard is set aside")
@@ -173,8 +172,8 @@ def _set_aside(db: Database, tx: Connection) -> Check:
     return Check("bugs", Level.FAIL, f"set aside: {shards}", remedy)
 
 
-def _overdue(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
+def _overdue(tx: Transaction) -> Check:
+    now = tx.now()
     rows = health.overdue(tx, now - LAG_S)
     if not rows:
         return Check("deadlines", Level.OK, "no stack is past its deadline")
@@ -186,7 +185,7 @@ def _overdue(db: Database, tx: Connection) -> Check:
     )
 
 
-def _locks(_: Database, tx: Connection) -> Check:
+def _locks(tx: Transaction) -> Check:
     rows = health.locked(tx)
     if not rows:
         return Check("locks", Level.OK, "no stack is locked")
@@ -200,7 +199,7 @@ def _locks(_: Database, tx: Connection) -> Check:
     return Check("locks", Level.WARN, f"half done: {named(half)}", remedy)
 
 
-def _looks(_: Database, tx: Connection) -> Check:
+def _looks(tx: Transaction) -> Check:
     rows = doubts(tx)
     if not rows:
         return Check("looks", Level.OK, "no observation finds everything of a project gone")
@@ -213,8 +212,8 @@ def _looks(_: Database, tx: Connection) -> Check:
     return Check("looks", Level.WARN, f"healing is paused, because all of these are absent at once: {text}", remedy)
 
 
-def _sinks(db: Database, tx: Connection) -> Check:
-    now = db.now_of(tx)
+def _sinks(tx: Transaction) -> Check:
+    now = tx.now()
     rows = event_sinks.failing(tx)
     if not rows:
         return Check("event sinks", Level.OK, "none fails")
@@ -228,17 +227,17 @@ def _sinks(db: Database, tx: Connection) -> Check:
     return Check("event sinks", Level.WARN, f"not delivered: {text}", remedy)
 
 
-def _message_bus(db: Database, tx: Connection) -> Check:
+def _message_bus(tx: Transaction) -> Check:
     failing = message_bus.failing(tx)
     if failing is None:
         return Check("notifications about stacks", Level.OK, "none waits")
     since, reason = failing
-    words = f"not sent for {db.now_of(tx) - since:.0f} s: {reason}"
+    words = f"not sent for {tx.now() - since:.0f} s: {reason}"
     remedy = "repair the message bus, or start without --stack-notifications; what waits for a day is dropped"
     return Check("notifications about stacks", Level.WARN, words, remedy)
 
 
-def _trusts(db: Database, tx: Connection) -> Check:
+def _trusts(tx: Transaction) -> Check:
     rows = stored_trusts.gone(tx, SHOWN_MAX + 1)
     if not rows:
         return Check("trusts", Level.OK, "all that stacks use are valid")
@@ -247,9 +246,9 @@ def _trusts(db: Database, tx: Connection) -> Check:
     return Check("trusts", Level.WARN, f"no longer valid: {text}", remedy)
 
 
-def _secrets(db: Database, tx: Connection) -> Check:
+def _secrets(tx: Transaction) -> Check:
     cells = key_rotation.counts(tx)
-    newest, ids = db.keys.newest, db.keys.ids
+    newest, ids = tx.database.keys.newest, tx.database.keys.ids
     lost = {key: count for key, count in cells.items() if key not in (*ids, key_rotation.PLAIN)}
     if lost:
         text = named([f"{count} cells need key {key}" for key, count in sorted(lost.items())])
@@ -267,7 +266,7 @@ def _secrets(db: Database, tx: Connection) -> Check:
     return Check("secrets", Level.WARN, f"{text}, {old} with older keys, {plain} are plain", remedy)
 
 
-def _rows(db: Database, tx: Connection) -> Check:
+def _rows(tx: Transaction) -> Check:
     live = sum(health.live_stacks(tx).values())
     deleted, events = health.deleted_stacks(tx), health.count(tx, schema.event)
     text = f"{live} stacks, {deleted} deleted ones, {events} events"
@@ -276,7 +275,7 @@ def _rows(db: Database, tx: Connection) -> Check:
     return Check("rows", Level.WARN, text, "remove what is no longer needed: homeostat purge")
 
 
-LOOKS: tuple[Callable[[Database, Connection], Check], ...] = (
+LOOKS: tuple[Callable[[Transaction], Check], ...] = (
     _writing,
     _clocks,
     _board,

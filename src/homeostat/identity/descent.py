@@ -1,11 +1,10 @@
 """The resource that a root stack was created for: clusters, nodes and independent stacks have their own root stacks."""
 
-from sqlalchemy import Connection
-
 from homeostat.clouds.heat_api import token_of
 from homeostat.resources.families.senlin import CLUSTER, NODE
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 
@@ -13,7 +12,7 @@ LEVELS_MAX = 20
 """Maximum number of stacks followed to their makers."""
 
 
-def maker_of(tx: Connection, root: StackRow) -> Owner | None:
+def maker_of(tx: Transaction, root: StackRow) -> Owner | None:
     """Return the resource that a root stack was created for, if any still exists."""
     record_tokens = [record.token for record in records.linked(tx, [root.id], CLUSTER, NODE)]
     tokens = [*record_tokens, *filter(None, map(token_of, root.tags or ()))]
@@ -22,7 +21,7 @@ def maker_of(tx: Connection, root: StackRow) -> Owner | None:
     return next(same_project, None)
 
 
-def depth_of(tx: Connection, owner: Owner) -> int:
+def depth_of(tx: Transaction, owner: Owner) -> int:
     """Return the nesting depth of a stack created for a resource, through all makers."""
     depth = 0
     current: Owner | None = owner

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Entropy
 from homeostat.model.errors import HomeostatError, Terminal
 from homeostat.resources.families.access import KEY, USER
@@ -19,7 +17,7 @@ from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 if TYPE_CHECKING:  # its packages are installed for access by Keystone only
     from homeostat.clouds.identity.users import DomainUsers
@@ -77,17 +75,17 @@ class StackUsers:
                 token,
                 {"name": f"{owner.stack_name[:120]}-{owner.name[:80]}-{token}"},
                 secret={"password": password},
-                created_at=self._db.now_of(tx),
+                created_at=tx.now(),
             )
             stack_users.set_project(tx, owner.stack_id, project)
-            records.add(self._db, tx, [wanted])
+            records.add(tx, [wanted])
             # Read back: another worker, or an earlier try, may have stored another name and password before.
             record = records.of_tokens(tx, STACK_USER, [token])[token]
         secret = record.secret or {}
         record.link = self._users.user(record.object["name"], secret["password"], project)
         record.object["domain_id"] = self._users.domain_id
         with self._db.write() as tx:
-            records.save(tx, record, self._db.now_of(tx))
+            records.save(tx, record, tx.now())
 
     def _project(self, owner: Owner) -> str:
         """Return the id of the project for the users of a root stack's tree; create the project on the first call."""
@@ -97,14 +95,12 @@ class StackUsers:
         if record is not None and "id" in record.object:
             return str(record.object["id"])
         with self._db.write() as tx:
-            wanted = Record(
-                self._entropy.stack_id(), USER_PROJECT, "", stack.root_id, {}, created_at=self._db.now_of(tx)
-            )
-            records.add(self._db, tx, [wanted])
+            wanted = Record(self._entropy.stack_id(), USER_PROJECT, "", stack.root_id, {}, created_at=tx.now())
+            records.add(tx, [wanted])
             record = records.of_tokens(tx, USER_PROJECT, [stack.root_id])[stack.root_id]
         record.object["id"] = self._users.project(stack.root_id, f"Users of the servers of stack {stack.root_id}")
         with self._db.write() as tx:
-            stack_users.save_project(tx, record, stack.root_id, self._db.now_of(tx))
+            stack_users.save_project(tx, record, stack.root_id, tx.now())
         return str(record.object["id"])
 
     def give_keys(self, tokens: Sequence[str]) -> None:
@@ -126,7 +122,7 @@ class StackUsers:
         of = {id: known[user.token] for id, user in users.items() if user.token in known}
         return [(of[key.link], key) for key in keys if key.link in of]
 
-    def login(self, tx: Connection, token: str, kind: str = STACK_USER) -> dict[str, str]:
+    def login(self, tx: Transaction, token: str, kind: str = STACK_USER) -> dict[str, str]:
         """Return the credentials of a server, as the user of its resource.
 
         Raises:

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Entropy
 from homeostat.clouds.identity.errors import Denied
 from homeostat.identity.descent import LEVELS_MAX, maker_of
 from homeostat.model.errors import HomeostatError, Rejected, Transient
 from homeostat.store.builtin import records, stored_trusts
 from homeostat.store.builtin.stored_trusts import GOOD, StoredTrust
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.stacks import stacks
 
 if TYPE_CHECKING:  # its packages are installed for access by Keystone only
@@ -33,11 +31,11 @@ TRUSTS_MAX = 100
 """Trusts deleted per round."""
 TRIED_MAX = 5
 """Trusts of a project tried for calls that concern no single stack."""
-Accept = Callable[[Connection], None]
+Accept = Callable[[Transaction], None]
 """Links the trust to its stack, in the transaction that stores the stack."""
 
 
-def accept_nothing(tx: Connection) -> None:
+def accept_nothing(tx: Transaction) -> None:
     """Do nothing, since the request needs no new trust."""
 
 
@@ -122,7 +120,7 @@ class StackTrusts:
             object={"end": end, "user": requester.user},
         )
         with self._db.write() as tx:
-            requested.created_at = self._db.now_of(tx)
+            requested.created_at = tx.now()
             requested.due_at = requested.created_at + stored_trusts.REQUEST_S
             stored_trusts.add(tx, requested)
         return requested
@@ -178,7 +176,7 @@ class StackTrusts:
             return token
         raise Denied(_no_trust(project, tried))
 
-    def _of(self, tx: Connection, of: str) -> StoredTrust | None:
+    def _of(self, tx: Transaction, of: str) -> StoredTrust | None:
         """Return the trust of the stack of a thing, by the token of its creation or by its handle."""
         key = records.key_of(of)
         owners = list(records.owners(tx, [key]).values()) if key else records.owners_of(tx, [of])
@@ -211,10 +209,10 @@ class StackTrusts:
     def tidy(self) -> int:
         """Delete unused trusts; return the number of finished rows."""
         with self._db.read() as tx:
-            if not stored_trusts.any_due(tx, self._db.now_of(tx)):
+            if not stored_trusts.any_due(tx, tx.now()):
                 return 0
         with self._db.write() as tx:
-            due = stored_trusts.take_due(tx, self._db.now_of(tx), AGAIN_S, TRUSTS_MAX)
+            due = stored_trusts.take_due(tx, tx.now(), AGAIN_S, TRUSTS_MAX)
         return sum(self._end(trust) for trust in due)
 
     def _end(self, trust: StoredTrust) -> bool:
@@ -229,7 +227,7 @@ class StackTrusts:
         except Denied as error:
             LOG.warning("a trust of %s cannot be deleted: %s", trust.object.get("user"), error)
             with self._db.write() as tx:
-                stored_trusts.postpone(tx, [trust.id], self._db.now_of(tx) + HOPELESS_S)
+                stored_trusts.postpone(tx, [trust.id], tx.now() + HOPELESS_S)
             return False
         except HomeostatError as error:
             LOG.warning("a trust of %s is not deleted yet: %s", trust.object.get("user"), error)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Clock
 from homeostat.desired.redaction import Redaction, Redactions
 from homeostat.model.errors import HomeostatError
@@ -21,7 +19,7 @@ from homeostat.observability.log_context import about
 from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin import event_sinks
 from homeostat.store.builtin.event_sinks import TAKEN_S, EventHorizon, Sink, UndeliveredEvent
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.stacks import stacks
 
 LOG = logging.getLogger(__name__)
@@ -58,12 +56,12 @@ class Deliverer:
         with self._db.read() as tx:
             if not event_sinks.any_due(tx, self._clock.now()):
                 return 0
-            horizon = self._horizon.advance(self._db, tx)
+            horizon = self._horizon.advance(tx)
             due = event_sinks.due(tx, self._clock.now(), horizon, SINKS_MAX)
         if not due:
             return 0
         with self._db.write() as tx:
-            taken = event_sinks.take(tx, due, self._db.now_of(tx))
+            taken = event_sinks.take(tx, due, tx.now())
         # The loop only waits: `map` is lazy, and `_serve` catches errors.
         side_by_side = map if self._executor is None else self._executor.map
         for _ in side_by_side(lambda sink: self._serve(sink, horizon), taken):
@@ -113,7 +111,7 @@ class Deliverer:
         metrics.delivered(kind, count)
         return replace(sink, cursor=cursor), reason
 
-    def _redactions_of(self, tx: Connection, events: Sequence[UndeliveredEvent]) -> dict[str, Redaction]:
+    def _redactions_of(self, tx: Transaction, events: Sequence[UndeliveredEvent]) -> dict[str, Redaction]:
         """Return the redactions of these events, by stack."""
         # An event has the present properties of its resource, possibly of an older revision.
         revisions = defaultdict(set)
@@ -127,7 +125,7 @@ class Deliverer:
     def _store_cursor(self, sink: Sink, reason: str, horizon: int) -> None:
         """Release a sink: store its cursor, and after a failure the time of the retry."""
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             after = replace(sink, due_at=now, failures=0, failing_since=None, reason="")
             lost = 0
             if reason:

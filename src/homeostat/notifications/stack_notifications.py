@@ -12,15 +12,13 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Clock
 from homeostat.model.errors import Transient
 from homeostat.model.status import Action, Status
 from homeostat.notifications.delivery import DROP_S
 from homeostat.planner.retry.policy import RETRY
 from homeostat.store.builtin.event_sinks import EventHorizon
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.operation import message_bus
 from homeostat.store.operation.message_bus import TAKEN_S, Turn, UnsentEvent, UnsentResize
 
@@ -59,16 +57,16 @@ class StackNotifier:
     def round(self) -> int:
         """Send pending events; return their approximate number."""
         with self._db.read() as tx:
-            if not message_bus.is_due(tx, self._db.now_of(tx)):
+            if not message_bus.is_due(tx, tx.now()):
                 return 0
-            horizon = self._horizon.advance(self._db, tx)
+            horizon = self._horizon.advance(tx)
         with self._db.write() as tx:
-            turn = message_bus.take(self._db, tx, self._db.now_of(tx))
+            turn = message_bus.take(tx, tx.now())
         return 0 if turn is None else self._send_all(turn, horizon)
 
     def _send_all(self, turn: Turn, horizon: int) -> int:
         with self._db.read() as tx:
-            oldest = self._db.now_of(tx) - DROP_S
+            oldest = tx.now() - DROP_S
             events = message_bus.unsent(tx, turn.cursor, horizon, oldest, EVENTS_MAX)
             notes = _notes_of(tx, events)
         # Half of the lease: the cursor has to be stored before another worker takes the bus.
@@ -95,7 +93,7 @@ class StackNotifier:
         elif turn.failures and not reason:
             LOG.info("notifications about stacks are sent again")
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             if not reason:
                 message_bus.release(tx, turn, cursor, now)
                 return
@@ -103,7 +101,7 @@ class StackNotifier:
             message_bus.fail(tx, turn, cursor, now + RETRY.delay_s(turn.failures + 1), since, reason)
 
 
-def _notes_of(tx: Connection, events: Sequence[UnsentEvent]) -> dict[int, list[Notification]]:
+def _notes_of(tx: Transaction, events: Sequence[UnsentEvent]) -> dict[int, list[Notification]]:
     """Return the notifications about each event, by its `seq`."""
     about_stacks = [event for event in events if event.key == ""]
     begun = message_bus.resizes_begun(tx, [event.seq for event in events if event.key])
@@ -172,7 +170,7 @@ def _payload(about: UnsentEvent | UnsentResize, descriptions: Descriptions) -> d
     }
 
 
-def _descriptions(tx: Connection, events: Sequence[UnsentEvent | UnsentResize]) -> Descriptions:
+def _descriptions(tx: Transaction, events: Sequence[UnsentEvent | UnsentResize]) -> Descriptions:
     wanted = sorted({(event.stack_id, event.revision) for event in events})
     templates = message_bus.templates(tx, wanted).items()
     # Stacks of groups have no template.

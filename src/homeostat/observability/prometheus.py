@@ -79,7 +79,7 @@ class ServiceCollector(Collector):
 
     def _gauges(self) -> list[Metric]:
         with self._db.read() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             backlog = health.backlog(tx, now)
             owned = health.owned(tx, now)
             registered = workers.listed(tx)

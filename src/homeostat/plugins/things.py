@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.model.errors import Superseded
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.retry import RetryPolicy
@@ -19,7 +17,7 @@ from homeostat.plugins.types import WORKING
 from homeostat.store import events
 from homeostat.store.builtin import plugin_records, records
 from homeostat.store.builtin.records import Owner
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema import as_stored
 from homeostat.store.schema.rows import RecordRow
 from homeostat.store.shards import orphans
@@ -220,14 +218,14 @@ class Things:
         """Return the existing resources, by handle, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_handle(tx, kind, self.project, handles)
-            now = self.db.now_of(tx)
+            now = tx.now()
         return {handle: StoredThing.of(row) for handle, row in rows.items()}, now
 
     def by_token(self, kind: str, tokens: list[str]) -> tuple[dict[str, StoredThing], float]:
         """Return the existing resources, by token, and the agreed time."""
         with self.db.read() as tx:
             rows = plugin_records.by_token(tx, kind, tokens)
-            now = self.db.now_of(tx)
+            now = tx.now()
         return {token: StoredThing.of(row) for token, row in rows.items()}, now
 
     def in_stack(self, stack_id: str, kinds: Collection[str]) -> list[tuple[Owner, StoredThing]]:
@@ -248,7 +246,7 @@ class Things:
         with self.db.write() as tx:
             if plugin_records.by_token(tx, kind, [token]):
                 return None
-            now = self.db.now_of(tx)
+            now = tx.now()
             key, _, attempt = token.rpartition("-")
             owner = records.owners(tx, [key]).get(key)
             # Handlers look up their objects by name. If the object of an abandoned attempt may still appear, this
@@ -265,9 +263,7 @@ class Things:
             )
             thing.begin("CREATE", WORKING)
             # Another thread may have begun the same creation since the check above: only one of them gets the turn.
-            added = plugin_records.add(
-                self.db, tx, thing.record_id, kind, self.project, token, thing.seen, asdict(inner), now
-            )
+            added = plugin_records.add(tx, thing.record_id, kind, self.project, token, thing.seen, asdict(inner), now)
         return Turn(self, thing, inner.turn, owner) if added else None
 
     def take(
@@ -279,8 +275,8 @@ class Things:
             The turn; None if the record does not exist, another thread has the turn, or `may(thing, now)` is False.
         """
         with self.db.write() as tx:
-            row = plugin_records.locked(self.db, tx, record_id)
-            now = self.db.now_of(tx)
+            row = plugin_records.locked(tx, record_id)
+            now = tx.now()
             if row is None:
                 return None
             thing = StoredThing.of(row)
@@ -315,11 +311,11 @@ class Things:
             False if nothing was changed, since the turn was lost or the record was deleted.
         """
         with self.db.write() as tx:
-            row = plugin_records.locked(self.db, tx, turn.thing.record_id)
+            row = plugin_records.locked(tx, turn.thing.record_id)
             if row is None:
                 turn.lost = True
                 return False
-            now = self.db.now_of(tx)
+            now = tx.now()
             thing = StoredThing.of(row)
             if thing.inner.turn != turn.number:
                 turn.lost = True
@@ -331,11 +327,7 @@ class Things:
                 thing.seen["id"] = turn.unsaved
             mutate(thing)
             physical_id = str(thing.seen.get("id") or "")
-            if (
-                name
-                and physical_id
-                and plugin_records.claim_handle(self.db, tx, thing.record_id, thing.kind, physical_id)
-            ):
+            if name and physical_id and plugin_records.claim_handle(tx, thing.record_id, thing.kind, physical_id):
                 thing.link = physical_id
             thing.inner.held_until = 0.0 if give_back else now + LEASE_S
             plugin_records.save(tx, thing.record_id, thing.seen, asdict(thing.inner), now)
@@ -345,7 +337,7 @@ class Things:
     def now(self) -> float:
         """Return the agreed time, in seconds since the epoch."""
         with self.db.read() as tx:
-            return self.db.now_of(tx)
+            return tx.now()
 
     def renew(self, turn: Turn) -> None:
         self.change(turn, lambda _thing: None)
@@ -390,9 +382,9 @@ class Things:
         with self.db.write() as tx:
             self._event(tx, turn.owner, action, reason)
 
-    def _event(self, tx: Connection, owner: Owner | None, action: str, reason: str) -> None:
+    def _event(self, tx: Transaction, owner: Owner | None, action: str, reason: str) -> None:
         if owner is not None:
-            events.append(tx, owner.stack_id, [owner.event(action, reason)], self.db.now_of(tx))
+            events.append(tx, owner.stack_id, [owner.event(action, reason)], tx.now())
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -403,8 +395,8 @@ class Things:
             False if the deletion is not complete, since an id was stored late, or the turn was lost.
         """
         with self.db.write() as tx:
-            row = plugin_records.locked(self.db, tx, turn.thing.record_id)
-            now = self.db.now_of(tx)
+            row = plugin_records.locked(tx, turn.thing.record_id)
+            now = tx.now()
             if row is None:
                 return True
             thing = StoredThing.of(row)
@@ -423,7 +415,7 @@ class Things:
                 plugin_records.remove(tx, thing.record_id)
         return True
 
-    def _bury(self, tx: Connection, thing: StoredThing, now: float) -> None:
+    def _bury(self, tx: Transaction, thing: StoredThing, now: float) -> None:
         """Keep the record of a deleted resource whose creation may still happen, for repeated deletions.
 
         Its token is looked up like the tokens of orphans in real clouds.
@@ -431,7 +423,7 @@ class Things:
         inner = thing.inner
         if not inner.buried_until:
             inner.buried_until, inner.tries = now + orphans.PATIENCE_S, 0
-            orphans.add(self.db, tx, [Orphan(thing.token, thing.kind, self.project)], now)
+            orphans.add(tx, [Orphan(thing.token, thing.kind, self.project)], now)
         inner.phase, inner.progress, inner.held_until = DONE, None, 0.0
         inner.due_at = now + SWEEP.delay_s(inner.tries + 1)
         inner.tries += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.errors import Rejected
@@ -22,7 +22,7 @@ from homeostat.planner.policies.healing import needs_consent
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_outside, kind_of
 from homeostat.store import events, schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.stacks import action_begin, locks, nested_status, stacks, views
@@ -69,13 +69,13 @@ class StackActions:
             Rejected: EntityNotFound; ResourceNotAvailable for a resource that has not been started.
         """
         with self._db.write() as tx:
-            stack = stacks.live(self._db, tx, stack_id)
-            now = self._db.now_of(tx)
+            stack = stacks.live(tx, stack_id)
+            now = tx.now()
             where, numbers = self._extent(tx, stack, resource)
             look_schedule.request_look(tx, where, now, numbers)
             return now
 
-    def looked_at(self, tx: Connection, stack: StackRow, resource: str | None = None) -> tuple[float | None, str]:
+    def looked_at(self, tx: Transaction, stack: StackRow, resource: str | None = None) -> tuple[float | None, str]:
         """Report how recent the observations are that `observe` requests.
 
         Returns:
@@ -87,7 +87,7 @@ class StackActions:
         """
         return look_schedule.last_complete_look(tx, *self._extent(tx, stack, resource))
 
-    def _extent(self, tx: Connection, stack: StackRow, resource: str | None) -> tuple[Any, Sequence[int] | None]:
+    def _extent(self, tx: Transaction, stack: StackRow, resource: str | None) -> tuple[Any, Sequence[int] | None]:
         """Return the stacks, and which of their shards (None: all), to observe for the stack or the resource."""
         row = self._resource(tx, stack, resource)
         if row is None:
@@ -107,20 +107,20 @@ class StackActions:
                 suspended stack; StackLocked.
         """
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             if stack.suspended:
                 raise Rejected("NotSupported", "Converging a stack when it is suspended is not supported: resume it.")
             row = self._resource(tx, stack, resource)
             if row is not None and (not _is_nested(row) or needs_consent(row) or unhealthy.mark_of(row) is not None):
                 self._converge_one(tx, stack, row)
                 return
-            whole = stack if row is None else stacks.for_update(self._db, tx, row.handle)
+            whole = stack if row is None else stacks.for_update(tx, row.handle)
             if whole is not None and whole.deleted_at is None:
-                action_begin.converge(self._db, tx, whole, self._db.now_of(tx), self._timeout_s)
+                action_begin.converge(tx, whole, tx.now(), self._timeout_s)
 
-    def _converge_one(self, tx: Connection, stack: StackRow, row: Resource) -> None:
+    def _converge_one(self, tx: Transaction, stack: StackRow, row: Resource) -> None:
         """Request convergence of one resource."""
-        now = self._db.now_of(tx)
+        now = tx.now()
         # The shard is locked before its row, as in every pass.
         shards.wake(tx, stack.id, now, shards.USER, [row.shard])
         if is_outside(row.type):
@@ -143,8 +143,8 @@ class StackActions:
             message = f"Invalid hook type {hook!r}: one of {', '.join(HOOKS)} is needed"
             raise Rejected("InvalidBreakPointHook", message)
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
-            now = self._db.now_of(tx)
+            stack = locks.changeable(tx, stack_id)
+            now = tx.now()
             row = self._waiting_at(tx, stack, resource, hook)
             shards.wake(tx, stack.id, now, shards.USER, [row.shard])  # before the row: the lock order of passes
             # Read again: until the shard was locked, a pass may have changed the row.
@@ -157,7 +157,7 @@ class StackActions:
             )
             events.append(tx, stack.id, [event_of(row, reason=f"Hook {hook} is cleared")], now)
 
-    def _waiting_at(self, tx: Connection, stack: StackRow, name: str, hook: str) -> Resource:
+    def _waiting_at(self, tx: Transaction, stack: StackRow, name: str, hook: str) -> Resource:
         rows, _ = views.resources(tx, stack.id, [name])
         for row in rows.values():
             if hooks.waits_at(row) == hook:
@@ -178,7 +178,7 @@ class StackActions:
         """
         rules = STACK_ACTIONS[action]
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             if rules.effect is Effect.MAINTAIN and stack.action == action and stack.status != Status.FAILED:
                 return
             if stack.status == Status.IN_PROGRESS and stack.action not in (rules.overtakes or ()):
@@ -193,21 +193,21 @@ class StackActions:
                 message = f"{action.title()} of stack {stack.name} after its deletion has failed is not supported"
                 raise Rejected("NotSupported", f"{message}: delete it once more, or update it.")
             accept(tx)
-            now = self._db.now_of(tx)
+            now = tx.now()
             if rules.effect is Effect.READ:
-                action_begin.check(self._db, tx, stack, now, self._timeout_s)
+                action_begin.check(tx, stack, now, self._timeout_s)
             else:
-                action_begin.maintain(self._db, tx, stack, action, now, self._timeout_s)
+                action_begin.maintain(tx, stack, action, now, self._timeout_s)
 
     def lock(self, stack_id: str, wanted: locks.Lock, breaks: Callable[[locks.Lock], bool]) -> None:
         """Lock a stack. See `store.stacks.locks.lock`."""
         with self._db.write() as tx:
-            locks.lock(self._db, tx, stack_id, wanted, breaks, self._timeout_s)
+            locks.lock(tx, stack_id, wanted, breaks, self._timeout_s)
 
     def unlock(self, stack_id: str, breaks: Callable[[locks.Lock], bool]) -> None:
         """Unlock a stack. See `store.stacks.locks.unlock`."""
         with self._db.write() as tx:
-            locks.unlock(self._db, tx, stack_id, breaks, self._timeout_s)
+            locks.unlock(tx, stack_id, breaks, self._timeout_s)
 
     def switch(self, stack_id: str, switches: ConvergenceSettings) -> StackRow:
         """Change the switches of a stack and all its nested stacks; return the changed row.
@@ -216,7 +216,7 @@ class StackActions:
             Rejected: EntityNotFound; RequestLimitExceeded; StackLocked.
         """
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             exceptions = {**(stack.exceptions or {}), **switches.exceptions}
             remaining = {name: exception for name, exception in exceptions.items() if exception}
             if len(remaining) > EXCEPTIONS_MAX:
@@ -234,21 +234,21 @@ class StackActions:
                 inside = _changed(healing, {"policy": policy} if policy else {})
                 self._set(tx, nested_id, {**whole, **own, "healing": inside})
             # Drift that was left alone may be healed now: the observation wakes the shards and starts the new interval.
-            look_schedule.request_look(tx, stacks.tree_of(stack_id), self._db.now_of(tx))
-            return stacks.live(self._db, tx, stack_id)
+            look_schedule.request_look(tx, stacks.tree_of(stack_id), tx.now())
+            return stacks.live(tx, stack_id)
 
-    def _nested_stacks(self, tx: Connection, stack: StackRow, names: Collection[str]) -> list[tuple[str, str]]:
+    def _nested_stacks(self, tx: Transaction, stack: StackRow, names: Collection[str]) -> list[tuple[str, str]]:
         """Return the nested stacks among these resources, as (id, name of the resource)."""
         if not names:
             return []
         rows, _ = views.resources(tx, stack.id, names)
         return [(row.handle, row.name) for row in rows.values() if _is_nested(row) and not row.deleting]
 
-    def _set(self, tx: Connection, stack_id: str, values: Mapping[str, Any]) -> None:
+    def _set(self, tx: Transaction, stack_id: str, values: Mapping[str, Any]) -> None:
         tree = stacks.tree_of(stack_id)
         tx.execute(update(schema.stack).where(schema.stack.c.id.in_(tree)).values(**values))
 
-    def _resource(self, tx: Connection, stack: StackRow, name: str | None) -> Resource | None:
+    def _resource(self, tx: Transaction, stack: StackRow, name: str | None) -> Resource | None:
         if name is None:
             return None
         rows, _ = views.resources(tx, stack.id, [name])

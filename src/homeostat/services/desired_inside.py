@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.group_revisions import (
     away_members,
     check_policy,
@@ -28,6 +26,7 @@ from homeostat.resources.families.resource_groups import Launched
 from homeostat.resources.nested import FACADE, FromTemplate, NestedStack, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.resources.schema import UNKNOWN
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.contents import Content
 from homeostat.templates import declared_in, environments
@@ -35,7 +34,7 @@ from homeostat.templates.tree import holds
 
 
 def desired_inside(
-    tx: Connection,
+    tx: Transaction,
     note: ResourcePreview,
     parent: Content,
     nested: StackRow | None,
@@ -79,7 +78,7 @@ def desired_inside(
 
 
 def _members(
-    tx: Connection,
+    tx: Transaction,
     kind: ResourceType,
     values: dict[str, Any],
     nested: StackRow | None,

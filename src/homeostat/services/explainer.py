@@ -8,8 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.facts.absences import absences_with, awaited
 from homeostat.convergence.stages.loading import load_world
 from homeostat.desired.graphs import DesiredGraphs
@@ -25,6 +23,7 @@ from homeostat.planner.report.estimate import Chain, Durations, Estimate, critic
 from homeostat.planner.report.explain import PATIENCE_S, Explanation, ShardStatus, explain, explain_stack, with_pause
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ShardRow, StackRow
 from homeostat.store.shards.away import NO_SHARD, unrest_of
 from homeostat.store.stacks import progress, revisions, stacks
@@ -118,7 +117,7 @@ class Explainer:
 
     def __init__(
         self,
-        tx: Connection,
+        tx: Transaction,
         definitions: DesiredGraphs,
         now: float,
         share: float = HEAL_SHARE,

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection
-
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
 from homeostat.desired.graphs import compile_graph
@@ -14,6 +12,7 @@ from homeostat.model.desired import Definition, Identity
 from homeostat.model.group import GroupDefinition
 from homeostat.model.member_names import member_of_name
 from homeostat.resources import groups
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, views
 from homeostat.store.stacks.contents import Content
@@ -57,11 +56,11 @@ class Graphs:
     def __init__(self) -> None:
         self._cache: Cache[tuple[str, int], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
 
-    def wanted(self, tx: Connection, stack: StackRow) -> Graph:
+    def wanted(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the graph of the newest revision."""
         return self._get(tx, stack, int(stack.revision))
 
-    def described(self, tx: Connection, stack: StackRow) -> Graph:
+    def described(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the newest graph that is not empty: the user's last description, also during a deletion."""
         wanted = self.wanted(tx, stack)
         if wanted.content.kind != "empty":
@@ -70,11 +69,11 @@ class Graphs:
         number = views.described_revision(tx, stack.id)
         return self._get(tx, stack, number) if number else wanted
 
-    def of_revision(self, tx: Connection, stack: StackRow, number: int) -> Graph:
+    def of_revision(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
         """Return the graph of an earlier revision. Raise LookupError when there is none."""
         return self._get(tx, stack, number)
 
-    def _get(self, tx: Connection, stack: StackRow, number: int) -> Graph:
+    def _get(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
         def compiled() -> Graph:
             return _graph(revisions.content_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.group_revisions import listed_group
 from homeostat.desired.members import group_content, shard_count
 from homeostat.desired.texts import GENERATED, group_text, size_of
@@ -17,7 +15,7 @@ from homeostat.resources.listed_members import Listed, plain, unredacted
 from homeostat.services.pipeline.checking import Checked
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
@@ -116,7 +114,7 @@ def _listed(definition: Definition) -> dict[str, Any]:
 
 
 def revision_of(
-    db: Database, tx: Connection, nested: StackRow, before: Content, listed: Listed, *, secret: bool | None, now: float
+    tx: Transaction, nested: StackRow, before: Content, listed: Listed, *, secret: bool | None, now: float
 ) -> NewRevision:
     """Return the next revision of a group's stack.
 
@@ -140,10 +138,10 @@ def revision_of(
     group = listed_group(tx, row, nested, _group_of(before), listed, now)
     content = group_content(group, before.environment, before.files)
     intent, size = revisions.intent_of(tx, nested.id, nested.revision), size_of(content)
-    return revisions.encode(db, content, intent=intent, shards=shard_count(group), secret=secret, size=size)
+    return revisions.encode(tx.database, content, intent=intent, shards=shard_count(group), secret=secret, size=size)
 
 
-def check_room(tx: Connection, nested: StackRow, revision: NewRevision, resources_max: int) -> None:
+def check_room(tx: Transaction, nested: StackRow, revision: NewRevision, resources_max: int) -> None:
     """Raise Rejected (RequestLimitExceeded) if the tree of stacks has no room for more members.
 
     Stacks nested in the members are counted at their creation.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, or_
+from sqlalchemy import or_
 
 from homeostat.desired.graphs import compile_graph
 from homeostat.desired.members import shard_of
@@ -26,7 +26,7 @@ from homeostat.planner.policies import unhealthy
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.shards.shard_state import Writes
@@ -142,7 +142,7 @@ class Marks:
             return self._write(tx, found_targets, request)
 
     def _hold(
-        self, tx: Connection, targets: Sequence[_Target], request: MarkRequest
+        self, tx: Transaction, targets: Sequence[_Target], request: MarkRequest
     ) -> set[tuple[tuple[str, ...], int]]:
         """Lock the targets against passes and other requests, and wake their shards.
 
@@ -152,17 +152,17 @@ class Marks:
         held = {target.shard for target in targets}
         # The global lock order: stacks before shards, parents first; then shards before rows, children first.
         for ids in sorted({ids for ids, _ in held}, key=lambda ids: (len(ids), ids)):
-            locks.changeable(self._db, tx, ids[-1])
+            locks.changeable(tx, ids[-1])
         healed = {target.shard for target in targets if stacks.facts(target.stack).converges(target.resource.name)}
-        now = self._db.now_of(tx)
+        now = tx.now()
         for ids, number in sorted(held, key=lambda shard: (-len(shard[0]), shard)):
             # Without healing there is nothing to undo: the status of the stack shows the mark at once.
             delay_s = RECENT_S if request.unhealthy and (ids, number) in healed else 0.0
             shards.wake(tx, ids[-1], now + delay_s, shards.USER, [number])
         return held
 
-    def _write(self, tx: Connection, targets: Sequence[_Target], request: MarkRequest) -> list[MarkOutcome]:
-        now = self._db.now_of(tx)
+    def _write(self, tx: Transaction, targets: Sequence[_Target], request: MarkRequest) -> list[MarkOutcome]:
+        now = tx.now()
         written: dict[str, tuple[StackRow, Writes]] = {}
         failures: dict[tuple[str, int], int] = defaultdict(int)
         outcomes = []
@@ -179,7 +179,7 @@ class Marks:
             path = (*target.path, row.name)
             outcomes.append(MarkOutcome(target.target, path, joined(row.action, row.status), bool(new_events)))
         for stack, writes in written.values():
-            shard_state.record(self._db, tx, stack.id, writes, now)
+            shard_state.record(tx, stack.id, writes, now)
         for (id, number), more in failures.items():
             shards.count_failures(tx, id, number, more)
         for stack, _ in written.values():
@@ -187,7 +187,7 @@ class Marks:
         return outcomes
 
 
-def _change(tx: Connection, row: Resource, request: MarkRequest, now: float) -> list[Event] | None:
+def _change(tx: Transaction, row: Resource, request: MarkRequest, now: float) -> list[Event] | None:
     """Change the row; return the events, or None if the row does not change."""
     reason = request.reason or DEFAULT_REASON
     if request.unhealthy:
@@ -225,7 +225,7 @@ def _refuse(targets: Sequence[_Target]) -> None:
         raise Rejected(wrong[0][1].fault, details + more)
 
 
-def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:
+def _unmade(tx: Transaction, stack_id: str, targets: Mapping[str, str]) -> Rejected | None:
     """Return the error for a resource of the desired state that was not started yet; None if all were started."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
@@ -244,7 +244,7 @@ def _unmade(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> Reject
 # -- finding -----------------------------------------------------------------------------------------------------------
 
 
-def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_Target]:
+def _find(tx: Transaction, stack_id: str, targets: Mapping[str, str]) -> list[_Target]:
     """Find the row of each target; targets of the same row get the same object. Raise Rejected."""
     all_targets = [_Target(place, target, (stack_id,), target) for place, target in targets.items()]
     unresolved = all_targets
@@ -259,7 +259,7 @@ def _find(tx: Connection, stack_id: str, targets: Mapping[str, str]) -> list[_Ta
     return all_targets
 
 
-def _look(tx: Connection, stack_id: str, targets: Sequence[_Target]) -> None:
+def _look(tx: Transaction, stack_id: str, targets: Sequence[_Target]) -> None:
     """Resolve targets in or below one stack by one step."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:
@@ -309,7 +309,7 @@ def _named(word: str, rows: Sequence[Resource], facts: StackFacts) -> Resource |
     return matching[0] if matching else None
 
 
-def _rows(tx: Connection, stack_id: str, words: Sequence[str]) -> list[Resource]:
+def _rows(tx: Transaction, stack_id: str, words: Sequence[str]) -> list[Resource]:
     """Load rows with one of these names or physical ids."""
     all_rows: dict[str, Resource] = {}
     table = schema.resource

@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.group_revisions import launched_in
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.stages.loading import world_of
@@ -30,6 +28,7 @@ from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.services.client_check import ClientCheck, always_connected
 from homeostat.services.desired_inside import desired_inside
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state, shards
 from homeostat.store.stacks import revisions, stacks
@@ -115,7 +114,7 @@ class Previewer:
     """
 
     def __init__(
-        self, tx: Connection, now: float, limits: PreviewLimits = PreviewLimits(), *, converges: bool = False
+        self, tx: Transaction, now: float, limits: PreviewLimits = PreviewLimits(), *, converges: bool = False
     ) -> None:
         self._tx = tx
         self._now = now

@@ -1,7 +1,5 @@
 """Snapshots of stacks: take, restore, delete. Never waits for the engine (invariant 8)."""
 
-from sqlalchemy import Connection
-
 from homeostat.identity.trusts import Accept, accept_nothing
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
@@ -10,7 +8,7 @@ from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import KeepPolicy
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.stacks import StackService
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import SnapshotRow, StackRow
 from homeostat.store.stacks import action_begin, locks, revisions, snapshots, stacks
 
@@ -35,15 +33,15 @@ class Snapshots:
         """
         quotas = self._stack_service.quotas
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             _check_at_rest(stack)
             if not unlimited and snapshots.count(tx, stack_id) >= quotas.snapshots_max:
                 message = (
                     f"You have reached the maximum snapshots per stack, {quotas.snapshots_max}. Delete some first."
                 )
                 raise Rejected("RequestLimitExceeded", f"Request limit exceeded: {message}")
-            id, now = self._stack_service.entropy.stack_id(), self._db.now_of(tx)
-            number = action_begin.take_snapshot(self._db, tx, stack, StackSnapshot(id), now, quotas.timeout_s)
+            id, now = self._stack_service.entropy.stack_id(), tx.now()
+            number = action_begin.take_snapshot(tx, stack, StackSnapshot(id), now, quotas.timeout_s)
             snapshots.add(tx, id, stack_id, number, name, now)
             return self._get(tx, stack_id, id)
 
@@ -68,7 +66,7 @@ class Snapshots:
             _check_complete(snapshot)
             self._stack_service.check(Identity(seen.id, seen.name, seen.project), content, check_types)
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             if stack.suspended:
                 raise Rejected("NotSupported", "Restoring a stack when it is suspended is not supported: resume it.")
             if stack.spares == KeepPolicy.ALL:
@@ -76,11 +74,11 @@ class Snapshots:
             # The snapshot may have been deleted while its content was checked.
             _check_complete(self._get(tx, stack_id, id))
             going_back = StackSnapshot(id, run=f"{id}/{stack.revision + 1}")
-            now, timeout_s = self._db.now_of(tx), self._stack_service.quotas.timeout_s
+            now, timeout_s = tx.now(), self._stack_service.quotas.timeout_s
             accept(tx)
             # The copy has the content checked above, however long the check took: a revision never changes.
             revision = revisions.copy_of_revision(tx, stack, snapshot.revision)
-            action_begin.revise(self._db, tx, stack, Action.RESTORE, revision, now, timeout_s, {"snapshot": going_back})
+            action_begin.revise(tx, stack, Action.RESTORE, revision, now, timeout_s, {"snapshot": going_back})
 
     def delete(self, stack_id: str, id: str) -> None:
         """Start deleting a snapshot, with its parts in the clouds.
@@ -89,9 +87,9 @@ class Snapshots:
             Rejected: EntityNotFound; StackLocked; NotSupported while the snapshot is taken or restored.
         """
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, stack_id)
+            stack = locks.changeable(tx, stack_id)
             self._get(tx, stack_id, id)
-            snapshot = snapshots.for_update(self._db, tx, id)
+            snapshot = snapshots.for_update(tx, id)
             if snapshot is None:
                 raise not_found(id)
             if snapshot.status == Status.IN_PROGRESS:
@@ -101,13 +99,13 @@ class Snapshots:
             restored = stack.snapshot if stack.status == Status.IN_PROGRESS else None
             if restored is not None and restored.id == id:
                 raise Rejected("NotSupported", f"Deleting snapshot {id} while it is restored is not supported.")
-            now = self._db.now_of(tx)
+            now = tx.now()
             if snapshots.parts(tx, id):
                 snapshots.begin_deletion(tx, id, now)
             else:
-                snapshots.remove(self._db, tx, id, stack.project, now)
+                snapshots.remove(tx, id, stack.project, now)
 
-    def _get(self, tx: Connection, stack_id: str, id: str) -> SnapshotRow:
+    def _get(self, tx: Transaction, stack_id: str, id: str) -> SnapshotRow:
         snapshot = snapshots.get(tx, stack_id, id)
         if snapshot is None:
             raise not_found(id)

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Entropy
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Cloud
@@ -40,7 +38,7 @@ from homeostat.services.pipeline.storing import (
 )
 from homeostat.services.preview import NOT_STORED, Preview, Previewer, PreviewLimits
 from homeostat.services.quotas import Quotas
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
@@ -191,15 +189,15 @@ class StackService:
         checked = self._pipeline.run(identity, request, self.quotas.expansion_limits)
         return PreparedStack(new, checked.content, checked.revision(self._db))
 
-    def add_prepared(self, tx: Connection, prepared: PreparedStack, by: Caller | None) -> None:
+    def add_prepared(self, tx: Transaction, prepared: PreparedStack, by: Caller | None) -> None:
         """Store a prepared stack, and wake the engine.
 
         Raises:
             Rejected: StackExists; RequestLimitExceeded.
         """
         check_room(tx, prepared.new.project, self.quotas.stacks_max if by is None or not by.is_admin else None)
-        now, timeout_s = self._db.now_of(tx), self.quotas.timeout_s
-        action_begin.add(self._db, tx, prepared.new, prepared.revision, now, timeout_s)
+        now, timeout_s = tx.now(), self.quotas.timeout_s
+        action_begin.add(tx, prepared.new, prepared.revision, now, timeout_s)
 
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.
@@ -296,10 +294,10 @@ class StackService:
         checked = self._pipeline.run(identity, whole, limits, base=listed_groups.base_of(before))
         listed = listed_groups.listed_in(checked, before)
         with self._db.read() as tx:
-            secret, now = checked.secret, self._db.now_of(tx)
-            revision = listed_groups.revision_of(self._db, tx, row, before, listed, secret=secret, now=now)
+            secret, now = checked.secret, tx.now()
+            revision = listed_groups.revision_of(tx, row, before, listed, secret=secret, now=now)
 
-        def fits(tx: Connection) -> None:
+        def fits(tx: Transaction) -> None:
             listed_groups.check_room(tx, row, revision, self.quotas.resources_max)
             first(tx)
 
@@ -322,12 +320,12 @@ class StackService:
             Rejected: EntityNotFound; StackLocked; NotSupported for a suspended or abandoned stack.
         """
         with self._db.write() as tx:
-            row = locks.changeable(self._db, tx, stack_id)
+            row = locks.changeable(tx, stack_id)
             _check_changeable(row)
             first(tx)
             # The new revision keeps the intent, so that an action of the parent's resource in progress can continue.
-            intent, now = revisions.intent_of(tx, row.id, row.revision), self._db.now_of(tx)
-            number = action_begin.converge(self._db, tx, row, now, self.quotas.timeout_s, intent)
+            intent, now = revisions.intent_of(tx, row.id, row.revision), tx.now()
+            number = action_begin.converge(tx, row, now, self.quotas.timeout_s, intent)
             also(tx)
             return number
 
@@ -384,7 +382,7 @@ class StackService:
         looker = AdoptionLooker(self._db, cloud, project, limits, self._db.agreed_now())
         looked = looker.look(name, checked.content, checked.compiled, document)
         with self._db.read() as tx:
-            return AdoptedPreviewer(tx, self._db.now_of(tx), limits).of_adoption(looked)
+            return AdoptedPreviewer(tx, tx.now(), limits).of_adoption(looked)
 
     def preview_update(self, stack_id: str, request: StackRequest, *, patch: bool = False) -> Preview:
         """Preview an update. Raises like `update`."""
@@ -400,9 +398,9 @@ class StackService:
                 return previewer.of_deletion(row, before, after, checked.compiled, policies)
             return previewer.of_update(row, after, checked.compiled)
 
-    def _previewer(self, tx: Connection, request: StackRequest, timeout_mins: int | None = None) -> Previewer:
+    def _previewer(self, tx: Transaction, request: StackRequest, timeout_mins: int | None = None) -> Previewer:
         limits = self._preview_limits(request, timeout_mins)
-        return Previewer(tx, self._db.now_of(tx), limits, converges=request.look_first)
+        return Previewer(tx, tx.now(), limits, converges=request.look_first)
 
     def _preview_limits(self, request: StackRequest, timeout_mins: int | None = None) -> PreviewLimits:
         """Return the limits of a preview. The request may override `timeout_mins`, the timeout of the stack."""
@@ -419,13 +417,13 @@ class StackService:
         with self._db.read() as tx:
             seen = self._live(tx, stack_id)
         with self.entrusted(seen.root_id, seen.project, by) as accept, self._db.write() as tx:
-            row = locks.removable(self._db, tx, stack_id)
+            row = locks.removable(tx, stack_id)
             accept(tx)
             if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
                 return
             locks.lift(tx, row)
-            empty, now, timeout_s = revisions.empty(self._db), self._db.now_of(tx), self.quotas.timeout_s
-            action_begin.revise(self._db, tx, row, Action.DELETE, empty, now, timeout_s, action_begin.UNHELD)
+            empty, now, timeout_s = revisions.empty(self._db), tx.now(), self.quotas.timeout_s
+            action_begin.revise(tx, row, Action.DELETE, empty, now, timeout_s, action_begin.UNHELD)
             also(tx)
 
     def cancel(self, stack_id: str, *, roll_back: bool) -> None:
@@ -439,17 +437,17 @@ class StackService:
         """
         cancellable = (Action.UPDATE,) if roll_back else (Action.UPDATE, Action.CREATE)
         with self._db.write() as tx:
-            row = locks.changeable(self._db, tx, stack_id)
+            row = locks.changeable(tx, stack_id)
             if row.action not in cancellable or row.status != Status.IN_PROGRESS:
                 state = joined(row.action, row.status)
                 raise Rejected("NotSupported", f"Cancelling update when stack is {state} is not supported.")
-            now = self._db.now_of(tx)
+            now = tx.now()
             if roll_back:
-                action_begin.roll_back(self._db, tx, row, now, self.quotas.timeout_s)
+                action_begin.roll_back(tx, row, now, self.quotas.timeout_s)
             else:
-                cancellation.cancel(self._db, tx, row, now)
+                cancellation.cancel(tx, row, now)
 
-    def _live(self, tx: Connection, stack_id: str) -> StackRow:
+    def _live(self, tx: Transaction, stack_id: str) -> StackRow:
         row = stacks.get(tx, stack_id)
         if row is None or row.deleted_at is not None:
             raise stack_not_found(stack_id)
@@ -463,7 +461,7 @@ def _check_changeable(row: StackRow) -> None:
         raise Rejected("NotSupported", "Updating a stack when it is suspended is not supported.")
 
 
-def _check_free(tx: Connection, project: str, name: str) -> None:
+def _check_free(tx: Transaction, project: str, name: str) -> None:
     """Raise Rejected (StackExists) if the project has a stack of this name."""
     other = stacks.find(tx, project, name)
     if other is not None and other.deleted_at is None:

@@ -94,11 +94,11 @@ class StackTransfer:
             if seen is not None and seen.deleted_at is None:
                 write(document(tx, seen, graphs, lambda: nullcontext(tx)))
         with self._db.write() as tx:
-            row = locks.removable(self._db, tx, stack_id)
+            row = locks.removable(tx, stack_id)
             _check_whole(row)
             # Written again: between the two transactions a pass may have created or deleted things.
             last = write(document(tx, row, graphs, lambda: nullcontext(tx)))
-            action_begin.abandon(self._db, tx, row, self._db.now_of(tx), self._stack_service.quotas.timeout_s)
+            action_begin.abandon(tx, row, tx.now(), self._stack_service.quotas.timeout_s)
             return last
 
 

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Collection, Iterator
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import or_, select
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema import to_json
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, stacks
@@ -14,7 +15,7 @@ ANY = "*"
 """Wildcard at the end of a type name: all types of a service."""
 
 
-def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | None:
+def found_in(tx: Transaction, stack: StackRow, wanted: Collection[str]) -> str | None:
     """Return the first of these types that the stack or a nested stack has; None if there are no such resources.
 
     The resources are searched only if the user's input for the root stack, from which all resources are made, contains
@@ -33,7 +34,7 @@ def found_in(tx: Connection, stack: StackRow, wanted: Collection[str]) -> str | 
     return tx.execute(chosen.order_by(column).limit(1)).scalar()
 
 
-def _texts(tx: Connection, stack: StackRow) -> Iterator[str]:
+def _texts(tx: Transaction, stack: StackRow) -> Iterator[str]:
     root = stack if stack.parent_id is None else stacks.get(tx, stack.root_id)
     if root is not None:
         content = revisions.content_of(tx, root.id, root.revision)

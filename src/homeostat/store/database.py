@@ -267,19 +267,6 @@ class Database:
         server_now, at = self._agreed
         return server_now + self._passed() - at
 
-    @property
-    def insert(self) -> Any:
-        return self.backend.insert
-
-    def end_frozen_sessions(self, tx: Connection, silent_s: float) -> int:
-        return self.backend.end_frozen_sessions(tx, silent_s)
-
-    def running_transactions(self, tx: Connection) -> tuple[int, int]:
-        return self.backend.running_transactions(tx)
-
-    def advisory_lock(self, tx: Connection, name: str) -> None:
-        self.backend.advisory_lock(tx, name)
-
     def close(self) -> None:
         self.notices.close()
         self.engine.dispose()

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 
-from sqlalchemy import Connection, func, insert, select, tuple_
+from sqlalchemy import func, insert, select, tuple_
 
 from homeostat.model.limits import EVENT_REASON_MAX
 from homeostat.model.plan import Event
 from homeostat.store import requesters, schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import EventRow
 from homeostat.store.sql import bulk, typed
 
@@ -20,11 +21,11 @@ REQUESTED = (*COLUMNS, "requested_by", "request_id")
 _MARKED = "homeostat_marked"
 
 
-def append(tx: Connection, stack_id: str, happened: Iterable[Event], now: float) -> None:
+def append(tx: Transaction, stack_id: str, happened: Iterable[Event], now: float) -> None:
     append_all(tx, ((stack_id, event) for event in happened), now)
 
 
-def append_all(tx: Connection, happened: Iterable[tuple[str, Event]], now: float) -> None:
+def append_all(tx: Transaction, happened: Iterable[tuple[str, Event]], now: float) -> None:
     """Append events of several stacks, each with the id of its stack."""
     values_of = attrgetter(*FIELDS)
     rows = [(stack_id, *values_of(_shortened(event)), now) for stack_id, event in happened]
@@ -38,7 +39,7 @@ def append_all(tx: Connection, happened: Iterable[tuple[str, Event]], now: float
     bulk.insert(tx, schema.event, REQUESTED, [(*row, *more) for row in rows])
 
 
-def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
+def append_one(tx: Transaction, stack_id: str, event: Event, now: float) -> int:
     """Append an event and return its `seq`."""
     requester = requesters.current()
     more = (requester.name, requester.request_id)
@@ -48,7 +49,7 @@ def append_one(tx: Connection, stack_id: str, event: Event, now: float) -> int:
     return int(seq)
 
 
-def _mark(tx: Connection) -> None:
+def _mark(tx: Transaction) -> None:
     """Mark this transaction before its first event, to let readers know the running writers.
 
     PostgreSQL reports running transactions itself, and SQLite has a single writer at a time; for MariaDB and MySQL see
@@ -67,7 +68,7 @@ def _shortened(event: Event) -> Event:
 
 
 def page(
-    tx: Connection,
+    tx: Transaction,
     stack_ids: Sequence[str],
     *,
     after: int | None = None,
@@ -107,19 +108,19 @@ def page(
     return list(typed.rows(EventRow, tx.execute(chosen.limit(limit) if limit else chosen)))
 
 
-def get(tx: Connection, stack_id: str, seq: int) -> EventRow | None:
+def get(tx: Transaction, stack_id: str, seq: int) -> EventRow | None:
     table = schema.event
     chosen = select(table).where(table.c.stack_id == stack_id, table.c.seq == seq)
     return typed.rows(EventRow, tx.execute(chosen)).first()
 
 
-def newest(tx: Connection, stack_ids: Sequence[str]) -> int:
+def newest(tx: Transaction, stack_ids: Sequence[str]) -> int:
     """Return `seq` of the newest event of these stacks, 0 if they have none."""
     table = schema.event
     return int(tx.execute(select(func.max(table.c.seq)).where(table.c.stack_id.in_(stack_ids))).scalar_one() or 0)
 
 
-def roots(tx: Connection, after: int, until: int) -> set[str]:
+def roots(tx: Transaction, after: int, until: int) -> set[str]:
     """Return the root stacks of the events with `after` < `seq` <= `until`, including events of nested stacks."""
     table, stack = schema.event, schema.stack
     chosen = select(stack.c.root_id).distinct().join(table, table.c.stack_id == stack.c.id)

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.desired.compiling import Definitions
 from homeostat.kinds.registry import KINDS
 from homeostat.model.desired import Definition, Identity
@@ -20,7 +18,7 @@ from homeostat.resources import groups
 from homeostat.resources.composite import Composed
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import is_thing, kind_of, type_of
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
 from homeostat.store.stacks.contents import Content
@@ -196,7 +194,7 @@ def write_out(db: Database, rows: Sequence[Resource], *, secret: bool) -> Adopte
     return AdoptedRows(rows, shard_state.encode_new(db, rows, secret=secret))
 
 
-def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> None:
+def add(tx: Transaction, project: str, adopted: AdoptedRows) -> None:
     """Store the rows of a new stack.
 
     Raises:
@@ -205,13 +203,13 @@ def add(db: Database, tx: Connection, project: str, adopted: AdoptedRows) -> Non
     if not adopted.rows:
         return
     # Without the lock, concurrent adoptions would not see each other's rows, and could both adopt the same thing.
-    db.advisory_lock(tx, "adopt")
+    tx.advisory_lock("adopt")
     for row, reason in conflicts(tx, project, adopted.rows):
         raise Terminal(f"resources.{row.name}.resource_id: {reason}")
     adopted.written.store(tx)
 
 
-def conflicts(tx: Connection, project: str, rows: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
+def conflicts(tx: Transaction, project: str, rows: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
     """Yield the rows whose things cannot be adopted, since other resources have them; and the reason."""
     claimed: dict[tuple[str, str], Resource] = {}
     for row in rows:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.kinds.base import RECORD, SIGNALS
 from homeostat.builtin.signals import handle_metadata
 from homeostat.desired.compiling import Definitions
@@ -25,6 +23,7 @@ from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, shown_id, type_of
 from homeostat.store.builtin import records
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks, views
@@ -32,14 +31,14 @@ from homeostat.store.stacks.contents import Content
 from homeostat.templates import environments
 
 Document = dict[str, Any]
-Reading = Callable[[], AbstractContextManager[Connection]]
+Reading = Callable[[], AbstractContextManager[Transaction]]
 """Opens a read transaction."""
 READ_BYTES = 1024 * 1024
 """Estimated bytes of properties read at once."""
 READ_MAX = 500
 
 
-def document(tx: Connection, stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Document:
+def document(tx: Transaction, stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Document:
     """Return the document of a stack in its present state, including nested stacks.
 
     Resources, and members of groups in the template, are read in batches while the document is written (`json_pieces`).
@@ -96,7 +95,7 @@ def _resources(
 
 
 def _some(
-    tx: Connection, stack: StackRow, definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
+    tx: Transaction, stack: StackRow, definitions: Definitions, shard: int, graphs: DesiredGraphs, reading: Reading
 ) -> dict[str, Document | Entries]:
     """Return the entries of some resources of a shard."""
     rows, seen = views.resources(tx, stack.id, definitions, [shard])
@@ -143,7 +142,7 @@ def _unmade(definition: Definition) -> Document:
 
 
 def _entry(
-    tx: Connection, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs, reading: Reading
+    tx: Transaction, project: str, row: Resource, seen: Seen | None, graphs: DesiredGraphs, reading: Reading
 ) -> Document | Entries:
     # A resource that is still to be adopted is exported unchanged, as in the document of the adoption.
     adopted = adoption_of(row.intent) if row.action == Action.INIT else None
@@ -169,13 +168,13 @@ def _nested(stack: StackRow, graphs: DesiredGraphs, reading: Reading) -> Iterato
     yield from content.items()
 
 
-def _metadata(tx: Connection, project: str, row: Resource) -> Document:
+def _metadata(tx: Transaction, project: str, row: Resource) -> Document:
     """Return the metadata of the template, and the signals of a handle."""
     record = records.get(tx, row.handle, project=project) if kind_of(row.type) in BUILTIN_KINDS else None
     return {**(row.metadata or {}), **(handle_metadata(tx, record) if record is not None else {})}
 
 
-def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Document:
+def _data(tx: Transaction, project: str, row: Resource, seen: Seen | None) -> Document:
     """Return data that only this service has, so an adopting service cannot read it from the cloud."""
     kind = type_of(row.type)
     if kind.kind in BUILTIN_KINDS:
@@ -189,7 +188,7 @@ def _data(tx: Connection, project: str, row: Resource, seen: Seen | None) -> Doc
     return {name: properties[name] for name in kind.creation_only_fields if name in properties}
 
 
-def _record_data(tx: Connection, record: records.Record) -> Document:
+def _record_data(tx: Transaction, record: records.Record) -> Document:
     signals = [{**signal.object, "at": signal.at} for signal in records.signals_of(tx, [record.id]).get(record.id, ())]
     record_data = {"object": record.object, "secret": record.secret, "link": record.link}
     return {RECORD: record_data, SIGNALS: signals} if signals else {RECORD: record_data}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 from starlette.testclient import TestClient
 from tests.component.running import Service
 
@@ -19,6 +19,7 @@ from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Record
+from homeostat.store.database import Transaction
 
 OWN, OTHER = "own", "other"
 TEMPLATE: Mapping[str, Any] = {
@@ -129,18 +130,18 @@ class Neighbours:
             }
             made |= {"name": "", "input_values": {}, "output_values": {}, "status_reason": ""}
             deployment = Record(f"{project}-deployment", DEPLOYMENT, project, f"{project}-d", made, handle)
-            records.add(service.db, tx, [config, deployed, deployment])
+            records.add(tx, [config, deployed, deployment])
         events = self.send("GET", f"/stacks/web/{stack_id}/resources/handle/events", f"reader@{project}", project)
         event_id = events.json()["events"][0]["id"]
         taken = self.send("POST", f"/stacks/web/{stack_id}/snapshots", f"member@{project}", project, {"name": "first"})
         service.work()
         return Things(project, users, stack_id, handle, config.id, deployment.id, event_id, taken.json()["id"])
 
-    def _made_for(self, tx: Connection, stack_id: str, name: str, user_id: str) -> str:
+    def _made_for(self, tx: Transaction, stack_id: str, name: str, user_id: str) -> str:
         """Let an identity service have a user for a resource. Gives the handle of the resource."""
         table = schema.resource
         chosen = select(table.c.token, table.c.handle).where(table.c.stack_id == stack_id, table.c.name == name)
         token, handle = tx.execute(chosen).one()
         user = Record(f"record-of-{user_id}", stack_users.STACK_USER, OWN, token, {}, user_id)
-        records.add(self.service.db, tx, [user])
+        records.add(tx, [user])
         return str(handle)

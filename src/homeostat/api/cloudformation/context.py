@@ -5,13 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.api.cloudformation.parameters import Parameters
 from homeostat.api.context import RequestContext
 from homeostat.builtin.access_keys import KeyHolder
 from homeostat.builtin.addresses import stack_arn
 from homeostat.model.errors import stack_not_found
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 
 _ARN = re.compile(r"arn:openstack:heat::([^:]*):stacks/([^/]+)/([^/]+)\Z")
@@ -29,7 +28,7 @@ class ActionContext:
     parameters: Parameters
     holder: KeyHolder | None = None
 
-    def stack(self, tx: Connection, name: str | None = None) -> StackRow:
+    def stack(self, tx: Transaction, name: str | None = None) -> StackRow:
         """Return the stack of this name, id or ARN (default: parameter StackName); a deleted stack only by id or ARN.
 
         Raises:
@@ -43,7 +42,7 @@ class ActionContext:
             raise stack_not_found(wanted)
         return row
 
-    def live_stack(self, tx: Connection) -> StackRow:
+    def live_stack(self, tx: Transaction) -> StackRow:
         row = self.stack(tx)
         if row.deleted_at is not None:
             raise stack_not_found(self.parameters.needed("StackName"))

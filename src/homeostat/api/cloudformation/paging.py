@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from homeostat.api.cloudformation.context import ActionContext
 from homeostat.api.cloudformation.responses import REMEDY, XML_BYTES_MAX
 from homeostat.api.http.answer_budget import PAGE_BYTES, too_large
 from homeostat.json_pieces import encoded
+from homeostat.store.database import Transaction
 
 PAGE = 5_000
 """Items of a response: more than callers without paging have, and few enough for memory."""
@@ -22,8 +21,8 @@ R = TypeVar("R")
 
 def page_of(
     action: ActionContext,
-    read: Callable[[Connection, str | None, int], Sequence[R]],
-    show: Callable[[Connection, R], Any],
+    read: Callable[[Transaction, str | None, int], Sequence[R]],
+    show: Callable[[Transaction, R], Any],
     token_of: Callable[[R], str],
 ) -> tuple[list[Any], dict[str, str]]:
     """Return a page, and the response's reference to the next page.

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of, whole
@@ -21,6 +19,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.world import Resource
 from homeostat.store import events
 from homeostat.store.builtin import records
+from homeostat.store.database import Transaction
 from homeostat.store.events import event_id
 from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks, views
@@ -47,7 +46,7 @@ def describe_resource(action: ActionContext) -> Any:
     return {"StackResourceDetail": {**fields, "Description": entry.description, "Metadata": json.dumps(metadata)}}
 
 
-def _check_stack_user(action: ActionContext, tx: Connection, stack: StackRow, name: str) -> KeyHolder | None:
+def _check_stack_user(action: ActionContext, tx: Transaction, stack: StackRow, name: str) -> KeyHolder | None:
     """Check that a server or user created by a template may read this resource.
 
     Returns:
@@ -63,7 +62,7 @@ def _check_stack_user(action: ActionContext, tx: Connection, stack: StackRow, na
     return action.holder
 
 
-def _metadata(action: ActionContext, tx: Connection, stack: StackRow, row: Resource) -> Mapping[str, Any]:
+def _metadata(action: ActionContext, tx: Transaction, stack: StackRow, row: Resource) -> Mapping[str, Any]:
     """Return the resource's metadata; a server that is being replaced still gets its own."""
     holder = action.holder
     holder_row = holder.owner if holder is not None and holder.is_server else row
@@ -86,7 +85,7 @@ def _described(action: ActionContext, inventory: Inventory, entry: Entry) -> Sho
     return {**_shown(action, inventory, entry, time="Timestamp"), "Description": entry.description}
 
 
-def _stack_of(action: ActionContext, tx: Connection) -> StackRow:
+def _stack_of(action: ActionContext, tx: Transaction) -> StackRow:
     parameters = action.parameters
     handle = parameters.get("PhysicalResourceId")
     if (handle is None) == (parameters.get("StackName") is None):
@@ -114,7 +113,9 @@ def list_resources(action: ActionContext) -> Any:
     return {"StackResourceSummaries": whole(some_at_a_time(action.context, stack.id, show))}
 
 
-def _inventory(action: ActionContext, tx: Connection, stack: StackRow, names: Sequence[str] | None = None) -> Inventory:
+def _inventory(
+    action: ActionContext, tx: Transaction, stack: StackRow, names: Sequence[str] | None = None
+) -> Inventory:
     return Inventory(tx, stack, action.context.service.graphs.wanted(tx, stack), names)
 
 
@@ -142,7 +143,7 @@ def describe_events(action: ActionContext) -> Any:
     by_id: dict[str, StackRow] = {}
     properties: dict[str, Mapping[str, Any]] = {}
 
-    def page(tx: Connection, marker: str | None, limit: int) -> list[EventRow]:
+    def page(tx: Transaction, marker: str | None, limit: int) -> list[EventRow]:
         by_id.update((row.id, row) for row in _stacks_of(action, tx))
         items = events.page(tx, list(by_id), after=_after(marker), newest_first=True, limit=limit)
         properties.clear()
@@ -152,7 +153,7 @@ def describe_events(action: ActionContext) -> Any:
             properties.update((key, row.properties) for key, row in rows.items())
         return items
 
-    def show(_: Connection, event: EventRow) -> Shown:
+    def show(_: Transaction, event: EventRow) -> Shown:
         return _event(action, event, by_id[event.stack_id], properties)
 
     items, following = page_of(action, page, show, lambda event: event_id(event.stack_id, event.seq))
@@ -166,7 +167,7 @@ def _after(marker: str | None) -> int | None:
     return seq
 
 
-def _stacks_of(action: ActionContext, tx: Connection) -> list[StackRow]:
+def _stacks_of(action: ActionContext, tx: Transaction) -> list[StackRow]:
     if action.parameters.get("StackName") is not None:
         return [action.stack(tx)]
     hidden = action.context.service.hidden_tags

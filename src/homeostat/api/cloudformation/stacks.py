@@ -5,8 +5,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.api.cloudformation.context import Action, ActionContext, arn_of
 from homeostat.api.cloudformation.errors import Refused
 from homeostat.api.cloudformation.paging import page_of
@@ -19,6 +17,7 @@ from homeostat.api.orchestration.views import is_deleted, stack_detail, stack_su
 from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.request import StackRequest
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import views
 from homeostat.templates import declared_in, parse_template, validate_shape
@@ -47,7 +46,7 @@ NO_STACK = "None"
 def list_stacks(action: ActionContext) -> Any:
     """List live stacks that are neither nested nor hidden, newest first."""
 
-    def show(_: Connection, row: StackRow) -> dict[str, Any]:
+    def show(_: Transaction, row: StackRow) -> dict[str, Any]:
         summary = stack_summary(action.context, row)
         return {
             "StackId": arn_of(row),
@@ -63,7 +62,7 @@ def list_stacks(action: ActionContext) -> Any:
     return {"StackSummaries": items, **following}
 
 
-def _page(action: ActionContext, tx: Connection, marker: str | None, limit: int) -> list[StackRow]:
+def _page(action: ActionContext, tx: Transaction, marker: str | None, limit: int) -> list[StackRow]:
     return views.stacks_page(tx, _listing(action, marker, limit))
 
 

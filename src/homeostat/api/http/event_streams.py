@@ -175,7 +175,7 @@ class EventTail:
     def _look(self) -> tuple[int, set[str]]:
         """Return the `seq` up to which the log is complete, and the root stacks with events since the last look."""
         with self._db.read() as tx:
-            sure = max(self.sure, self._horizon.advance(self._db, tx))
+            sure = max(self.sure, self._horizon.advance(tx))
             roots = events.roots(tx, self.sure, sure) if 0 < self.sure < sure else set()
         return sure, roots
 

@@ -45,7 +45,7 @@ def show_build_info(context: Context) -> Response:
 def list_services(context: Context) -> Response:
     """List the workers. A killed worker is shown as `down`, and removed from the list after a while."""
     with context.db.read() as tx:
-        now = context.db.now_of(tx)
+        now = tx.now()
         all_workers = workers.listed(tx)
     return Json({"services": [_service(worker, worker.is_alive(now)) for worker in all_workers]})
 
@@ -59,7 +59,7 @@ def list_services(context: Context) -> Response:
 def show_service(context: Context) -> Response:
     """Show the workers, how many shards of stacks they own and how many wait, and the limits of requests to clouds."""
     with context.db.read() as tx:
-        now = context.db.now_of(tx)
+        now = tx.now()
         all_workers, owned, backlog = workers.listed(tx), health.owned(tx, now), health.backlog(tx, now)
         aside = health.set_aside(tx)
     state: ServiceState = {

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.enforcer import forbidden
@@ -41,6 +40,7 @@ from homeostat.resources.families.configs import CONFIG, from_request
 from homeostat.resources.families.deployments import DEPLOYMENT
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 from homeostat.store.schema import json_size
 
 ROUTER = router("software configs")
@@ -193,7 +193,7 @@ def show_server_metadata(
         return Json({"metadata": [wire_config(config) for config in deployed(tx, project, server_id)]})
 
 
-def _project_of(tx: Connection, context: RequestContext, server_id: str) -> str:
+def _project_of(tx: Transaction, context: RequestContext, server_id: str) -> str:
     """Return the project that has a server's configs.
 
     Raises:
@@ -233,11 +233,11 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Read[
     values = body.values()
     with context.db.write() as tx:
         # Locked before it is read: a signal of the server may change the deployment at the same time.
-        records.for_update(context.db, tx, deployment_id)
+        records.for_update(tx, deployment_id)
         deployment = _stored(tx, context, DEPLOYMENT, deployment_id)
         if values.get("config_id"):
             _stored(tx, context, CONFIG, values["config_id"])
-        now = context.db.now_of(tx)
+        now = tx.now()
         before = json_size(deployment.object)
         deployment.object |= values
         _check_room(tx, deployment, json_size(deployment.object) - before, 0)
@@ -257,13 +257,13 @@ def update_deployment(context: Context, deployment_id: DeploymentId, body: Read[
 def delete_deployment(context: Context, deployment_id: DeploymentId) -> Response:
     """Delete a deployment. If it belongs to a stack, the stack creates it again, like any missing resource."""
     with context.db.write() as tx:
-        records.for_update(context.db, tx, deployment_id)
+        records.for_update(tx, deployment_id)
         deployment = _stored(tx, context, DEPLOYMENT, deployment_id)
         if records.key_of(deployment.token):
             end_deployment(tx, deployment)
         else:
             records.remove(tx, [deployment.id])
-        context.service.signals.inbox.look(tx, [deployment], context.db.now_of(tx))
+        context.service.signals.inbox.look(tx, [deployment], tx.now())
     return nothing()
 
 
@@ -286,11 +286,11 @@ def _add(context: RequestContext, record: Record) -> None:
         config_id = record.object.get("config_id")
         if config_id and records.get(tx, config_id, CONFIG, record.project) is None:
             raise Rejected("HTTPBadRequest", f"config_id: the Software Config ({config_id}) could not be found.")
-        record.created_at = context.db.now_of(tx)
-        records.add(context.db, tx, [record])
+        record.created_at = tx.now()
+        records.add(tx, [record])
 
 
-def _check_room(tx: Connection, record: Record, more: int, parts: int) -> None:
+def _check_room(tx: Transaction, record: Record, more: int, parts: int) -> None:
     """Check that the project may store `more` bytes and `parts` records. Raise Rejected (RequestLimitExceeded)."""
     count = records.count(tx, record.kind, record.project) if parts else 0
     size = records.total_size(tx, record.kind, record.project) if more > 0 else 0
@@ -301,7 +301,7 @@ LIMITS = {CONFIG: CONFIGS, DEPLOYMENT: DEPLOYMENTS}
 NAMES = {CONFIG: "Software Config", DEPLOYMENT: "Software Deployment"}
 
 
-def _stored(tx: Connection, context: RequestContext, kind: str, id: str) -> Record:
+def _stored(tx: Transaction, context: RequestContext, kind: str, id: str) -> Record:
     record = records.get(tx, id, kind, "" if context.caller.is_admin else context.project)
     if record is None:
         raise Rejected("EntityNotFound", f"The {NAMES[kind]} ({id}) could not be found.")
@@ -322,7 +322,7 @@ def _config_item(record: Record, project: str | None) -> SoftwareConfigItem:
     return view
 
 
-def _deployments(tx: Connection, deployment_records: Sequence[Record]) -> list[SoftwareDeployment]:
+def _deployments(tx: Transaction, deployment_records: Sequence[Record]) -> list[SoftwareDeployment]:
     waiting = [record for record in deployment_records if record.object.get("status") == deployments.IN_PROGRESS]
     keys = {record.id: records.key_of(record.token) for record in waiting}
     owners = records.owners(tx, keys.values())

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import Query
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -22,6 +21,7 @@ from homeostat.api.orchestration.models.convergence import (
 from homeostat.api.orchestration.routes import STACK, answers, router
 from homeostat.api.orchestration.views import precisely
 from homeostat.services.actions import ConvergenceSettings
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 
 ROUTER = router("convergence")
@@ -79,7 +79,7 @@ def switch_convergence(
     return Json(view)
 
 
-def _shown(context: RequestContext, tx: Connection, stack: StackRow, resource: str | None = None) -> ShownConvergence:
+def _shown(context: RequestContext, tx: Transaction, stack: StackRow, resource: str | None = None) -> ShownConvergence:
     looked_at, blind = context.service.actions.looked_at(tx, stack, resource)
     view: Convergence = {
         "enabled": stack.converge,

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import Header, Path, Query, Request
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -21,7 +20,7 @@ from homeostat.desired.redaction import Redaction
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.store import events
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks, views
 
@@ -69,7 +68,7 @@ class EventQuery(BaseModel):
             left = left - len(page) if len(page) == PAGE else 0
             after = page[-1].seq if page else None
 
-    def following(self, tx: Connection, stack_ids: Sequence[str], after: int, until: int) -> list[EventRow]:
+    def following(self, tx: Transaction, stack_ids: Sequence[str], after: int, until: int) -> list[EventRow]:
         """Read the next events of a stream."""
         return events.page(tx, stack_ids, after=after, until=until, limit=PAGE, only=self._only())
 
@@ -141,7 +140,7 @@ def _streamed(context: RequestContext, stack_name: str, stack_id: str, query: Ev
 
 
 def _read(
-    context: RequestContext, tx: Connection, stack_id: str, query: EventQuery, after: int, until: int
+    context: RequestContext, tx: Transaction, stack_id: str, query: EventQuery, after: int, until: int
 ) -> EventPage:
     """Read the next events of a stack and of all current and former nested stacks, to the requested depth."""
     top = stacks.get(tx, stack_id)
@@ -154,12 +153,12 @@ def _read(
     return EventPage(items, last, more=len(page) == PAGE, over=_is_over(tx, top, list(by_id), last))
 
 
-def _family(tx: Connection, top: StackRow, query: EventQuery) -> list[StackRow]:
+def _family(tx: Transaction, top: StackRow, query: EventQuery) -> list[StackRow]:
     """Return the stack and its current and former nested stacks."""
     return [top, *views.descendants(tx, top, query.nested_depth, deleted=True)]
 
 
-def _is_over(tx: Connection, top: StackRow, stack_ids: Sequence[str], last: int) -> bool:
+def _is_over(tx: Transaction, top: StackRow, stack_ids: Sequence[str], last: int) -> bool:
     """Return whether the event with this number is the last of a deleted stack."""
     return top.deleted_at is not None and events.newest(tx, stack_ids) <= last
 

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -24,6 +23,7 @@ from homeostat.planner.report.estimate import Chain
 from homeostat.planner.report.explain import LAST
 from homeostat.resources.registry import shown_id
 from homeostat.services.explainer import FIRST_RANK, Cause, ExplainedResource, Explainer, Page, Place, StackProgress
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks.progress import Unseen
 
@@ -84,9 +84,9 @@ def explain_resource(
     return Json({"explanation": {"at_rest": not reasons, "resource": view, "reasons": reasons}})
 
 
-def _explaining(context: RequestContext, tx: Connection) -> Explainer:
+def _explaining(context: RequestContext, tx: Transaction) -> Explainer:
     quotas = context.service.stack_service.quotas
-    return Explainer(tx, context.service.definitions, context.db.now_of(tx), quotas.heal_share, quotas.timeout_s)
+    return Explainer(tx, context.service.definitions, tx.now(), quotas.heal_share, quotas.timeout_s)
 
 
 def _stack(

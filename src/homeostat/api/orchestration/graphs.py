@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -18,6 +17,7 @@ from homeostat.planner.current import current_row
 from homeostat.planner.policies.unhealthy import mark_of
 from homeostat.resources.registry import shown_id
 from homeostat.services.graphs import Graph
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import progress, stacks, views
 
@@ -60,7 +60,7 @@ def show_graph(context: Context, stack_name: StackName, stack_id: StackId) -> Re
     return Json(view)
 
 
-def _listed(tx: Connection, stack: StackRow, graph: Graph) -> list[GraphResource]:
+def _listed(tx: Transaction, stack: StackRow, graph: Graph) -> list[GraphResource]:
     alike: dict[str, list[Resource]] = defaultdict(list)
     for state in views.states(tx, stack.id):
         alike[state.name].append(state)
@@ -103,7 +103,7 @@ def _resource(name: str, shown_type: str, row: Resource | None, alike: Iterable[
     return view
 
 
-def _nested(tx: Connection, stack: StackRow) -> Mapping[str, NestedGraph]:
+def _nested(tx: Transaction, stack: StackRow) -> Mapping[str, NestedGraph]:
     """Return the progress of the nested stack of each resource, deeper stacks included, by the nested stack's id."""
     children = {row.id: row for row in views.descendants(tx, stack, 1)}
     if not children:

@@ -55,7 +55,7 @@ def list_health(
     with context.db.read() as tx:
         top = context.stack(tx, stack_name, stack_id)
         members = member_health.listed(tx, top, query.finding, query.marker, query.limit)
-        now = context.db.now_of(tx)
+        now = tx.now()
         holding = [_policy(policy, top) for policy in member_health.policies(tx, top)]
         declared = [_host(host, top) for host in member_health.declared_hosts(tx, top)]
     items = [
@@ -132,7 +132,7 @@ def approve_recovery(
     """
     with context.db.read() as tx:
         stack = context.live_stack(tx, stack_name, stack_id)
-        finding = member_health.finding_of(tx, stack.id, resource_name, context.db.now_of(tx))
+        finding = member_health.finding_of(tx, stack.id, resource_name, tx.now())
     if finding != Finding.UNHEALTHY:
         problem = f"it is {finding}" if finding is not None else "no health policy holds for it"
         raise Rejected("Conflict", f"{resource_name}: there is nothing to recover: {problem}")

@@ -5,8 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.api.context import RequestContext
 from homeostat.api.http.inputs import quoted
 from homeostat.api.orchestration.models import resources as models
@@ -28,6 +26,7 @@ from homeostat.resources.base import ResourceType
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import shown_id, type_of
 from homeostat.services.graphs import Graph
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 from homeostat.templates import UNKNOWN, requires
@@ -67,7 +66,7 @@ class Inventory:
         weight: Weight of the members and outputs of nested stacks read so far.
     """
 
-    def __init__(self, tx: Connection, stack: StackRow, graph: Graph, names: Collection[str] | None = None) -> None:
+    def __init__(self, tx: Transaction, stack: StackRow, graph: Graph, names: Collection[str] | None = None) -> None:
         self.stack = stack
         self.weight = 0
         self._tx = tx

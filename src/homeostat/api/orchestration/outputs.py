@@ -2,14 +2,13 @@
 
 import logging
 
-from sqlalchemy import Connection
-
 from homeostat.api.orchestration.inventory import Inventory
 from homeostat.api.orchestration.models import stacks as models
 from homeostat.model.desired import Output
 from homeostat.model.errors import HomeostatError, LeadsNowhere, Rejected
 from homeostat.planner.scope import RowScope
 from homeostat.services.graphs import Graph
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.templates import Scope, WeighedScope, evaluate, requires
 from homeostat.templates.functions.references import GetAttr
@@ -24,7 +23,7 @@ def declared(graph: Graph) -> list[models.OutputName]:
     return [{"output_key": output.name, "description": output.description} for output in _outputs(graph)]
 
 
-def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[models.Output]:
+def resolved(tx: Transaction, stack: StackRow, graph: Graph) -> list[models.Output]:
     """Return all outputs with their values; reads only the rows that the outputs depend on."""
     outputs = _outputs(graph)
     if not outputs:
@@ -33,7 +32,7 @@ def resolved(tx: Connection, stack: StackRow, graph: Graph) -> list[models.Outpu
     return [_resolved(stack, output, scope) for output in outputs]
 
 
-def resolved_one(tx: Connection, stack: StackRow, graph: Graph, key: str) -> models.Output:
+def resolved_one(tx: Transaction, stack: StackRow, graph: Graph, key: str) -> models.Output:
     """Return one output with its value. Raise Rejected (NotFound)."""
     for output in _outputs(graph):
         if output.name == key:
@@ -45,7 +44,7 @@ def _outputs(graph: Graph) -> list[Output]:
     return list(graph.compiled.outputs.values()) if graph.compiled is not None else []
 
 
-def _scope(tx: Connection, stack: StackRow, graph: Graph, outputs: list[Output]) -> RowScope:
+def _scope(tx: Transaction, stack: StackRow, graph: Graph, outputs: list[Output]) -> RowScope:
     names = {name for output in outputs for name in requires(output.value)}
     return Inventory(tx, stack, graph, names).scope(names)
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile, islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from homeostat.api.context import RequestContext
 from homeostat.api.orchestration.inventory import Entry, Inventory
 from homeostat.model.errors import Rejected
 from homeostat.services.graphs import Graph
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 
@@ -75,19 +74,19 @@ def _by_name(context: RequestContext, stack_id: str, names: Iterator[str], show:
         most = 2 * count
 
 
-def _loaded(context: RequestContext, tx: Connection, stack_id: str) -> Loaded | None:
+def _loaded(context: RequestContext, tx: Transaction, stack_id: str) -> Loaded | None:
     """Return the stack and its graph; None if the stack is gone."""
     stack = stacks.get(tx, stack_id)
     return (stack, context.service.graphs.wanted(tx, stack)) if stack is not None else None
 
 
-def _check_there(tx: Connection, stack_id: str, graph: Graph, name: str) -> None:
+def _check_there(tx: Transaction, stack_id: str, graph: Graph, name: str) -> None:
     if name not in graph.definitions and not views.stored_bytes(tx, stack_id, [name]):
         message = f"the marker's resource {name} is gone: begin with the first page"
         raise Rejected("HTTPBadRequest", message)
 
 
-def _is_small(tx: Connection, stack_id: str, graph: Graph) -> bool:
+def _is_small(tx: Transaction, stack_id: str, graph: Graph) -> bool:
     """Return whether all resources are read at once."""
     return (
         len(graph.definitions) <= READ_MAX
@@ -124,7 +123,7 @@ def _names(context: RequestContext, stack_id: str, wanted: Mapping[str, Any], af
     return chain(islice(dropwhile(lambda name: name != after, wanted), 1, None), others())
 
 
-def _fitting(tx: Connection, stack_id: str, graph: Graph, names: Sequence[str]) -> int:
+def _fitting(tx: Transaction, stack_id: str, graph: Graph, names: Sequence[str]) -> int:
     """Return how many of these resources to read at once."""
     sizes = views.stored_bytes(tx, stack_id, names, graph.shards_of(names))
     total = 0

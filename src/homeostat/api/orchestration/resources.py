@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from fastapi import Path, Query, Request
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -27,6 +26,7 @@ from homeostat.json_pieces import Entries, Items
 from homeostat.model.errors import Rejected
 from homeostat.model.status import joined
 from homeostat.resources.registry import shown_id
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import views
 
 ROUTER = router("resources")
@@ -213,7 +213,7 @@ def show_instance_metadata(
 
 
 def _inventory(
-    context: RequestContext, tx: Connection, stack_name: str, stack_id: str, resource_name: str
+    context: RequestContext, tx: Transaction, stack_name: str, stack_id: str, resource_name: str
 ) -> Inventory:
     """Load the resource of this name, if it exists."""
     stack = context.stack(tx, stack_name, stack_id)

@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from fastapi import Header
-from sqlalchemy import Connection
 
 from homeostat.api.orchestration.views import at
 from homeostat.model.errors import Rejected
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import revisions, stacks
 
 LISTED_MAX = 100
@@ -26,7 +26,7 @@ def tag_of(revision: int) -> dict[str, str]:
     return {"ETag": f'"{revision}"'}
 
 
-def check_match(tx: Connection, stack_id: str, wanted: str | None) -> None:
+def check_match(tx: Transaction, stack_id: str, wanted: str | None) -> None:
     """Check that a stack is still at the revision of a request.
 
     Args:
@@ -47,7 +47,7 @@ def check_match(tx: Connection, stack_id: str, wanted: str | None) -> None:
     raise Rejected("PreconditionFailed", f"{_moved(tx, stack_id, stack.name, since)}. Look at it, and ask once more.")
 
 
-def _moved(tx: Connection, stack_id: str, name: str, since: int | None) -> str:
+def _moved(tx: Transaction, stack_id: str, name: str, since: int | None) -> str:
     """Return a message about the first revision after the given one, and the number of later ones."""
     newer = [] if since is None else [row for row in revisions.page(tx, stack_id, LISTED_MAX) if row.number > since]
     if not newer:

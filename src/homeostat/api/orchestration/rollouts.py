@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from fastapi import Query
 from pydantic import BaseModel, Field
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -23,6 +22,7 @@ from homeostat.convergence.members.rollouts import NO_ROLLOUT, USER, RolloutEngi
 from homeostat.model.errors import Rejected
 from homeostat.model.rollout import Rollout, RolloutSettings, Steering, StepReport
 from homeostat.planner.report.rollouts import outlook
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import rollout_reports, rollouts, stacks
 
@@ -160,7 +160,7 @@ def _steered(
     return Json({"rollout": view})
 
 
-def _rollout(context: RequestContext, tx: Connection, stack: StackRow, name: str) -> Rollout:
+def _rollout(context: RequestContext, tx: Transaction, stack: StackRow, name: str) -> Rollout:
     """Return the rollout of a group. Raise Rejected (EntityNotFound, NotFound)."""
     entry = Inventory(tx, stack, context.service.graphs.wanted(tx, stack), [name]).entry(name)
     rollout = rollouts.of_group(tx, entry.row.key) if entry.row is not None else None
@@ -174,7 +174,7 @@ def _rollout(context: RequestContext, tx: Connection, stack: StackRow, name: str
 
 def _shown(
     context: RequestContext,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     rollout: Rollout,
     *,
@@ -188,7 +188,7 @@ def _shown(
         top: The requested stack, if it may be an ancestor of `stack`.
         known: Rows of stacks that are already read, by id.
     """
-    now, report = context.db.now_of(tx), rollout_reports.report_of(tx, rollout)
+    now, report = tx.now(), rollout_reports.report_of(tx, rollout)
     members = stacks.get(tx, rollout.members)
     status = outlook(rollout, now, frozen=stacks.facts(stack).frozen, reported=not report.waiting)
     url = context.stack_url(stack)
@@ -220,7 +220,7 @@ def _shown(
     }
 
 
-def _path(tx: Connection, stack: StackRow, top: StackRow | None, known: dict[str, StackRow]) -> list[str]:
+def _path(tx: Transaction, stack: StackRow, top: StackRow | None, known: dict[str, StackRow]) -> list[str]:
     """Return the names of the resources from the stack `top` down to `stack`, nested in it."""
     names: list[str] = []
     while top is not None and stack.id != top.id and stack.parent_id is not None:
@@ -229,7 +229,7 @@ def _path(tx: Connection, stack: StackRow, top: StackRow | None, known: dict[str
     return names
 
 
-def _stack(tx: Connection, known: dict[str, StackRow], stack_id: str) -> StackRow:
+def _stack(tx: Transaction, known: dict[str, StackRow], stack_id: str) -> StackRow:
     if stack_id not in known:
         row = stacks.get(tx, stack_id)
         assert row is not None, stack_id
@@ -248,7 +248,7 @@ def _members(rollout: Rollout, report: StepReport, members: StackRow | None) -> 
     }
 
 
-def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> models.Failures:
+def _failures(tx: Transaction, rollout: Rollout, report: StepReport) -> models.Failures:
     settings, reasons = rollout.settings, report.reasons or {}
     names = rollouts.names_of(tx, rollout.members, reasons)
     return {
@@ -263,7 +263,7 @@ def _failures(tx: Connection, rollout: Rollout, report: StepReport) -> models.Fa
     }
 
 
-def _settings(tx: Connection, stack_id: str, settings: RolloutSettings) -> models.Settings:
+def _settings(tx: Transaction, stack_id: str, settings: RolloutSettings) -> models.Settings:
     alarms = rollouts.names_of(tx, stack_id, settings.alarms)
     return {
         "applies_to": settings.applies_to,

@@ -62,7 +62,7 @@ def signal(
     if during in (Action.SUSPEND, Action.DELETE) and kind != DEPLOYMENT:
         with context.db.write() as tx:
             event = event_of(row, action=during, reason=refused_during(during))
-            events.append(tx, stack.id, [event], context.db.now_of(tx))
+            events.append(tx, stack.id, [event], tx.now())
         raise Rejected("NotSupported", f"Signal resource during {during} is not supported.")
     _check_gate(context, row, kind)
     if takes_reports(row.type):

@@ -5,7 +5,6 @@ from typing import Annotated, Any, cast
 
 from fastapi import Path
 from pydantic import Field
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -20,6 +19,7 @@ from homeostat.api.orchestration.views import at
 from homeostat.json_pieces import Items
 from homeostat.model.status import Action, Status
 from homeostat.services.snapshots import not_found
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import SnapshotRow, StackRow
 from homeostat.store.stacks import snapshots
 
@@ -141,7 +141,7 @@ def _shown(row: SnapshotRow, data: Exported | None) -> Snapshot:
     }
 
 
-def _rendered(context: RequestContext, tx: Connection, stack: StackRow, row: SnapshotRow) -> Snapshot:
+def _rendered(context: RequestContext, tx: Transaction, stack: StackRow, row: SnapshotRow) -> Snapshot:
     """Build the snapshot, with its data if complete; hidden values are redacted."""
     if row.data is None:
         return _shown(row, None)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
-from sqlalchemy import Connection
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
@@ -42,6 +41,7 @@ from homeostat.api.orchestration.views import is_deleted, link, stack_detail, st
 from homeostat.json_pieces import Entries, Items
 from homeostat.model.errors import Transient
 from homeostat.revision_diff import yaml_text
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks, views
 from homeostat.store.stacks.views import Listing
@@ -198,7 +198,7 @@ def _update(
         context.check_types_of(tx, context.live_stack(tx, stack_name, stack_id))
         check_match(tx, stack_id, if_match)
 
-    def check_again(tx: Connection) -> None:
+    def check_again(tx: Transaction) -> None:
         check_match(tx, stack_id, if_match)
 
     service = context.service.stack_service

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, overload
 
-from sqlalchemy import Connection
-
 from homeostat.api.context import RequestContext
 from homeostat.api.orchestration.models.events import Event, EventItem
 from homeostat.api.orchestration.models.resources import Unhealthy
@@ -17,6 +15,7 @@ from homeostat.model.status import Action, joined
 from homeostat.resources.nested import public_properties
 from homeostat.resources.registry import shown_id
 from homeostat.services.graphs import Graph
+from homeostat.store.database import Transaction
 from homeostat.store.events import event_id
 from homeostat.store.schema.rows import EventRow, StackRow
 from homeostat.store.stacks import stacks
@@ -76,7 +75,7 @@ def stack_summary(context: RequestContext, stack: StackRow) -> StackSummary:
     }
 
 
-def stack_detail(context: RequestContext, tx: Connection, stack: StackRow, graph: Graph) -> StackDetail:
+def stack_detail(context: RequestContext, tx: Transaction, stack: StackRow, graph: Graph) -> StackDetail:
     """Build a stack without its outputs.
 
     Args:

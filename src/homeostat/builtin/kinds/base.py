@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.sessions import Fields, RecordSession
 from homeostat.clouds.port import Creation
 from homeostat.identity.stack_users import needed
@@ -13,6 +11,7 @@ from homeostat.resources.families.access import USER
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 
 
 class RecordKind:
@@ -85,7 +84,7 @@ class RecordKind:
             stack_users.mark_departed(session.tx, record.token)
         return True
 
-    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Transaction, stored: Sequence[Record]) -> Mapping[str, Fields]:
         """Return id of a record -> its object for observations."""
         return {record.id: {**record.object, "id": record.id} for record in stored}
 

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import Fields, RecordSession
 from homeostat.clouds.port import Creation
 from homeostat.resources.families.access import DEPLOYED
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 
 
 class DeployedServers(RecordKind):
@@ -26,7 +25,7 @@ class DeployedServers(RecordKind):
         collect = session.collect_config(record, self.owner(session, record), spec["transport"], in_cloud=False)
         super().change(session, record, {**spec, "collect": collect})
 
-    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Transaction, stored: Sequence[Record]) -> Mapping[str, Fields]:
         return {
             record.id: {
                 "id": record.id,

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.addresses import access_key
 from homeostat.builtin.kinds.base import SIGNED_BY, RecordKind, _exported_record
 from homeostat.builtin.sessions import Fields, RecordSession
@@ -18,6 +16,7 @@ from homeostat.resources.families.deployments import COMPLETE, DEPLOYMENT, FAILE
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 
 
 class Deployments(RecordKind):
@@ -91,7 +90,7 @@ class Deployments(RecordKind):
         key = records.key_of(record.token)
         return records.owners(session.tx, [key]).get(key)
 
-    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Transaction, stored: Sequence[Record]) -> Mapping[str, Fields]:
         return {
             record.id: {name: value for name, value in record.object.items() if name != "spec"} | {"id": record.id}
             for record in stored
@@ -162,14 +161,14 @@ def _waits_to_go(record: Record) -> bool:
     return record.object.get("action") == "DELETE" and record.object["status"] == IN_PROGRESS
 
 
-def end_deployment(tx: Connection, record: Record) -> None:
+def end_deployment(tx: Transaction, record: Record) -> None:
     """Remove a deployment with its derived config."""
     records.remove(tx, [record.id, *_derived_of(record)])
     if needed(record.object.get("spec") or {}):
         stack_users.mark_departed(tx, record.token)
 
 
-def deployed(tx: Connection, project: str, server_id: str) -> list[Record]:
+def deployed(tx: Transaction, project: str, server_id: str) -> list[Record]:
     """Return the configs for a server, in the order of their names."""
     deployments_of_server = [
         record for record in records.linked(tx, [server_id], DEPLOYMENT) if record.project == project

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.sessions import RecordSession
@@ -20,6 +20,7 @@ from homeostat.resources.registry import kind_of, type_of
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 from homeostat.store.shards import health
 from homeostat.store.stacks import revisions, stacks
 
@@ -97,7 +98,7 @@ class HealthPolicies(RecordKind):
         return before is not None and (before.stack_id, before.name) == (owner.stack_id, owner.name)
 
 
-def _target(tx: Connection, owner: Owner, reference: str) -> Target:
+def _target(tx: Transaction, owner: Owner, reference: str) -> Target:
     """Return the target of a policy in its stack, by a reference.
 
     Raises:
@@ -117,7 +118,7 @@ def _target(tx: Connection, owner: Owner, reference: str) -> Target:
     raise Terminal(f"{text}; a cluster gets its own, of type senlin.policy.health")
 
 
-def _members(tx: Connection, group: str) -> str:
+def _members(tx: Transaction, group: str) -> str:
     """Return the type of the members of a group."""
     stack = stacks.get(tx, group)
     definition = None if stack is None else revisions.group_of(tx, stack.id, stack.revision)

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.kinds.access import AccessKeys, Users
 from homeostat.builtin.kinds.base import RecordKind
 from homeostat.builtin.kinds.configs import Configs
@@ -14,6 +12,7 @@ from homeostat.builtin.kinds.scaling_policies import Policies
 from homeostat.builtin.kinds.wait_conditions import Conditions, Handles
 from homeostat.model.observed import Observation, Presence
 from homeostat.store.builtin import records
+from homeostat.store.database import Transaction
 
 ALL = (
     *(Configs(), Handles(), Conditions(), Deployments(), Users(), AccessKeys(), DeployedServers(), Policies()),
@@ -22,7 +21,7 @@ ALL = (
 RECORD_KINDS: Mapping[str, RecordKind] = {record_kind.kind: record_kind for record_kind in ALL}
 
 
-def observed(tx: Connection, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
+def observed(tx: Transaction, project: str, kind: str, ids: Sequence[str], now: float) -> list[Observation]:
     """Return an observation of the record of each id, in order."""
     stored = {id: record for id, record in records.of_ids(tx, kind, ids).items() if record.project == project}
     objects = RECORD_KINDS[kind].show(tx, list(stored.values()))

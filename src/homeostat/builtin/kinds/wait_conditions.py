@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.addresses import access_key
 from homeostat.builtin.kinds.base import SIGNALS, SIGNED_BY, RecordKind
 from homeostat.builtin.sessions import Fields, RecordSession
@@ -15,6 +13,7 @@ from homeostat.resources.families.wait_conditions import CONDITION, HANDLE, hand
 from homeostat.resources.signals import Transport
 from homeostat.store.builtin import records, signal_tallies, stack_users
 from homeostat.store.builtin.records import Owner, Record
+from homeostat.store.database import Transaction
 
 
 class Handles(RecordKind):
@@ -74,7 +73,7 @@ class Conditions(RecordKind):
             signal_tallies.delete_signals(session.tx, record.link)
         return super().end(session, record)
 
-    def show(self, tx: Connection, stored: Sequence[Record]) -> Mapping[str, Fields]:
+    def show(self, tx: Transaction, stored: Sequence[Record]) -> Mapping[str, Fields]:
         awaited = {condition.id: (condition.link, int(condition.object.get("count") or 1)) for condition in stored}
         heard = signal_tallies.condition_views(tx, set(awaited.values()))
         objects = {}

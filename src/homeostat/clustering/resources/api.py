@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, select
 
 from homeostat.api.access.enforcer import Policy
 from homeostat.clustering.decisions.policies import POLICY_TYPES
@@ -22,7 +22,7 @@ from homeostat.clustering.wire.context import PREFIX
 from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
 from homeostat.services.stacks import StackService
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "cluster_policy_type": POLICY_TYPES}
 
@@ -30,7 +30,7 @@ CATALOGUES: Mapping[str, Catalogue] = {"cluster_profile_type": PROFILE_TYPES, "c
 class ResourceHandler(Protocol):
     """Operations on objects of a kind; for the methods see `ClusteringResources`."""
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> Mapping[str, Fields]: ...
+    def look(self, tx: Transaction, project: str, rows: Sequence[Any]) -> Mapping[str, Fields]: ...
 
     def make(self, by: Requester, spec: Fields, keep: RecordWriter) -> None: ...
 
@@ -40,7 +40,7 @@ class ResourceHandler(Protocol):
 
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None: ...
 
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None: ...
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None: ...
 
 
 class ClusteringResources:
@@ -113,6 +113,6 @@ class ClusteringResources:
         """Perform an operation on an object. Raise Rejected: NotSupported if its kind has no such operation."""
         self._sorts[kind].operate(by, id, verb, before)
 
-    def remove(self, kind: str, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+    def remove(self, kind: str, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None:
         """Delete an object, or start its deletion, and call `forget` in the same transaction."""
         self._sorts[kind].remove(by, id, before, forget)

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
 from homeostat.clustering.resources.api import ClusteringResources
@@ -23,7 +21,7 @@ from homeostat.resources.families.senlin import KINDS
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 TYPE_KINDS = frozenset({"cluster_profile_type", "cluster_policy_type"})
 """Kinds for types of profiles and policies, which can only be resolved."""
@@ -126,14 +124,14 @@ class ClusteringCloud:
         (created,) = self.find(kind, [token])
         return created
 
-    def _keep(self, kind: str, token: str, owner: Owner | None) -> Callable[[Connection, ResourceRecord], None]:
+    def _keep(self, kind: str, token: str, owner: Owner | None) -> Callable[[Transaction, ResourceRecord], None]:
         """Return the function that stores the record of a token."""
 
-        def keep(tx: Connection, new: ResourceRecord) -> None:
-            now = self._db.now_of(tx)
+        def keep(tx: Transaction, new: ResourceRecord) -> None:
+            now = tx.now()
             tokens.forget_gone(tx, kind, self._project)
             record = Record(new.id, kind, self._project, token, dict(new.asked), new.stack_id, created_at=now)
-            records.add(self._db, tx, [record])
+            records.add(tx, [record])
             if records.of_tokens(tx, kind, [token])[token].id != new.id:
                 raise AlreadyCreated
             if new.stack_id:
@@ -147,9 +145,9 @@ class ClusteringCloud:
     def _update(self, kind: str, handle: str, spec: Fields) -> Observation:
         record, owner, by = self._known(kind, handle)
 
-        def keep(tx: Connection, new: ResourceRecord) -> None:
-            stored = records.for_update(self._db, tx, handle)
-            now = self._db.now_of(tx)
+        def keep(tx: Transaction, new: ResourceRecord) -> None:
+            stored = records.for_update(tx, handle)
+            now = tx.now()
             if stored is not None and stored.kind == kind:
                 stored.object, stored.link = dict(new.asked), new.stack_id
                 records.save(tx, stored, now)
@@ -168,7 +166,7 @@ class ClusteringCloud:
     def _delete(self, kind: str, handle: str) -> Observation:
         record, _, by = self._known(kind, handle)
 
-        def forget(tx: Connection) -> None:
+        def forget(tx: Transaction) -> None:
             # In the transaction of the deletion: afterwards the token is unknown, and the service completes it.
             records.remove(tx, [handle] if record is not None else [])
 
@@ -216,7 +214,7 @@ class ClusteringCloud:
                 raise _taken(id, other)
         keep = self._keep(kind, token, owner)
 
-        def take_over(tx: Connection, new: ResourceRecord) -> None:
+        def take_over(tx: Transaction, new: ResourceRecord) -> None:
             records.remove(tx, [id])
             keep(tx, new)
 

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.profiles import check_profile
 from homeostat.clustering.decisions.sizes import Adjustment, Resize, Sizes
@@ -24,6 +22,7 @@ from homeostat.clustering.wire import clusters, views
 from homeostat.clustering.wire.bodies import read
 from homeostat.model.errors import Rejected, Transient
 from homeostat.model.status import Status
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, ProfileRow
 from homeostat.store.stacks import action_begin, locks
 
@@ -67,7 +66,7 @@ class Clusters:
         self._all = context.services
         self._service = context.services.clusters
 
-    def look(self, tx: Connection, project: str, rows: Sequence[ClusterRow]) -> dict[str, Fields]:
+    def look(self, tx: Transaction, project: str, rows: Sequence[ClusterRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         ids = [row.id for row in rows]
         cluster_views = views.clusters(tx, rows, names, bindings.policy_ids(tx, ids))
@@ -108,7 +107,7 @@ class Clusters:
         fields, profile = desired.fields, check_profile(desired.profile.spec)
         policies = self._all.bindings.first(scope, fields["name"], profile, desired.policies, size.desired)
 
-        def also(tx: Connection, id: str) -> None:
+        def also(tx: Transaction, id: str) -> None:
             self._all.bindings.attach_first(tx, scope, id, policies)
             keep(tx, ResourceRecord(id, id, desired.stored))
 
@@ -162,12 +161,12 @@ class Clusters:
         self._bind(scope, id, desired, before)
         later: list[ClusterChange] = []
 
-        def also(tx: Connection, _: str) -> None:
+        def also(tx: Transaction, _: str) -> None:
             # Stored as done only by the last step: after a crash the resource is changed again from here.
             capacity = before.get("desired_capacity") if later else desired.sizes.desired
             keep(tx, ResourceRecord(id, id, {**desired.stored, "desired_capacity": capacity}))
 
-        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Transaction, row: ClusterRow) -> ClusterChange:
             changes = self._changes(tx, row, desired, before)
             later[:] = changes[1:]
             return changes[0]
@@ -195,7 +194,9 @@ class Clusters:
             elif bound[policy] != enabled:
                 self._all.bindings.switch(scope, id, policy, check_types, enabled=enabled)
 
-    def _changes(self, tx: Connection, row: ClusterRow, desired: DesiredCluster, before: Fields) -> list[ClusterChange]:
+    def _changes(
+        self, tx: Transaction, row: ClusterRow, desired: DesiredCluster, before: Fields
+    ) -> list[ClusterChange]:
         """Return the changes that make a cluster match its spec: a change, or a first and a later change.
 
         Raises:
@@ -220,7 +221,7 @@ class Clusters:
         )
         return [both]
 
-    def _updated(self, tx: Connection, row: ClusterRow, desired: DesiredCluster) -> ClusterChange | None:
+    def _updated(self, tx: Transaction, row: ClusterRow, desired: DesiredCluster) -> ClusterChange | None:
         """Return the change of fields and profile; None if they match."""
         differs = any(getattr(row, name) != value for name, value in desired.fields.items())
         if not differs and row.profile_id == desired.profile.id:
@@ -229,7 +230,7 @@ class Clusters:
         return self._all.sizing.batches(tx, row, change)
 
     def _resized(
-        self, tx: Connection, row: ClusterRow, desired_cluster: DesiredCluster, before: Fields
+        self, tx: Transaction, row: ClusterRow, desired_cluster: DesiredCluster, before: Fields
     ) -> ClusterChange | None:
         """Return the change of sizes; None if they match.
 
@@ -257,10 +258,10 @@ class Clusters:
             return
         name = states.action_name(ClusterAction.RECOVER, row.id)
         with self._context.db.write() as tx:
-            stack = locks.changeable(self._context.db, tx, row.id)
+            stack = locks.changeable(tx, row.id)
             check_free(actions.settled_in(tx, row.id), row.id, ClusterAction.RECOVER)
-            now = self._context.db.now_of(tx)
-            action_begin.converge(self._context.db, tx, stack, now, self._context.timeout_s)
+            now = tx.now()
+            action_begin.converge(tx, stack, now, self._context.timeout_s)
             new = NewAction(ClusterAction.RECOVER, name, row.id, row.id, {}, row.timeout, row.id)
             actions.add(tx, new, scope.owner, now)
 
@@ -278,5 +279,5 @@ class Clusters:
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None:
         self._service.delete(self._context.scope(by), id, force=True, also=lambda tx, _: forget(tx))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions.states import NodeStatus
 from homeostat.clustering.resources.context import ResourceContext
@@ -17,6 +17,7 @@ from homeostat.clustering.wire import nodes
 from homeostat.clustering.wire.bodies import read
 from homeostat.model.errors import Transient
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 CHANGED = frozenset({"name", "profile_id", "metadata"})
@@ -32,7 +33,7 @@ class Nodes:
         self._all = context.services
         self._service = context.services.nodes
 
-    def look(self, tx: Connection, project: str, rows: Sequence[NodeRow]) -> dict[str, Fields]:
+    def look(self, tx: Transaction, project: str, rows: Sequence[NodeRow]) -> dict[str, Fields]:
         names = self._all.profile_names(tx, {row.profile_id for row in rows})
         objects: dict[str, Fields] = {}
         for node in node_views.nodes(tx, rows, names, tainted=True):
@@ -53,14 +54,14 @@ class Nodes:
 
         joins = cluster.id if cluster is not None else ""
 
-        def also(tx: Connection, id: str) -> None:
+        def also(tx: Transaction, id: str) -> None:
             keep(tx, self._kept(tx, id, joins))
 
         checked = self._context.check_types(scope)
         named = "name" in spec
         self._service.create(scope, fields["name"], profile, cluster, fields, checked, also, named=named)
 
-    def _kept(self, tx: Connection, id: str, cluster_id: str) -> ResourceRecord:
+    def _kept(self, tx: Transaction, id: str, cluster_id: str) -> ResourceRecord:
         """Return the record of a node; `cluster_id` is its cluster in the template, or ""."""
         row = tx.execute(select(schema.node).where(schema.node.c.id == id)).one()
         return ResourceRecord(id, row.stack_id if row.cluster_id is None else "", {"cluster_id": cluster_id})
@@ -116,7 +117,7 @@ class Nodes:
         if node["status"] not in (NodeStatus.ACTIVE, NodeStatus.ERROR, NodeStatus.WARNING):
             raise Transient(f"the node is {node['status']}: it is moved once that is done")
 
-    def _leaving(self, tx: Connection, cluster: ClusterRow, scope: RequestScope, id: str) -> ClusterChange:
+    def _leaving(self, tx: Transaction, cluster: ClusterRow, scope: RequestScope, id: str) -> ClusterChange:
         """Return the change by which a node leaves its cluster without being deleted, despite deletion policies."""
         destroy = {"destroy_after_deletion": False}
         change = self._all.sizing.del_nodes(tx, cluster, scope, [id], destroy)
@@ -135,7 +136,7 @@ class Nodes:
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None:
         scope = self._context.scope(by)
         checked = self._context.check_types(scope)
         self._service.delete(scope, id, force=True, check_types=checked, also=lambda tx, _: forget(tx))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
+from homeostat.store.database import Transaction
 
 Fields = Mapping[str, Any]
 
@@ -41,5 +41,5 @@ class ResourceRecord:
     asked: Fields = field(default_factory=dict)
 
 
-RecordWriter = Callable[[Connection, ResourceRecord], None]
+RecordWriter = Callable[[Transaction, ResourceRecord], None]
 """Store a record in the transaction of the operation; an error rolls back both."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions.specs import spec_of_template
 from homeostat.clustering.decisions.states import ActionStatus
@@ -20,6 +20,7 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.families.senlin import POLICY
 from homeostat.store import schema
 from homeostat.store.builtin import records
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ProfileRow
 
 Service = TypeVar("Service", SpecService[ProfileRow], ReceiverService)
@@ -50,7 +51,7 @@ class PlainHandler(Generic[Service]):
     def operate(self, by: Requester, id: str, verb: str, before: Fields) -> None:
         raise unknown(verb)
 
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None:
         self._service.delete(self._context.scope(by), id, also=lambda tx, _: forget(tx))
 
 
@@ -60,7 +61,7 @@ class Profiles(PlainHandler[SpecService[ProfileRow]]):
     def __init__(self, context: ResourceContext) -> None:
         super().__init__(context, context.services.profiles)
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
+    def look(self, tx: Transaction, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         objects: dict[str, Fields] = {}
         for row in rows:
             fields = {name: value for name, value in views.profile(row).items() if name != "spec"}
@@ -97,7 +98,7 @@ class Policies:
         self._service = context.services.policies
         self._bindings = context.services.bindings
 
-    def look(self, tx: Connection, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
+    def look(self, tx: Transaction, project: str, rows: Sequence[Any]) -> dict[str, Fields]:
         ids = [row.id for row in rows]
         asked = {id: record.object.get("bindings") or [] for id, record in records.of_ids(tx, POLICY, ids).items()}
         bindings_of = bindings.of_policies(tx, ids)
@@ -178,7 +179,7 @@ class Policies:
         with self._context.db.write() as tx:
             keep(tx, ResourceRecord(self._service.get(tx, scope, id).id, asked=requested))
 
-    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Connection], None]) -> None:
+    def remove(self, by: Requester, id: str, before: Fields, forget: Callable[[Transaction], None]) -> None:
         scope = self._context.scope(by)
         self._detach(scope, id, before.get("bindings") or ())
         self._service.delete(scope, id, also=lambda tx, _: forget(tx))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from homeostat.clustering.decisions.stack_profile import STACK_TYPE
 from homeostat.clustering.service.message_receivers import STACK
@@ -12,7 +12,7 @@ from homeostat.model.desired import Identity
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import locks, revisions, stacks
 
@@ -22,7 +22,7 @@ SECTIONS = ("parameters", "parameter_defaults", "resource_registry", "encrypted_
 """Sections of an environment in a profile."""
 
 
-def find(tx: Connection, project: str, identity: str, depth_max: int) -> StackRow:
+def find(tx: Transaction, project: str, identity: str, depth_max: int) -> StackRow:
     """Return the row of a stack that can become a node.
 
     Args:
@@ -42,7 +42,7 @@ def find(tx: Connection, project: str, identity: str, depth_max: int) -> StackRo
     return row
 
 
-def _problem(tx: Connection, row: StackRow, depth_max: int) -> str:
+def _problem(tx: Transaction, row: StackRow, depth_max: int) -> str:
     if row.parent_id is not None:
         return "it is a part of another stack"
     if row.status != Status.COMPLETE or row.complete_revision != row.revision or row.suspended:
@@ -60,13 +60,13 @@ def _is_of_clustering(row: StackRow) -> ColumnElement[bool]:
     return or_(exists().where(cluster.c.id == row.id), exists().where(node.c.stack_id == row.id))
 
 
-def _of_receivers(tx: Connection, project: str) -> set[str]:
+def _of_receivers(tx: Transaction, project: str) -> set[str]:
     receiver = schema.receiver
     conditions = (receiver.c.project == project, receiver.c.type == "message")
     return {channel[STACK] for channel in tx.execute(select(receiver.c.channel).where(*conditions)).scalars()}
 
 
-def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def stack_spec(tx: Transaction, row: StackRow, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of a profile for equal stacks.
 
     Raises:
@@ -90,12 +90,12 @@ def stack_spec(tx: Connection, row: StackRow, overrides: Mapping[str, Any]) -> d
     return {"type": STACK_TYPE.name, "version": "1.0", "properties": {**properties, **overrides}}
 
 
-def lock(db: Database, tx: Connection, seen: StackRow) -> None:
+def lock(tx: Transaction, seen: StackRow) -> None:
     """Lock a stack that becomes a node, before any other stack of the transaction.
 
     Raises:
         Rejected: ActionConflict: the stack has changed since `seen` was read; StackLocked.
     """
-    row = locks.changeable(db, tx, seen.id)
+    row = locks.changeable(tx, seen.id)
     if (row.revision, row.status, row.parent_id) != (seen.revision, seen.status, seen.parent_id):
         raise Rejected("ActionConflict", f"The stack '{seen.name}' is being changed: try again.")

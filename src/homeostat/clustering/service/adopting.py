@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import insert
 
 from homeostat.clustering.decisions.names import node_id, node_name
 from homeostat.clustering.decisions.profiles import PROFILE_TYPES, STACK_PROFILE
@@ -28,7 +28,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ProfileRow, StackRow
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.transfer import adoption
@@ -107,7 +107,7 @@ class Adopter:
         home = self._stacks.prepare(new, request)
         with self._stacks.entrusted(stack_id, scope.project, scope.caller) as accept, self._db.write() as tx:
             if candidate.stack is not None:
-                adopted_stacks.lock(self._db, tx, candidate.stack)
+                adopted_stacks.lock(tx, candidate.stack)
             new_profile = profile is None and self._profiles.add(tx, scope, profile_name, checked, metadata={})
             profile_id = new_profile or (profile.id if profile is not None else "")
             self._store(tx, scope, home, candidate)
@@ -144,10 +144,10 @@ class Adopter:
             row = adopted_stacks.find(tx, scope.project, identity, self._stacks.quotas.depth_max)
             return Candidate(adopted_stacks.stack_spec(tx, row, overrides), row.id, {}, row)
 
-    def _store(self, tx: Connection, scope: RequestScope, home: PreparedStack, candidate: Candidate) -> None:
+    def _store(self, tx: Transaction, scope: RequestScope, home: PreparedStack, candidate: Candidate) -> None:
         """Store the stack of the node, with the row of the server or stack in its group."""
-        now = self._db.now_of(tx)
-        place, content = add_home(self._db, self._stacks, tx, home, scope.caller, now)
+        now = tx.now()
+        place, content = add_home(self._stacks, tx, home, scope.caller, now)
         (definition,) = compile_graph(content, Identity(place.stack_id, "", scope.project), 0).values()
         row = Resource(
             next(self._stacks.entropy.keys()),
@@ -166,7 +166,7 @@ class Adopter:
         )
         secret = home.revision.secret is not False
         try:
-            adoption.add(self._db, tx, scope.project, adoption.write_out(self._db, [row], secret=secret))
+            adoption.add(tx, scope.project, adoption.write_out(self._db, [row], secret=secret))
         except Terminal as error:
             raise Rejected("BadRequest", f"It cannot be adopted: {error}") from error
         if candidate.stack is not None:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.health_policy import HEALTH
@@ -14,6 +14,7 @@ from homeostat.clustering.store import bindings, living
 from homeostat.clustering.store.bindings import Binding
 from homeostat.model.limits import ATTACHED
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow
 from homeostat.store.shards import health
 
@@ -26,17 +27,17 @@ def of_row(row: Binding) -> Attached:
     return Attached(row.policy_id, stored_policy(row.spec), row.enabled, row.state or {})
 
 
-def of_cluster(tx: Connection, cluster_id: str) -> list[Attached]:
+def of_cluster(tx: Transaction, cluster_id: str) -> list[Attached]:
     """Return the policies of a cluster, in the order of their priority."""
     return [of_row(row) for row in bindings.of_cluster(tx, cluster_id)]
 
 
-def seen(tx: Connection, cluster_id: str) -> dict[str, bool]:
+def seen(tx: Transaction, cluster_id: str) -> dict[str, bool]:
     """Return id -> `enabled` of the bindings of a cluster."""
     return {row.id: row.enabled for row in bindings.of_cluster(tx, cluster_id)}
 
 
-def store(tx: Connection, cluster: ClusterRow, change: PolicyChange, now: float) -> None:
+def store(tx: Transaction, cluster: ClusterRow, change: PolicyChange, now: float) -> None:
     """Store a change of the policies of a cluster, whose row is locked.
 
     Raises:
@@ -58,7 +59,7 @@ def store(tx: Connection, cluster: ClusterRow, change: PolicyChange, now: float)
         _forget(tx, cluster.id, set(change.forgotten))
 
 
-def add(tx: Connection, cluster_id: str, columns: Mapping[str, Any], now: float) -> None:
+def add(tx: Transaction, cluster_id: str, columns: Mapping[str, Any], now: float) -> None:
     """Store a new binding of a cluster; a health policy starts its checks.
 
     Raises:
@@ -77,7 +78,7 @@ def add(tx: Connection, cluster_id: str, columns: Mapping[str, Any], now: float)
         health.attach(tx, {**check, **of_group}, now)
 
 
-def _forget(tx: Connection, cluster_id: str, keys: set[str]) -> None:
+def _forget(tx: Transaction, cluster_id: str, keys: set[str]) -> None:
     """Remove keys from the placements of all nodes of a cluster."""
     for row in tx.execute(select(_node.c.id, _node.c.data).where(_node.c.cluster_id == cluster_id)).all():
         placement = row.data.get("placement") or {}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import Cloud
@@ -32,7 +32,7 @@ from homeostat.model.health_policy import Preserved
 from homeostat.services.pipeline.prerequisites import Prerequisites
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ClusterRow, PolicyRow
 
 IN_STACK = frozenset({LOAD_BALANCING.name, AFFINITY.name})
@@ -80,9 +80,9 @@ class Bindings:
         # Outside of the transaction: a policy never changes, and references are resolved again at creation.
         lookup = policy_lookups.look_up(self._cloud(cluster.project), spec, profile)
 
-        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Transaction, row: ClusterRow) -> ClusterChange:
             self._policy(tx, scope, wanted.id)
-            return _attaching(tx, self._db.now_of(tx), row, wanted, spec, lookup, enabled=enabled)
+            return _attaching(tx, tx.now(), row, wanted, spec, lookup, enabled=enabled)
 
         return self._clusters.change(scope, cluster.id, build, check_types)
 
@@ -120,7 +120,7 @@ class Bindings:
         if forbidden is not None:
             raise Rejected("BadRequest", f"The policy '{name}' cannot be attached: {forbidden[0]}")
 
-    def attach_first(self, tx: Connection, scope: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
+    def attach_first(self, tx: Transaction, scope: RequestScope, cluster_id: str, policies: Sequence[Attached]) -> None:
         """Attach policies in the transaction that creates a cluster.
 
         Args:
@@ -129,7 +129,7 @@ class Bindings:
         Raises:
             Rejected: BadRequest: a policy was deleted meanwhile.
         """
-        now = self._db.now_of(tx)
+        now = tx.now()
         cluster = tx.execute(select(schema.cluster).where(schema.cluster.c.id == cluster_id)).one()
         for policy in policies:
             try:
@@ -150,7 +150,7 @@ class Bindings:
             Rejected: ResourceNotFound; BadRequest: the policy is not attached; ActionConflict.
         """
 
-        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Transaction, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
             after = [
                 attached for attached in attached_policies.of_cluster(tx, cluster.id) if attached.id != row.policy_id
@@ -180,7 +180,7 @@ class Bindings:
             Rejected: As `detach`.
         """
 
-        def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+        def build(tx: Transaction, cluster: ClusterRow) -> ClusterChange:
             row = self._bound(tx, scope, cluster, identity, policy)
             inputs = {"policy_id": row.policy_id, **({} if enabled is None else {"enabled": enabled})}
             if enabled is None or enabled == row.enabled:
@@ -205,7 +205,7 @@ class Bindings:
             return None
 
     def _bound(
-        self, tx: Connection, scope: RequestScope, cluster: ClusterRow, identity: str, policy: str
+        self, tx: Transaction, scope: RequestScope, cluster: ClusterRow, identity: str, policy: str
     ) -> bindings.Binding:
         wanted = self._policy(tx, scope, policy)
         for row in bindings.of_cluster(tx, cluster.id):
@@ -214,14 +214,14 @@ class Bindings:
         message = f"The policy '{policy}' is not attached to the specified cluster '{identity}'."
         raise Rejected("BadRequest", message)
 
-    def _policy(self, tx: Connection, scope: RequestScope, identity: str) -> PolicyRow:
+    def _policy(self, tx: Transaction, scope: RequestScope, identity: str) -> PolicyRow:
         with referring(f"The specified policy '{identity}'"):
             row: PolicyRow = self._policies.get(tx, scope, identity)
             return row
 
 
 def _attaching(
-    tx: Connection, now: float, cluster: ClusterRow, wanted: PolicyRow, spec: Spec, lookup: Lookup, *, enabled: bool
+    tx: Transaction, now: float, cluster: ClusterRow, wanted: PolicyRow, spec: Spec, lookup: Lookup, *, enabled: bool
 ) -> ClusterChange:
     """Return the change that attaches a policy, or a failed action."""
     bound, inputs = bindings.of_cluster(tx, cluster.id), {"policy_id": wanted.id, "enabled": enabled}
@@ -289,7 +289,7 @@ def _cluster_change(
     return ClusterChange(action, name, inputs, {}, at_once=not in_stack, policies=change, failure=failure)
 
 
-def _profile(tx: Connection, cluster: ClusterRow) -> Spec:
+def _profile(tx: Transaction, cluster: ClusterRow) -> Spec:
     profile = schema.profile
     return check_profile(tx.execute(select(profile.c.spec).where(profile.c.id == cluster.profile_id)).scalar_one())
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from homeostat.clustering.decisions.states import CANCELLED, OPEN, ActionStatus
 from homeostat.clustering.service.requester import RequestScope
@@ -11,7 +11,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ActionRow, StackRow
 from homeostat.store.sql import typed
 from homeostat.store.stacks import cancellation, locks
@@ -38,10 +38,10 @@ class ActionService:
         """
         with self._db.write() as tx:
             row = listing.get(tx, ActionRow, scope.reach, identity)
-            stack = locks.changeable(self._db, tx, row.stack_id or "") if row.status == ActionStatus.RUNNING else None
+            stack = locks.changeable(tx, row.stack_id or "") if row.status == ActionStatus.RUNNING else None
             # Read again: until the stack was locked, the action may have ended.
             row = typed.rows(ActionRow, tx.execute(select(_action).where(_action.c.id == row.id))).one()
-            end, now = actions.end_of(tx, row), self._db.now_of(tx)
+            end, now = actions.end_of(tx, row), tx.now()
             status = end.status if end is not None else row.status
             if ActionStatus(status).is_final:
                 wanted = ", ".join(OPEN)
@@ -52,7 +52,7 @@ class ActionService:
                 return
             self._stop(tx, row, stack, now, force=force)
 
-    def _stop(self, tx: Connection, row: ActionRow, stack: StackRow, now: float, *, force: bool) -> None:
+    def _stop(self, tx: Transaction, row: ActionRow, stack: StackRow, now: float, *, force: bool) -> None:
         if row.action in requests.REQUESTS and "nodes" in row.data:
             message = f"The action {row.action} cannot be cancelled: what was asked of its nodes goes on."
             raise Rejected("FeatureNotSupported", message)
@@ -65,4 +65,4 @@ class ActionService:
         # The mark tells a cancelled action from a failed one later: its stack ends with FAILED either way.
         tx.execute(update(_action).where(_action.c.id == row.id).values(**ended))
         if stack.status == Status.IN_PROGRESS:
-            cancellation.cancel(self._db, tx, stack, now)
+            cancellation.cancel(tx, stack, now)

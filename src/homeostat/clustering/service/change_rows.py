@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.states import ActionStatus, NodeAction, action_name
@@ -14,6 +14,7 @@ from homeostat.clustering.store import actions
 from homeostat.clustering.store.actions import NewAction
 from homeostat.clustering.store.waiting_actions import HOOK, PARENT, WAITS_FOR
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import NodeRow
 from homeostat.store.sql import typed
 
@@ -43,7 +44,7 @@ def new_node(
     }
 
 
-def store_nodes(tx: Connection, cluster_id: str, change: ClusterChange, now: float) -> None:
+def store_nodes(tx: Transaction, cluster_id: str, change: ClusterChange, now: float) -> None:
     """Store the changes of existing nodes: leaving nodes, columns of the target, columns of all nodes."""
     if change.leaving:
         leaving = (_node.c.cluster_id == cluster_id, _node.c.number.in_(change.leaving))
@@ -57,7 +58,7 @@ def store_nodes(tx: Connection, cluster_id: str, change: ClusterChange, now: flo
         tx.execute(update(_node).where(*conditions).values(**change.nodes, updated_at=now))
 
 
-def add_waiting(tx: Connection, new: NewAction, change: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
+def add_waiting(tx: Transaction, new: NewAction, change: ClusterChange, owner: Mapping[str, Any], now: float) -> str:
     """Store a waiting action with a child action for each node to remove; return its id."""
     parent = actions.new_id()
     ids = {node_id: actions.new_id() for node_id in change.hooked}

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions.attached import Attached
 from homeostat.clustering.decisions.placement import Placement
 from homeostat.clustering.decisions.specs import Spec
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 
@@ -101,5 +100,5 @@ class ClusterChange:
         return bool(self.joining or self.released)
 
 
-ChangeBuilder = Callable[[Connection, ClusterRow], ClusterChange]
+ChangeBuilder = Callable[[Transaction, ClusterRow], ClusterChange]
 """Return the change of a cluster, from its row; raise Rejected."""

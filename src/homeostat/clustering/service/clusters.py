@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, literal, or_, select, update
+from sqlalchemy import func, insert, literal, or_, select, update
 
 from homeostat.clustering.decisions import arrangement, states
 from homeostat.clustering.decisions.attached import Attached, PolicyResources
@@ -29,7 +29,7 @@ from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.pipeline.storing import TransactionStep, no_step
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Database, Transaction, row_lock
 from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, ProfileRow
 from homeostat.store.sql import typed
 from homeostat.store.stacks import action_begin, locks, stacks
@@ -50,7 +50,7 @@ class ClusterService:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ClusterRow:
+    def get(self, tx: Transaction, scope: RequestScope, identity: str) -> ClusterRow:
         """Return a cluster by its id, name or the beginning of its id.
 
         Raises:
@@ -58,7 +58,7 @@ class ClusterService:
         """
         return listing.get(tx, ClusterRow, scope.reach, identity, living.is_living_cluster())
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[ClusterRow]:
+    def page(self, tx: Transaction, wanted: listing.Page) -> list[ClusterRow]:
         return listing.page(tx, ClusterRow, wanted, living.is_living_cluster())
 
     # -- creating ----------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class ClusterService:
         row = {"id": identity, **scope.owner, **own, **more}
         begun: list[str] = []
 
-        def store(tx: Connection) -> None:
+        def store(tx: Transaction) -> None:
             begun.append(self._store_new(tx, scope, row))
             also(tx, identity)
 
@@ -114,7 +114,7 @@ class ClusterService:
         )
         return StartedAction(identity, begun[-1])
 
-    def _store_new(self, tx: Connection, scope: RequestScope, row: Mapping[str, Any]) -> str:
+    def _store_new(self, tx: Transaction, scope: RequestScope, row: Mapping[str, Any]) -> str:
         """Store the rows of a new cluster; return the id of its action.
 
         Raises:
@@ -129,7 +129,7 @@ class ClusterService:
 
     def _add_nodes(
         self,
-        tx: Connection,
+        tx: Transaction,
         owner: Mapping[str, Any],
         cluster: Mapping[str, Any],
         first: int,
@@ -197,7 +197,7 @@ class ClusterService:
             with self._db.write() as tx:
                 # Shards come after their stack, and rows after both (invariant 5, CONTRIBUTING.md).
                 if change.policies is not None:
-                    stacks.for_update(self._db, tx, cluster.id)
+                    stacks.for_update(tx, cluster.id)
                 begun.append(self._store(tx, scope, cluster, change))
                 with_it(tx, target)
             return StartedAction(target, begun[-1])
@@ -210,7 +210,7 @@ class ClusterService:
                 moving = self._mover.prepare(scope, cluster, change, facts.form, check_types)
                 accept, lock = held.enter_context(self._mover.entrusted(scope, moving)), moving.lock
 
-            def also(tx: Connection) -> None:
+            def also(tx: Transaction) -> None:
                 begun.append(self._store(tx, scope, cluster, change, moving))
                 accept(tx)
                 with_it(tx, target)
@@ -218,7 +218,7 @@ class ClusterService:
             self._stacks.update(cluster.id, request, by=scope.caller, also=also, first=lock)
         return StartedAction(target, begun[-1])
 
-    def _facts(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterFacts:
+    def _facts(self, tx: Transaction, cluster: ClusterRow, change: ClusterChange) -> ClusterFacts:
         profile = change.columns.get("profile_id", cluster.profile_id)
         spec = change.spec or check_profile(_spec_of(tx, profile))
         conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
@@ -258,7 +258,12 @@ class ClusterService:
         return replace(facts, batches=change.batches, policy_resources=beside)
 
     def _store(
-        self, tx: Connection, scope: RequestScope, seen: ClusterRow, change: ClusterChange, moving: Moving | None = None
+        self,
+        tx: Transaction,
+        scope: RequestScope,
+        seen: ClusterRow,
+        change: ClusterChange,
+        moving: Moving | None = None,
     ) -> str:
         """Store the rows of a change, in the transaction of the revision; return the id of the action.
 
@@ -271,7 +276,7 @@ class ClusterService:
         if cluster is None or cluster != seen:
             raise Outdated
         check_free(conflicting_actions(actions.settled_in(tx, cluster.id), change), cluster.id, change.action)
-        now = self._db.now_of(tx)
+        now = tx.now()
         living.forget_gone(tx, cluster.project)
         if change.policies is not None:
             attached_policies.store(tx, cluster, change.policies, now)
@@ -319,8 +324,8 @@ class ClusterService:
                 _check_idle(tx, cluster, identity)
         begun: list[str] = []
 
-        def store(tx: Connection) -> None:
-            now = self._db.now_of(tx)
+        def store(tx: Transaction) -> None:
+            now = tx.now()
             conditions = (_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
             tx.execute(update(_node).where(*conditions).values(leaving=True, updated_at=now))
             waiting_actions.cancel(tx, waiting_actions.in_cluster(tx, cluster.id), now)
@@ -343,10 +348,10 @@ class ClusterService:
         with self._db.read() as tx:
             cluster = self.get(tx, scope, identity)
         with self._db.write() as tx:
-            stack = locks.changeable(self._db, tx, cluster.id)
+            stack = locks.changeable(tx, cluster.id)
             check_free(actions.settled_in(tx, cluster.id), cluster.id, ClusterAction.CHECK)
-            now = self._db.now_of(tx)
-            action_begin.check(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
+            now = tx.now()
+            action_begin.check(tx, stack, now, self._stacks.quotas.timeout_s)
             return StartedAction(
                 cluster.id, _begin(tx, scope, ClusterAction.CHECK, cluster.id, cluster.timeout, now, inputs)
             )
@@ -364,12 +369,12 @@ class ClusterService:
             locked = tx.execute(row_lock(select(_cluster).where(_cluster.c.id == cluster.id)))
             before = typed.rows(ClusterRow, locked).one()
             metadata = dict(change(before.metadata))
-            values = with_size(tx, cluster.project, {"metadata": metadata, "updated_at": self._db.now_of(tx)}, before)
+            values = with_size(tx, cluster.project, {"metadata": metadata, "updated_at": tx.now()}, before)
             tx.execute(update(_cluster).where(_cluster.c.id == cluster.id).values(**values))
         return metadata
 
     def update(
-        self, tx: Connection, cluster: ClusterRow, fields: Mapping[str, Any], profile: ProfileRow | None
+        self, tx: Transaction, cluster: ClusterRow, fields: Mapping[str, Any], profile: ProfileRow | None
     ) -> ClusterChange:
         """Return the change for an update.
 
@@ -423,7 +428,7 @@ def conflicting_actions(going_on: Sequence[ActionRow], change: ClusterChange) ->
     return [row for row in going_on if not change.awaited or not waiting_actions.is_one(row)]
 
 
-def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:
+def _check_idle(tx: Transaction, cluster: ClusterRow, identity: str) -> None:
     """Check that a cluster may be deleted without force; `identity` is its id or name from the user.
 
     Raises:
@@ -436,7 +441,7 @@ def _check_idle(tx: Connection, cluster: ClusterRow, identity: str) -> None:
 
 
 def _begin(
-    tx: Connection,
+    tx: Transaction,
     scope: RequestScope,
     action: ClusterAction,
     cluster_id: str,
@@ -466,7 +471,7 @@ def _placed(placements: Sequence[Placement], place: int) -> dict[str, Any]:
     return {"placement": dict(placements[place])} if placements and placements[place] else {}
 
 
-def _spec_of(tx: Connection, profile_id: str) -> Any:
+def _spec_of(tx: Transaction, profile_id: str) -> Any:
     return tx.execute(select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)).scalar_one()
 
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions import hooks
 from homeostat.clustering.decisions.hooks import Next
@@ -21,7 +21,7 @@ from homeostat.model.caller import Caller
 from homeostat.model.errors import HomeostatError, Rejected
 from homeostat.notifications.sinks import Sinks
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow
 from homeostat.store.sql import typed
 
@@ -54,7 +54,7 @@ class LifecycleHooks:
             cluster = self._clusters.get(tx, scope, identity)
             row = listing.get(tx, ActionRow, scope.reach, token, schema.action.c.cluster_id == cluster.id)
             if row.status == ActionStatus.WAITING_LIFECYCLE_COMPLETION:
-                waiting_actions.make_ready(tx, row, self._db.now_of(tx))
+                waiting_actions.make_ready(tx, row, tx.now())
         return StartedAction(cluster.id, row.id)
 
     def tidier(self, sinks: Sinks) -> "HookWorker":
@@ -70,8 +70,8 @@ class LifecycleHooks:
         caller = Caller(user=owner.user, project=owner.project, user_id=owner.user, domain=owner.domain)
         self._clusters.change(RequestScope(caller, owner.project), cluster_id, self._leaving)
 
-    def _leaving(self, tx: Connection, cluster: ClusterRow) -> ClusterChange:
-        now = self._db.now_of(tx)
+    def _leaving(self, tx: Transaction, cluster: ClusterRow) -> ClusterChange:
+        now = tx.now()
         ready = [row for row in waiting_actions.in_cluster(tx, cluster.id) if _is_ready(row, now)]
         conditions = (_node.c.id.in_([row.target for row in ready]), _node.c.leaving.is_(False))
         # Nodes that leave already, by another request, only have their actions continued.
@@ -104,7 +104,7 @@ class HookWorker:
             Transient: The database does not answer.
         """
         with self._db.read() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             rows = waiting_actions.due(tx, now, DUE_MAX)
         ready: dict[str, list[ActionRow]] = {}
         for row in rows:
@@ -123,7 +123,7 @@ class HookWorker:
         if step.next is Next.NOTIFY:
             with self._db.write() as tx:
                 # The time now, not the start of the round: earlier messages of the round may have taken long.
-                until = min(self._db.now_of(tx) + TAKEN_S, max(hook["ends_at"], step.at))
+                until = min(tx.now() + TAKEN_S, max(hook["ends_at"], step.at))
                 taken = waiting_actions.take(tx, row, until)
             # Another worker is sending this message. If it dies on the way, the action is due again after `TAKEN_S`.
             if not taken:

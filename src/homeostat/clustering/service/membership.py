@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions import sizes
 from homeostat.clustering.decisions.sizes import Sizes
@@ -13,13 +13,14 @@ from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Bug, Rejected
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 from homeostat.store.sql import typed
 
 _node = schema.node
 
 
-def add_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> ClusterChange:
+def add_nodes(tx: Transaction, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> ClusterChange:
     """Return the change that adds nodes without a cluster.
 
     Raises:
@@ -33,7 +34,7 @@ def add_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: S
     return ClusterChange(ClusterAction.ADD_NODES, name, inputs, {"desired_capacity": desired}, joining=joining)
 
 
-def replace_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
+def replace_nodes(tx: Transaction, cluster: ClusterRow, scope: RequestScope, pairs: Mapping[str, str]) -> ClusterChange:
     """Return the change that replaces nodes of a cluster by nodes without a cluster.
 
     Args:
@@ -66,7 +67,7 @@ def replace_nodes(tx: Connection, cluster: ClusterRow, scope: RequestScope, pair
     return ClusterChange(ClusterAction.REPLACE_NODES, name, inputs, {}, joining=chosen, released=leaving)
 
 
-def members_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
+def members_named(tx: Transaction, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes of a cluster, in the order of the names.
 
     Raises:
@@ -83,7 +84,7 @@ def members_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, name
     return _each_once({name: _row(row) for name, row in rows.items()})
 
 
-def _orphans_named(tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
+def _orphans_named(tx: Transaction, cluster: ClusterRow, scope: RequestScope, names: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes without a cluster that may join `cluster`, in the order of the names.
 
     Raises:
@@ -116,7 +117,7 @@ class _Joining:
     unlike: Sequence[str]
 
 
-def _joining(tx: Connection, cluster: ClusterRow, named_rows: Mapping[str, NodeRow | None]) -> _Joining:
+def _joining(tx: Transaction, cluster: ClusterRow, named_rows: Mapping[str, NodeRow | None]) -> _Joining:
     profile = schema.profile
     rows = {name: row for name, row in named_rows.items() if row is not None and row.project == cluster.project}
     ids = {cluster.profile_id, *(row.profile_id for row in rows.values())}
@@ -129,7 +130,7 @@ def _joining(tx: Connection, cluster: ClusterRow, named_rows: Mapping[str, NodeR
     )
 
 
-def _named(tx: Connection, scope: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
+def _named(tx: Transaction, scope: RequestScope, names: Sequence[str]) -> dict[str, NodeRow | None]:
     """Return name -> node; None for an unknown or ambiguous name."""
     conditions = (_node.c.leaving.is_(False), living.is_living_node())
     rows: dict[str, NodeRow | None] = {}
@@ -168,13 +169,13 @@ def _refuse(*problems: tuple[str, Sequence[str]]) -> None:
         raise Rejected("BadRequest", "\n".join(messages))
 
 
-def rows_of(tx: Connection, ids: Sequence[str]) -> list[NodeRow]:
+def rows_of(tx: Transaction, ids: Sequence[str]) -> list[NodeRow]:
     """Return the rows of nodes, in the order of their numbers."""
     chosen = select(_node).where(_node.c.id.in_(ids)).order_by(_node.c.number)
     return list(typed.rows(NodeRow, tx.execute(chosen)))
 
 
-def _members(tx: Connection, cluster: ClusterRow) -> int:
+def _members(tx: Transaction, cluster: ClusterRow) -> int:
     chosen = select(_node.c.id).where(_node.c.cluster_id == cluster.id, _node.c.leaving.is_(False))
     return len(tx.execute(chosen).all())
 

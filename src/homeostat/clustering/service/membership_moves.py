@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from homeostat.clustering.decisions.origins import Origin, with_origin
 from homeostat.clustering.decisions.profiles import check_profile
@@ -34,7 +34,7 @@ from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.pipeline.storing import TransactionStep
 from homeostat.services.stacks import PreparedStack, StackService
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Database, Transaction, row_lock
 from homeostat.store.schema.rows import ClusterRow, NodeRow, StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import action_begin, locks, revisions, stacks
@@ -100,7 +100,7 @@ class Moving:
     def members(self) -> list[Member]:
         return [*self.joining, *(member for member, _ in self.released)]
 
-    def lock(self, tx: Connection) -> None:
+    def lock(self, tx: Transaction) -> None:
         """Lock the stacks and rows of the moves; the root stack of the cluster is locked already."""
         groups = [self.group_id, *(member.group_id for member in self.joining)]
         roots = [member.row.stack_id for member in self.joining]
@@ -167,20 +167,20 @@ class Mover:
                 held.enter_context(self._stacks.entrusted(stack.id, stack.project, scope.caller)) for stack in new
             ]
 
-            def accept(tx: Connection) -> None:
+            def accept(tx: Transaction) -> None:
                 for step in accepts:
                     step(tx)
 
             yield accept
 
-    def move(self, tx: Connection, scope: RequestScope, moving: Moving) -> None:
+    def move(self, tx: Transaction, scope: RequestScope, moving: Moving) -> None:
         """Move the nodes. The new revision of the cluster's stack is stored already, and all rows are locked.
 
         Raises:
             Outdated: A node has changed since `moving` was prepared.
             Rejected: ActionConflict: a node has an action in progress; StackLocked.
         """
-        now = self._db.now_of(tx)
+        now = tx.now()
         for member in moving.members:
             self._check_unchanged(tx, member)
         cluster = _stack(tx, moving.cluster_id)
@@ -190,7 +190,7 @@ class Mover:
         touched, shards = touched_shards(before, content), shard_count(content.group)
         revision = revisions.encode(self._db, content, shards=shards)
         timeout_s = self._stacks.quotas.timeout_s
-        number = action_begin.revise(self._db, tx, group, Action.UPDATE, revision, now, timeout_s, touched=touched)
+        number = action_begin.revise(tx, group, Action.UPDATE, revision, now, timeout_s, touched=touched)
         for member, home in moving.released:
             place = Place(group.id, member.shard, str(member.row.number), cluster.id, number)
             self._release(tx, scope, member, place, home, now)
@@ -198,7 +198,7 @@ class Mover:
             place = Place(group.id, shard_of(name, shards), name, cluster.id, number)
             self._join(tx, member, place, now)
 
-    def _check_unchanged(self, tx: Connection, member: Member) -> None:
+    def _check_unchanged(self, tx: Transaction, member: Member) -> None:
         row = tx.execute(row_lock(select(_node).where(_node.c.id == member.row.id))).first()
         resource = moves.at_rest(tx, member.group_id, str(member.row.number))
         if row != member.row or resource is None or (resource.key, resource.shard) != (member.key, member.shard):
@@ -209,14 +209,14 @@ class Mover:
         locks.check_unlocked(_stack(tx, member.row.stack_id))
 
     def _release(
-        self, tx: Connection, scope: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
+        self, tx: Transaction, scope: RequestScope, member: Member, before: Place, home: PreparedStack, now: float
     ) -> None:
         """Move a node into its own stack, as the only member of the group there."""
-        place, _ = add_home(self._db, self._stacks, tx, home, scope.caller, now)
+        place, _ = add_home(self._stacks, tx, home, scope.caller, now)
         moves.move(tx, member.key, before, place, now)
         self._place(tx, member, {"cluster_id": None, "stack_id": home.new.id, "number": 0}, now)
 
-    def _join(self, tx: Connection, member: Member, after: Place, now: float) -> None:
+    def _join(self, tx: Transaction, member: Member, after: Place, now: float) -> None:
         """Move a node into a cluster, and delete its former stack, which is empty now."""
         root = member.row.stack_id
         moves.move(tx, member.key, Place(member.group_id, member.shard, "", root, 0), after, now)
@@ -226,15 +226,15 @@ class Mover:
         # The group first: its shards are deeper (ADR 0057).
         for stack_id in (member.group_id, root):
             stack, changes = _stack(tx, stack_id), action_begin.UNHELD
-            action_begin.revise(self._db, tx, stack, Action.DELETE, empty, now, timeout_s, changes)
+            action_begin.revise(tx, stack, Action.DELETE, empty, now, timeout_s, changes)
 
-    def _place(self, tx: Connection, member: Member, place: Mapping[str, Any], now: float) -> None:
+    def _place(self, tx: Transaction, member: Member, place: Mapping[str, Any], now: float) -> None:
         values = {**member.columns, **place, "updated_at": now}
         tx.execute(update(_node).where(_node.c.id == member.row.id).values(**values))
 
 
 def add_home(
-    db: Database, stack_service: StackService, tx: Connection, home: PreparedStack, by: Caller, now: float
+    stack_service: StackService, tx: Transaction, home: PreparedStack, by: Caller, now: float
 ) -> tuple[Place, Content]:
     """Store the stack of a node without a cluster, with a group; return the node's place, and the group's content.
 
@@ -245,9 +245,9 @@ def add_home(
     root, timeout_s = home.new, stack_service.quotas.timeout_s
     key = next(stack_service.entropy.keys())
     group_row = Resource(key, root.id, 0, living.GROUP, NodeGroup.name, created_at=now, updated_at=now, born=1)
-    shard_state.encode_new(db, [group_row]).store(tx)
+    shard_state.encode_new(tx.database, [group_row]).store(tx)
     content = _group(tx, home.content, None, EMPTY)
-    revision = revisions.encode(db, content, secret=home.revision.secret, size=1)
+    revision = revisions.encode(tx.database, content, secret=home.revision.secret, size=1)
     # The pass that creates the group finds this stack by the parent's key, as after a lost answer to its creation.
     group = NewStack(
         stack_service.entropy.stack_id(),
@@ -261,11 +261,11 @@ def add_home(
         root_id=root.id,
         depth=1,
     )
-    action_begin.add(db, tx, group, revision, now, timeout_s)
+    action_begin.add(tx, group, revision, now, timeout_s)
     return Place(group.id, 0, "0", root.id, 1), content
 
 
-def _seen(tx: Connection, row: NodeRow, form: str) -> Member:
+def _seen(tx: Transaction, row: NodeRow, form: str) -> Member:
     """Return the current state of a node that may be moved.
 
     Raises:
@@ -281,7 +281,7 @@ def _seen(tx: Connection, row: NodeRow, form: str) -> Member:
     return Member(row, moved(row, form), stack.group_id, resource.key, resource.shard)
 
 
-def _stack(tx: Connection, stack_id: str) -> StackRow:
+def _stack(tx: Transaction, stack_id: str) -> StackRow:
     """Return the row of a stack, which is locked already.
 
     Raises:
@@ -307,7 +307,7 @@ def _kept(standing: GroupDefinition, wanted: GroupDefinition) -> GroupDefinition
     )
 
 
-def _group(tx: Connection, parent: Content, nested: StackRow | None, before: Content) -> Content:
+def _group(tx: Transaction, parent: Content, nested: StackRow | None, before: Content) -> Content:
     """Return the next content of a group's stack, computed from its parent, with unchanged definitions of members.
 
     The next pass of the parent makes the same revision with the new common definition. Until then members keep their

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.model.errors import Rejected, stack_not_found
@@ -17,7 +17,7 @@ from homeostat.model.limits import MESSAGE_RECEIVERS, MESSAGE_RECEIVERS_MAX, Sum
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema import json_size
 from homeostat.store.schema.rows import ReceiverRow
 from homeostat.store.sql import sizes, typed
@@ -27,7 +27,7 @@ QUEUE, STACK = "queue_name", "stack_id"
 _receiver = schema.receiver
 
 
-def check_size(tx: Connection, limit: SumLimit, added: Mapping[str, Any], *where: ColumnElement[bool]) -> None:
+def check_size(tx: Transaction, limit: SumLimit, added: Mapping[str, Any], *where: ColumnElement[bool]) -> None:
     """Check the size of added parameters and actors, together with existing receivers; `where` selects their rows.
 
     Raises:
@@ -87,14 +87,14 @@ class MessageReceivers:
             **columns,
         }
 
-        def also(tx: Connection) -> None:
+        def also(tx: Transaction) -> None:
             of_messages = (_receiver.c.project == scope.project, _receiver.c.type == "message")
             receivers = tx.execute(select(func.count()).where(*of_messages)).scalar_one()
             if receivers >= MESSAGE_RECEIVERS_MAX:
                 message = f"a project has at most {MESSAGE_RECEIVERS_MAX} receivers of messages: delete some first"
                 raise Rejected("OverQuota", f"Quota exceeded: {message}")
             check_size(tx, MESSAGE_RECEIVERS, columns, *of_messages)
-            tx.execute(insert(_receiver).values(**values, created_at=self._db.now_of(tx)))
+            tx.execute(insert(_receiver).values(**values, created_at=tx.now()))
 
         request = StackRequest(
             template=_template(queue, f"{base}/receivers/{identity}/notify"), check_types=check_types

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import insert, select, update
 
 from homeostat.clustering.decisions import sizes, states
 from homeostat.clustering.decisions.names import node_id
@@ -22,7 +22,7 @@ from homeostat.model.errors import Rejected
 from homeostat.services.pipeline.request import CheckTypes
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Database, Transaction, row_lock
 from homeostat.store.schema.rows import ClusterRow, NodeRow, ProfileRow
 from homeostat.store.sql import typed
 
@@ -37,7 +37,7 @@ class NodeService:
         self._stacks = stack_service
         self._clusters = clusters
 
-    def get(self, tx: Connection, scope: RequestScope, identity: str) -> NodeRow:
+    def get(self, tx: Transaction, scope: RequestScope, identity: str) -> NodeRow:
         """Return a node by its id, name or the beginning of its id.
 
         Raises:
@@ -76,14 +76,14 @@ class NodeService:
             return self._create_alone(scope, name, profile, fields, check_types, also)
         own = {"name": name, "own": True} if named else {}
 
-        def build(tx: Connection, row: ClusterRow) -> ClusterChange:
+        def build(tx: Transaction, row: ClusterRow) -> ClusterChange:
             return self._joining(tx, row, profile, fields, own)
 
         return self._clusters.change(scope, cluster.id, build, check_types, also)
 
     def _joining(
         self,
-        tx: Connection,
+        tx: Transaction,
         cluster: ClusterRow,
         profile: ProfileRow,
         fields: Mapping[str, Any],
@@ -119,7 +119,7 @@ class NodeService:
         columns = {"role": fields.get("role"), "metadata": fields.get("metadata", {})}
         row = new_node(scope.owner, identity, name, stack_id, now, profile_id=profile.id, **columns)
 
-        def also(tx: Connection) -> None:
+        def also(tx: Transaction) -> None:
             living.forget_gone(tx, scope.project)
             tx.execute(insert(_node).values(**with_size(tx, scope.project, row)))
             tx.execute(update(schema.stack).where(schema.stack.c.id == stack_id).values(exceptions=LEFT_ALONE))
@@ -159,7 +159,7 @@ class NodeService:
             cluster_id = self.get(tx, scope, identity).cluster_id
         if cluster_id is not None:
 
-            def build(tx: Connection, cluster: ClusterRow) -> ClusterChange:
+            def build(tx: Transaction, cluster: ClusterRow) -> ClusterChange:
                 row = self.get(tx, scope, identity)
                 return _change(row, self._changes(tx, row, fields, profile))
 
@@ -174,7 +174,7 @@ class NodeService:
                 continue
 
     def _changes(
-        self, tx: Connection, row: NodeRow, fields: Mapping[str, Any], profile: ProfileRow | None
+        self, tx: Transaction, row: NodeRow, fields: Mapping[str, Any], profile: ProfileRow | None
     ) -> dict[str, Any]:
         """Return the columns of a node that change."""
         changes = {name: fields[name] for name in ("name", "role", "metadata", "tainted") if name in fields}
@@ -192,8 +192,8 @@ class NodeService:
     ) -> StartedAction:
         begun: list[str] = []
 
-        def also(tx: Connection) -> None:
-            now = self._db.now_of(tx)
+        def also(tx: Transaction) -> None:
+            now = tx.now()
             locked = tx.execute(row_lock(select(_node).where(_node.c.id == row.id)))
             seen = typed.rows(NodeRow, locked).first()
             if seen is None or seen != row:
@@ -247,8 +247,8 @@ class NodeService:
             )
         begun: list[str] = []
 
-        def store(tx: Connection) -> None:
-            now = self._db.now_of(tx)
+        def store(tx: Transaction) -> None:
+            now = tx.now()
             tx.execute(update(_node).where(_node.c.id == row.id).values(leaving=True, updated_at=now))
             actions.settled(tx, row.id)
             begun.append(_add(tx, scope, NodeAction.DELETE, row._asdict(), now, {}, row.stack_id))
@@ -264,7 +264,7 @@ def _change(row: NodeRow, changes: Mapping[str, Any]) -> ClusterChange:
     return ClusterChange(NodeAction.UPDATE, name, inputs, {}, at_once=_is_at_once(changes), target=row.id, one=changes)
 
 
-def _leaving(tx: Connection, cluster: ClusterRow, row: NodeRow) -> ClusterChange:
+def _leaving(tx: Transaction, cluster: ClusterRow, row: NodeRow) -> ClusterChange:
     ids = {node.id for node in facts_of(tx, cluster)}
     if row.id not in ids:
         raise Rejected("ActionInProgress", f"The node '{row.name}' is in status DELETING.")
@@ -279,7 +279,7 @@ def _is_at_once(changes: Mapping[str, Any]) -> bool:
 
 
 def _add(
-    tx: Connection,
+    tx: Transaction,
     scope: RequestScope,
     action: NodeAction,
     row: Mapping[str, Any],

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.health_policy import HEALTH, recover_data, recovery_inputs
@@ -27,13 +27,13 @@ from homeostat.model.errors import Rejected
 from homeostat.resources.secrets import is_secret
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 from homeostat.store.stacks import action_begin, locks
 from homeostat.templates import HIDDEN
 
 FILTERS = ("name", "profile_id", "status", "role")
-StatusesOf = Callable[[Connection, Sequence[NodeRow]], Mapping[str, str]]
+StatusesOf = Callable[[Transaction, Sequence[NodeRow]], Mapping[str, str]]
 """Returns the statuses of nodes, by their ids."""
 
 
@@ -85,7 +85,7 @@ class OperationService:
 
     def _ask_node(
         self,
-        tx: Connection,
+        tx: Transaction,
         scope: RequestScope,
         row: NodeRow,
         action: NodeAction,
@@ -160,7 +160,7 @@ class OperationService:
 
     def _ask_cluster(
         self,
-        tx: Connection,
+        tx: Transaction,
         scope: RequestScope,
         cluster: ClusterRow,
         nodes: Sequence[NodeRow],
@@ -176,7 +176,7 @@ class OperationService:
 
     def _ask(
         self,
-        tx: Connection,
+        tx: Transaction,
         scope: RequestScope,
         nodes: Sequence[NodeRow],
         request: NodeRequest,
@@ -189,13 +189,13 @@ class OperationService:
         """
         root = new.cluster_id or nodes[0].stack_id
         # Stacks are locked from the root down.
-        stack = locks.changeable(self._db, tx, root)
+        stack = locks.changeable(tx, root)
         identity = str(uuid.uuid4())
         placed = self._requests.place(tx, nodes, request, identity, scope.caller.user, new.timeout)
-        now = self._db.now_of(tx)
+        now = tx.now()
         action_data = {**data, **placed.data()}
         if request.check_capacity and placed.failures:
-            action_begin.converge(self._db, tx, stack, now, self._stacks.quotas.timeout_s)
+            action_begin.converge(tx, stack, now, self._stacks.quotas.timeout_s)
             action_data = dict(data)
         action = replace(new, stack_id=root, id=identity, data=action_data)
         return StartedAction(new.target, actions.add(tx, action, scope.owner, now))
@@ -208,13 +208,13 @@ def shown(inputs: Any) -> Any:
     return inputs
 
 
-def _profile(tx: Connection, profile_id: str) -> Spec:
+def _profile(tx: Transaction, profile_id: str) -> Spec:
     chosen = select(schema.profile.c.spec).where(schema.profile.c.id == profile_id)
     return check_profile(tx.execute(chosen).scalar_one())
 
 
 def _by_policy(
-    tx: Connection, cluster_id: str | None, inputs: Mapping[str, Any]
+    tx: Transaction, cluster_id: str | None, inputs: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], dict[str, Any]]:
     """Return the inputs of a recovery and the data of its action, with defaults from the cluster's health policy.
 
@@ -229,7 +229,7 @@ def _by_policy(
     return recovery_inputs(spec, inputs), {"health": recover_data(spec)}
 
 
-def _members(tx: Connection, cluster: ClusterRow) -> list[NodeRow]:
+def _members(tx: Transaction, cluster: ClusterRow) -> list[NodeRow]:
     members_page = Page(None, {"cluster_id": [cluster.id]}, (Order("number"),))
     return [row for row in listing.page(tx, NodeRow, members_page, living.is_living_node()) if not row.leaving]
 
@@ -248,7 +248,7 @@ def _split(fields: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]
 
 
 def _fitting(
-    tx: Connection, nodes: Sequence[NodeRow], filters: Mapping[str, Any], statuses: StatusesOf
+    tx: Transaction, nodes: Sequence[NodeRow], filters: Mapping[str, Any], statuses: StatusesOf
 ) -> list[NodeRow]:
     """Return the nodes that match all filters; a filter has a value or a list of allowed values."""
     wanted = {name: value if isinstance(value, list) else [value] for name, value in filters.items()}

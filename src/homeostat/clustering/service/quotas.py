@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from homeostat.clustering.service.requester import RequestScope
 from homeostat.clustering.store import living
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import METADATA_OF_PROJECT
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema import json_size
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 from homeostat.store.sql import sizes
@@ -18,7 +19,7 @@ CLUSTERS_MAX = 100
 """Clusters of one project."""
 
 
-def check_room(tx: Connection, scope: RequestScope) -> None:
+def check_room(tx: Transaction, scope: RequestScope) -> None:
     """Check that a project may have one more cluster; admins are exempt.
 
     Raises:
@@ -32,7 +33,7 @@ def check_room(tx: Connection, scope: RequestScope) -> None:
 
 
 def with_size(
-    tx: Connection, project: str, columns: Mapping[str, Any], before: ClusterRow | NodeRow | None = None
+    tx: Transaction, project: str, columns: Mapping[str, Any], before: ClusterRow | NodeRow | None = None
 ) -> dict[str, Any]:
     """Return columns of a cluster or node, with `size` added if they include metadata.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from homeostat.clustering.service.clusters import ClusterService
 from homeostat.clustering.service.message_receivers import MessageReceivers, check_size
@@ -14,7 +14,7 @@ from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import MESSAGE_RECEIVERS, RECEIVERS, RECEIVERS_MAX
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ReceiverRow
 from homeostat.store.sql import typed
 
@@ -70,13 +70,13 @@ class ReceiverService:
                 "actor": dict(actor),
                 "params": dict(params),
                 "channel": {},
-                "created_at": self._db.now_of(tx),
+                "created_at": tx.now(),
             }
             tx.execute(insert(_receiver).values(**values))
             also(tx, identity)
             return self._row(tx, identity)
 
-    def get(self, tx: Connection, scope: RequestScope, identity: str) -> ReceiverRow:
+    def get(self, tx: Transaction, scope: RequestScope, identity: str) -> ReceiverRow:
         """Return a receiver by its id, name or the beginning of its id.
 
         Raises:
@@ -84,7 +84,7 @@ class ReceiverService:
         """
         return listing.get(tx, ReceiverRow, scope.reach, identity, living.is_living_receiver())
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[ReceiverRow]:
+    def page(self, tx: Transaction, wanted: listing.Page) -> list[ReceiverRow]:
         return listing.page(tx, ReceiverRow, wanted, living.is_living_receiver())
 
     def update(self, scope: RequestScope, identity: str, changes: Mapping[str, Any]) -> ReceiverRow:
@@ -106,7 +106,7 @@ class ReceiverService:
                 )
             check_size(tx, limit, changed, and_(others, _receiver.c.id != row.id))
             chosen = update(_receiver).where(_receiver.c.id == row.id)
-            tx.execute(chosen.values(**changed, updated_at=self._db.now_of(tx)))
+            tx.execute(chosen.values(**changed, updated_at=tx.now()))
             return self._row(tx, row.id)
 
     def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
@@ -118,7 +118,7 @@ class ReceiverService:
         with self._db.read() as tx:
             row = self.get(tx, scope, identity)
 
-        def remove(tx: Connection) -> None:
+        def remove(tx: Transaction) -> None:
             tx.execute(delete(_receiver).where(_receiver.c.id == row.id))
             also(tx, row.id)
 
@@ -141,5 +141,5 @@ class ReceiverService:
             raise Rejected("ResourceNotFound", f"The receiver '{identity}' could not be found.")
         return row
 
-    def _row(self, tx: Connection, identity: str) -> ReceiverRow:
+    def _row(self, tx: Transaction, identity: str) -> ReceiverRow:
         return typed.rows(ReceiverRow, tx.execute(select(_receiver).where(_receiver.c.id == identity))).one()

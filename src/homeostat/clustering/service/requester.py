@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
+from homeostat.store.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,11 @@ class RequestScope:
         return {"project": self.project, "user": self.caller.user_id or self.caller.user, "domain": self.caller.domain}
 
 
-InTransaction = Callable[[Connection, str], None]
+InTransaction = Callable[[Transaction, str], None]
 """Store further rows in the transaction that makes or changes the object of this id. An error undoes both."""
 
 
-def no_op(tx: Connection, identity: str) -> None:
+def no_op(tx: Transaction, identity: str) -> None:
     """Store nothing besides."""
 
 

@@ -6,8 +6,6 @@ The engine carries a request out when no other action on the row is in progress 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions.requests import NodeRequest
 from homeostat.clustering.decisions.server_profile import SERVER
 from homeostat.clustering.store import living
@@ -20,7 +18,7 @@ from homeostat.planner.current import current_row
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.encryption.encrypted_arguments import encrypt
 from homeostat.store.schema.rows import NodeRow
 from homeostat.store.shards import shard_state, shards
@@ -64,7 +62,7 @@ class RequestService:
 
     def place(
         self,
-        tx: Connection,
+        tx: Transaction,
         nodes: Sequence[NodeRow],
         node_request: NodeRequest,
         request_id: str,
@@ -84,7 +82,7 @@ class RequestService:
         # Looked up twice, as in `services.marks`: first for the rows to lock, then, under the locks, for their state.
         held = self._hold(tx, _places(tx, nodes, node_request))
         places = _places(tx, nodes, node_request)
-        now = self._db.now_of(tx)
+        now = tx.now()
         request = Request(
             request_id,
             node_request.operation,
@@ -108,21 +106,21 @@ class RequestService:
             place.row.marks = replace(marks, requested=(*marks.requested, request))
             written.setdefault(place.row.stack_id, Writes()).intend(place.row)
         for stack_id, writes in written.items():
-            shard_state.record(self._db, tx, stack_id, writes, now)
+            shard_state.record(tx, stack_id, writes, now)
         return RequestedNodes([place.node.id for place in places], failures)
 
-    def _hold(self, tx: Connection, places: Sequence[_Place]) -> set[tuple[int, str, int]]:
+    def _hold(self, tx: Transaction, places: Sequence[_Place]) -> set[tuple[int, str, int]]:
         """Lock the stacks of rows, against passes and other requests; wake and return the shards."""
         held = {place.shard for place in places if place.row is not None}
         for _, stack_id in sorted({(depth, stack_id) for depth, stack_id, _ in held}):
-            locks.changeable(self._db, tx, stack_id)
-        now = self._db.now_of(tx)
+            locks.changeable(tx, stack_id)
+        now = tx.now()
         for _, stack_id, number in sorted(held, key=lambda shard: (-shard[0], *shard[1:])):
             shards.wake(tx, stack_id, now, shards.USER, [number])
         return held
 
 
-def _places(tx: Connection, nodes: Sequence[NodeRow], node_request: NodeRequest) -> list[_Place]:
+def _places(tx: Transaction, nodes: Sequence[NodeRow], node_request: NodeRequest) -> list[_Place]:
     groups = living.stacks_of(tx, {node.stack_id for node in nodes})
     places: list[_Place] = []
     for stack_id, stack in groups.items():
@@ -135,7 +133,7 @@ def _places(tx: Connection, nodes: Sequence[NodeRow], node_request: NodeRequest)
     return places
 
 
-def _place(tx: Connection, node: NodeRow, row: Resource | None, node_request: NodeRequest) -> _Place:
+def _place(tx: Transaction, node: NodeRow, row: Resource | None, node_request: NodeRequest) -> _Place:
     if row is None:
         return _Place(node, problem=NOTHING)
     kind = kind_of(row.type)
@@ -150,7 +148,7 @@ def _place(tx: Connection, node: NodeRow, row: Resource | None, node_request: No
     return _Place(node, 2, inside)
 
 
-def _rows(tx: Connection, stack_id: str, names: Sequence[str]) -> Mapping[str, Resource]:
+def _rows(tx: Transaction, stack_id: str, names: Sequence[str]) -> Mapping[str, Resource]:
     """Return name -> current row of a stack; names without a row are absent."""
     stack = stacks.get(tx, stack_id)
     if stack is None or stack.deleted_at is not None:

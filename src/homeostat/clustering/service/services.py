@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions.definitions import invalid_spec
 from homeostat.clustering.decisions.policies import Intervals, check_policy
@@ -26,7 +26,7 @@ from homeostat.clustering.service.stack_requests import ClusterFacts, stack_requ
 from homeostat.model.errors import Rejected
 from homeostat.services.stacks import StackService
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ProfileRow
 
 
@@ -87,7 +87,7 @@ class Clustering:
         with self._db.read() as tx, referring(f"The specified profile '{identity}'"):
             return self.profiles.get(tx, scope, identity)
 
-    def profile_names(self, tx: Connection, ids: Collection[str]) -> dict[str, str]:
+    def profile_names(self, tx: Transaction, ids: Collection[str]) -> dict[str, str]:
         """Return the names of profiles, by id."""
         table = schema.profile
         return {row.id: row.name for row in tx.execute(select(table.c.id, table.c.name).where(table.c.id.in_(ids)))}

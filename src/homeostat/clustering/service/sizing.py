@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions import choices, placement, sizes
 from homeostat.clustering.decisions.attached import of_type
@@ -23,7 +23,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import ClusterRow
 from homeostat.store.shards import away
 from homeostat.store.sql import typed
@@ -45,7 +45,7 @@ class Sizing:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def resize(self, tx: Connection, cluster: ClusterRow, request: Resize) -> ClusterChange:
+    def resize(self, tx: Transaction, cluster: ClusterRow, request: Resize) -> ClusterChange:
         """Return the change for a resize.
 
         Raises:
@@ -57,7 +57,7 @@ class Sizing:
         columns = {"min_size": after.min_size, "max_size": after.max_size}
         return self._sized(tx, cluster, ClusterAction.RESIZE, nodes, after.desired, inputs, columns)
 
-    def scale(self, tx: Connection, cluster: ClusterRow, direction: Direction, count: int | None) -> ClusterChange:
+    def scale(self, tx: Transaction, cluster: ClusterRow, direction: Direction, count: int | None) -> ClusterChange:
         """Return the change for scaling out or in: by the count of the request, or by a scaling policy.
 
         If limits do not allow it, the change is a failed action, as in Senlin.
@@ -80,7 +80,7 @@ class Sizing:
         return replace(change, cooled=tuple(ids))
 
     def del_nodes(
-        self, tx: Connection, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], fields: Mapping[str, Any]
+        self, tx: Transaction, cluster: ClusterRow, scope: RequestScope, names: Sequence[str], fields: Mapping[str, Any]
     ) -> ClusterChange:
         """Return the change that removes the named nodes from a cluster: deleted, or kept without a cluster.
 
@@ -108,7 +108,7 @@ class Sizing:
             return _waiting(change, rule.hooks, facts)
         return replace(change, leaving=tuple(row.number for row in leaving))
 
-    def batches(self, tx: Connection, cluster: ClusterRow, change: ClusterChange) -> ClusterChange:
+    def batches(self, tx: Transaction, cluster: ClusterRow, change: ClusterChange) -> ClusterChange:
         """Return the change for an update, in batches if the cluster has a batch policy."""
         policy = of_type(attached_policies.of_cluster(tx, cluster.id), BATCH.name)
         if policy is None or change.spec is None:
@@ -122,7 +122,7 @@ class Sizing:
 
     def _sized(
         self,
-        tx: Connection,
+        tx: Transaction,
         cluster: ClusterRow,
         action: ClusterAction,
         nodes: Sequence[NodeFacts],
@@ -147,7 +147,7 @@ class Sizing:
         return replace(change, leaving=tuple(sorted(node.index - 1 for node in leaving)))
 
     def _rule(
-        self, tx: Connection, cluster: ClusterRow, direction: Direction
+        self, tx: Transaction, cluster: ClusterRow, direction: Direction
     ) -> tuple[NamedRule | None, str, list[str]]:
         """Return the scaling rule for a direction, with the strict policy and the cooldowns.
 
@@ -160,7 +160,7 @@ class Sizing:
         Raises:
             Rejected: ActionCooldown.
         """
-        now, chosen_rule, strict, ids = self._db.now_of(tx), None, "", []
+        now, chosen_rule, strict, ids = tx.now(), None, "", []
         ended = actions.last_end(tx, cluster.id, tuple(Direction))
         for row in bindings.of_cluster(tx, cluster.id):
             if not row.enabled or row.policy_type.rpartition("-")[0] != SCALING.name:
@@ -202,7 +202,7 @@ def _waiting(change: ClusterChange, hook: Mapping[str, Any], leaving: Sequence[N
     return replace(change, hook=hook, hooked=active, at_once=True)
 
 
-def placements(tx: Connection, cluster: ClusterRow, nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
+def placements(tx: Transaction, cluster: ClusterRow, nodes: Sequence[NodeFacts], count: int) -> list[Placement]:
     """Return the placements of new nodes of a cluster, balanced with its existing nodes.
 
     Raises:
@@ -228,7 +228,7 @@ def sizes_of(cluster: ClusterRow) -> Sizes:
     return Sizes(cluster.min_size, cluster.max_size, cluster.desired_capacity)
 
 
-def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
+def facts_of(tx: Transaction, cluster: ClusterRow) -> list[NodeFacts]:
     """Return the facts about the nodes of a cluster for choices among them; leaving nodes are excluded."""
     profile = schema.profile
     columns = (_node.c.id, _node.c.name, _node.c.number, _node.c.profile_id, _node.c.tainted, _node.c.data)
@@ -257,7 +257,7 @@ def facts_of(tx: Connection, cluster: ClusterRow) -> list[NodeFacts]:
     ]
 
 
-def _regions(tx: Connection, profile_ids: Collection[str]) -> dict[str, str]:
+def _regions(tx: Transaction, profile_ids: Collection[str]) -> dict[str, str]:
     """Return profile id -> region of the profile, or ""."""
     table = schema.profile
     rows = tx.execute(select(table.c.id, table.c.spec).where(table.c.id.in_(profile_ids)))

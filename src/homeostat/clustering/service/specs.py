@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.clustering.decisions.specs import Spec
@@ -13,7 +13,7 @@ from homeostat.clustering.store import listing, living
 from homeostat.model.errors import Rejected
 from homeostat.model.limits import POLICIES, PROFILES, SPECS_MAX
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema import json_size
 from homeostat.store.schema.rows import PolicyRow, ProfileRow
 from homeostat.store.sql import sizes, typed
@@ -77,7 +77,7 @@ class SpecService(Generic[R]):
         """Check a spec. Raises as `create` does, except for quotas."""
         return self._check(name, spec, scope.project)
 
-    def add(self, tx: Connection, scope: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
+    def add(self, tx: Transaction, scope: RequestScope, name: str, checked: Spec, **columns: Any) -> str:
         """Store a checked spec, and return its id.
 
         Raises:
@@ -99,16 +99,16 @@ class SpecService(Generic[R]):
             **cells,
             "size": size,
         }
-        tx.execute(insert(self._table).values(**values, created_at=self._db.now_of(tx)))
+        tx.execute(insert(self._table).values(**values, created_at=tx.now()))
         return identity
 
-    def _check_room(self, tx: Connection, scope: RequestScope, added: int, instead: int = 0) -> None:
+    def _check_room(self, tx: Transaction, scope: RequestScope, added: int, instead: int = 0) -> None:
         """Check that a project may add so many bytes, after `instead` bytes are freed. Raise Rejected."""
         columns = tuple(self._table.c[name] for name in WEIGHED if name in self._table.c)
         size = sizes.stored(tx, self._table.c.size, columns, self._table.c.project == scope.project)
         (POLICIES if self._table is schema.policy else PROFILES).check(0, size - instead, added, 0)
 
-    def get(self, tx: Connection, scope: RequestScope, identity: str) -> R:
+    def get(self, tx: Transaction, scope: RequestScope, identity: str) -> R:
         """Return a row by its id, name or the beginning of its id.
 
         Raises:
@@ -117,7 +117,7 @@ class SpecService(Generic[R]):
         row: R = listing.get(tx, self._kind, scope.reach, identity)
         return row
 
-    def page(self, tx: Connection, wanted: listing.Page) -> list[R]:
+    def page(self, tx: Transaction, wanted: listing.Page) -> list[R]:
         return listing.page(tx, self._kind, wanted)
 
     def update(self, scope: RequestScope, identity: str, changes: Mapping[str, Any]) -> R:
@@ -135,7 +135,7 @@ class SpecService(Generic[R]):
             self._check_room(tx, scope, json_size(changed), json_size(replaced))
             chosen = update(self._table).where(self._table.c.id == row.id)
             whole = {name: changed.get(name, getattr(row, name)) for name in WEIGHED if name in self._table.c}
-            tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=self._db.now_of(tx)))
+            tx.execute(chosen.values(**changed, size=json_size(whole), updated_at=tx.now()))
             return self._row(tx, row.id)
 
     def delete(self, scope: RequestScope, identity: str, also: InTransaction = no_op) -> None:
@@ -159,7 +159,7 @@ class SpecService(Generic[R]):
                 raise Rejected("ResourceInUse", message) from error
             also(tx, row.id)
 
-    def _row(self, tx: Connection, identity: str) -> R:
+    def _row(self, tx: Transaction, identity: str) -> R:
         row: R = typed.rows(self._kind, tx.execute(select(self._table).where(self._table.c.id == identity))).one()
         return row
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, or_, select, update
+from sqlalchemy import delete, insert, or_, select, update
 
 from homeostat.clustering.decisions.states import CANCELLED as CANCELLED_REASON
 from homeostat.clustering.decisions.states import (
@@ -20,6 +20,7 @@ from homeostat.clustering.decisions.states import WAITING as WAITS
 from homeostat.clustering.store import requests
 from homeostat.model.status import Status
 from homeostat.store import events, schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow
 from homeostat.store.sql import typed
 
@@ -67,7 +68,7 @@ class NewAction:
     id: str = ""
 
 
-def add(tx: Connection, new: NewAction, owner: Mapping[str, Any], now: float) -> str:
+def add(tx: Transaction, new: NewAction, owner: Mapping[str, Any], now: float) -> str:
     """Store an action in the transaction of its start or execution; return the id."""
     identity = new.id or new_id()
     is_open = new.stack_id is not None or bool(new.status)
@@ -111,7 +112,7 @@ def _first_status(new: NewAction) -> ActionStatus:
     return ActionStatus.RUNNING if new.stack_id is not None else ActionStatus.SUCCEEDED
 
 
-def _forget_old(tx: Connection, target: str) -> None:
+def _forget_old(tx: Transaction, target: str) -> None:
     """Remove the oldest ended actions of a cluster or node beyond `KEPT_MAX`."""
     ended = (_action.c.target == target, _action.c.status.not_in(OPEN))
     newest = select(_action.c.created_at).where(*ended).order_by(_action.c.created_at.desc())
@@ -134,7 +135,7 @@ class End:
     at: float
 
 
-def end_of(tx: Connection, row: ActionRow) -> End | None:
+def end_of(tx: Transaction, row: ActionRow) -> End | None:
     """Return the end of an action that is stored as open; None if it is in progress.
 
     Requests for single nodes end by their own events, other actions by the first event of their stack after their
@@ -164,7 +165,7 @@ def end_of(tx: Connection, row: ActionRow) -> End | None:
     return None
 
 
-def settle(tx: Connection, rows: Sequence[ActionRow]) -> None:
+def settle(tx: Transaction, rows: Sequence[ActionRow]) -> None:
     """Store the ends of these open actions, as far as they have ended."""
     for row in rows:
         end = end_of(tx, row)
@@ -173,7 +174,7 @@ def settle(tx: Connection, rows: Sequence[ActionRow]) -> None:
             tx.execute(update(_action).where(_action.c.id == row.id).values(values))
 
 
-def going_on(tx: Connection, targets: Sequence[str]) -> list[ActionRow]:
+def going_on(tx: Transaction, targets: Sequence[str]) -> list[ActionRow]:
     """Return the actions of these clusters or nodes that have not ended, the newest last."""
     chosen = select(_action).where(_action.c.target.in_(targets), _action.c.status.in_(OPEN))
     return [
@@ -183,19 +184,19 @@ def going_on(tx: Connection, targets: Sequence[str]) -> list[ActionRow]:
     ]
 
 
-def going_on_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
+def going_on_in(tx: Transaction, cluster_id: str) -> list[ActionRow]:
     """Return the actions of a cluster and of its nodes that have not ended."""
     return [row for row in _open_in(tx, cluster_id) if end_of(tx, row) is None]
 
 
-def settled_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
+def settled_in(tx: Transaction, cluster_id: str) -> list[ActionRow]:
     """Return the actions of `going_on_in`, and store the ends of the other open actions."""
     rows = _open_in(tx, cluster_id)
     settle(tx, rows)
     return [row for row in rows if end_of(tx, row) is None]
 
 
-def settled(tx: Connection, target: str) -> list[ActionRow]:
+def settled(tx: Transaction, target: str) -> list[ActionRow]:
     """Return the actions in progress of a node without a cluster, and store the ends of its other open actions."""
     chosen = select(_action).where(_action.c.target == target, _action.c.status.in_(OPEN))
     rows = list(typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at))))
@@ -203,12 +204,12 @@ def settled(tx: Connection, target: str) -> list[ActionRow]:
     return [row for row in rows if end_of(tx, row) is None]
 
 
-def _open_in(tx: Connection, cluster_id: str) -> list[ActionRow]:
+def _open_in(tx: Transaction, cluster_id: str) -> list[ActionRow]:
     chosen = select(_action).where(_action.c.cluster_id == cluster_id, _action.c.status.in_(OPEN))
     return list(typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at))))
 
 
-def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | None:
+def last_end(tx: Transaction, cluster_id: str, names: Sequence[str]) -> float | None:
     """Return the end of the newest action of these names on a cluster; None if absent or in progress."""
     chosen = select(_action).where(_action.c.target == cluster_id, _action.c.action.in_(names))
     row = typed.rows(ActionRow, tx.execute(chosen.order_by(_action.c.created_at.desc()).limit(1))).first()
@@ -218,7 +219,7 @@ def last_end(tx: Connection, cluster_id: str, names: Sequence[str]) -> float | N
     return None if end is None else end.at
 
 
-def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
+def evaluated(tx: Transaction, cluster_ids: Sequence[str]) -> dict[str, str]:
     """Return id of a cluster -> its newest action for the evaluation of its status.
 
     Actions that failed at once are left out: they have not changed any node.
@@ -229,7 +230,7 @@ def evaluated(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, str]:
     return {row.target: row.action for row in tx.execute(chosen)}
 
 
-def created_at(tx: Connection, cluster_ids: Sequence[str]) -> dict[str, float]:
+def created_at(tx: Transaction, cluster_ids: Sequence[str]) -> dict[str, float]:
     """Return id of a cluster -> time when its creation succeeded; clusters in creation are absent."""
     chosen = select(_action).where(_action.c.target.in_(cluster_ids), _action.c.action == ClusterAction.CREATE)
     times = {}

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, cast, false, or_, select
+from sqlalchemy import ColumnElement, Text, and_, cast, false, or_, select
 
 from homeostat.clustering.store.actions import STACK
 from homeostat.clustering.store.living import GROUP
 from homeostat.model.requested import Aim, aim_of, plain
 from homeostat.model.status import Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql import typed
 
 LISTED_MAX = 1000
@@ -60,7 +61,7 @@ class FoundEvent(NamedTuple):
     cluster_id: str | None
 
 
-def listed(tx: Connection, query: EventQuery) -> list[dict[str, Any]]:
+def listed(tx: Transaction, query: EventQuery) -> list[dict[str, Any]]:
     """Return events in the words of the Clustering API, with the number and the stack of the original event."""
     types = query.only.get("otype")
     entries = []

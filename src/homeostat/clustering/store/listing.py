@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Table,
     and_,
     case,
@@ -19,6 +18,7 @@ from sqlalchemy import (
 
 from homeostat.model.errors import Rejected
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow, ClusterRow, NodeRow, PolicyRow, ProfileRow, ReceiverRow
 from homeostat.store.sql import typed
 
@@ -69,7 +69,7 @@ class Page:
     limit: int | None = None
 
 
-def page(tx: Connection, kind: type[E], request: Page, *where: ColumnElement[bool]) -> list[E]:
+def page(tx: Transaction, kind: type[E], request: Page, *where: ColumnElement[bool]) -> list[E]:
     """Return a page of a list; `where` are further conditions, such as `living.is_living_node()`."""
     table = TABLES[kind]
     chosen = select(table).where(*where)
@@ -110,7 +110,7 @@ def _after(table: Table, order: Sequence[Order], marker: Entry) -> ColumnElement
     return or_(*choices)
 
 
-def find(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E | None:
+def find(tx: Transaction, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E | None:
     """Return the entry with this id, name or beginning of an id; None if absent.
 
     Args:
@@ -134,7 +134,7 @@ def find(tx: Connection, kind: type[E], project: str | None, identity: str, *whe
     return _one(tx, kind, identity, beginning, *conditions)
 
 
-def get(tx: Connection, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:
+def get(tx: Transaction, kind: type[E], project: str | None, identity: str, *where: ColumnElement[bool]) -> E:
     """Return the entry that `find` returns, and raise if absent.
 
     Raises:
@@ -146,7 +146,7 @@ def get(tx: Connection, kind: type[E], project: str | None, identity: str, *wher
     return row
 
 
-def ids(tx: Connection, kind: type[Entry], project: str | None, named: Iterable[str]) -> list[str]:
+def ids(tx: Transaction, kind: type[Entry], project: str | None, named: Iterable[str]) -> list[str]:
     """Return the ids of the named entries; unknown names are skipped.
 
     Raises:
@@ -156,7 +156,7 @@ def ids(tx: Connection, kind: type[Entry], project: str | None, named: Iterable[
     return [row.id for row in rows if row is not None]
 
 
-def _one(tx: Connection, kind: type[E], identity: str, *where: ColumnElement[bool]) -> E | None:
+def _one(tx: Transaction, kind: type[E], identity: str, *where: ColumnElement[bool]) -> E | None:
     rows = typed.rows(kind, tx.execute(select(TABLES[kind]).where(*where).limit(2))).all()
     if len(rows) > 1:
         message = f"Multiple results found matching the query criteria '{identity}'. Please be more specific."

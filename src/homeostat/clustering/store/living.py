@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, exists, or_, select
+from sqlalchemy import ColumnElement, Text, and_, case, cast, exists, or_, select
 
 from homeostat.clustering.decisions.load_balancing import place_name
 from homeostat.model.intent import Intent, left_alone_for
@@ -12,6 +12,7 @@ from homeostat.model.marks import Marks
 from homeostat.model.member_names import COMPANION_MARK, member_of_name
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql import typed
 from homeostat.store.sql.delete_found import delete_found
 
@@ -52,7 +53,7 @@ def is_living_receiver() -> ColumnElement[bool]:
     return or_(receiver.c.cluster_id.is_(None), cluster_exists)
 
 
-def forget_gone(tx: Connection, project: str) -> None:
+def forget_gone(tx: Transaction, project: str) -> None:
     """Remove the rows of deleted clusters and nodes of a project."""
     delete_found(tx, _node, _node.c.project == project, _node.c.leaving.is_(True), ~is_living_node())
     delete_found(tx, _cluster, _cluster.c.project == project, ~is_living_cluster())
@@ -92,7 +93,7 @@ SHOWN = [_resource.c[name] for name in NodeResource._fields]
 """Columns of the resource of a node, without its properties, which would have to be decrypted."""
 
 
-def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, RootStack]:
+def stacks_of(tx: Transaction, ids: Collection[str]) -> dict[str, RootStack]:
     """Return the stacks of these root stacks, by id."""
     inside = _stack.alias("inside")
     condition = and_(inside.c.parent_id == _stack.c.id, inside.c.parent_name == GROUP, inside.c.deleted_at.is_(None))
@@ -102,7 +103,7 @@ def stacks_of(tx: Connection, ids: Collection[str]) -> dict[str, RootStack]:
     return {row.id: row for row in rows}
 
 
-def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, int]:
+def active_nodes(tx: Transaction, stacks: Mapping[str, RootStack]) -> dict[str, int]:
     """Return id of a cluster -> number of its active nodes."""
     groups = {stack.group_id: name for name, stack in stacks.items() if stack.group_id is not None}
     well = and_(
@@ -123,14 +124,14 @@ def active_nodes(tx: Connection, stacks: Mapping[str, RootStack]) -> dict[str, i
     return {groups[stack_id]: count for stack_id, count in Counter(fit).items()}
 
 
-def _unbalanced(tx: Connection, group_ids: Collection[str]) -> set[tuple[str, str]]:
+def _unbalanced(tx: Transaction, group_ids: Collection[str]) -> set[tuple[str, str]]:
     """Return stack and number of each node whose pool member has failed."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.name.contains(COMPANION_MARK))
     chosen = select(_resource.c.stack_id, _resource.c.name).where(_resource.c.stack_id.in_(group_ids), *failed)
     return {(stack_id, member_of_name(name)) for stack_id, name in tx.execute(chosen)}
 
 
-def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str]]:
+def nodes_of(tx: Transaction, cluster_ids: Collection[str]) -> dict[str, list[str]]:
     """Return id of a cluster -> ids of its nodes, in the order of their numbers."""
     chosen = select(_node.c.cluster_id, _node.c.id).where(_node.c.cluster_id.in_(cluster_ids), is_living_node())
     by_cluster: dict[str, list[str]] = {}
@@ -140,7 +141,7 @@ def nodes_of(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[str
 
 
 def places_of(
-    tx: Connection, group_ids: Collection[str], numbers: Collection[int]
+    tx: Transaction, group_ids: Collection[str], numbers: Collection[int]
 ) -> dict[tuple[str, int], NodeResource]:
     """Return (stack of the group, number of the node) -> row of its pool member."""
     chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))
@@ -153,7 +154,7 @@ def places_of(
     return {(row.stack_id, int(member_of_name(row.name))): row for row in rows}
 
 
-def resources_of(tx: Connection, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[NodeResource]:
+def resources_of(tx: Transaction, group_ids: Collection[str], numbers: Collection[int]) -> Sequence[NodeResource]:
     """Return the rows of the resources of nodes; current resources follow those being replaced."""
     order = case((_resource.c.replaced_by.is_(None), 1), else_=0)
     chosen = select(*SHOWN).where(_resource.c.stack_id.in_(group_ids))

@@ -6,11 +6,12 @@ The cloud is not called. The caller holds the locks of both stacks and of their 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Row, delete, func, select, update
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.shards import leases
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import stacks
@@ -38,7 +39,7 @@ class Place:
     revision: int
 
 
-def at_rest(tx: Connection, group_id: str, name: str) -> Row[tuple[str, int]] | None:
+def at_rest(tx: Transaction, group_id: str, name: str) -> Row[tuple[str, int]] | None:
     """Return key and shard of the row of a healthy member at rest; None for any other member."""
     columns = ("key", "shard", "action", "status", "handle", "intent")
     chosen = select(*(_resource.c[column] for column in columns))
@@ -50,7 +51,7 @@ def at_rest(tx: Connection, group_id: str, name: str) -> Row[tuple[str, int]] | 
     return row if well and not left_alone_for(row.intent) else None
 
 
-def lock(tx: Connection, root_id: str, groups: Collection[str], roots: Collection[str], keys: Collection[str]) -> None:
+def lock(tx: Transaction, root_id: str, groups: Collection[str], roots: Collection[str], keys: Collection[str]) -> None:
     """Lock the stacks and shards of a move, in the order of ADR 0057; the first root is locked already.
 
     Args:
@@ -65,7 +66,7 @@ def lock(tx: Connection, root_id: str, groups: Collection[str], roots: Collectio
     lock_order.take_shards(tx, schema.shard.c.stack_id.in_([root_id, *groups, *roots]))
 
 
-def _inside(tx: Connection, keys: Collection[str]) -> list[str]:
+def _inside(tx: Transaction, keys: Collection[str]) -> list[str]:
     """Return the ids of all live stacks nested in these rows."""
     stack_ids = list(
         tx.execute(select(_stack.c.id).where(_stack.c.parent_key.in_(keys), _stack.c.deleted_at.is_(None)))
@@ -73,7 +74,7 @@ def _inside(tx: Connection, keys: Collection[str]) -> list[str]:
     return [stack_id for (nested,) in stack_ids for stack_id in tx.execute(stacks.tree_of(nested)).scalars()]
 
 
-def move(tx: Connection, key: str, before: Place, after: Place, now: float) -> None:
+def move(tx: Transaction, key: str, before: Place, after: Place, now: float) -> None:
     """Move the row of a member to another group.
 
     The next pass compares the member with the definition of the new group, and changes differences in place.
@@ -109,7 +110,7 @@ def move(tx: Connection, key: str, before: Place, after: Place, now: float) -> N
     leases.supersede(tx, [(before.stack_id, before.shard), (after.stack_id, after.shard)])
 
 
-def nest(tx: Connection, stack_id: str, key: str, after: Place, levels: int) -> None:
+def nest(tx: Transaction, stack_id: str, key: str, after: Place, levels: int) -> None:
     """Nest a root stack, which is locked, in the stack of a group, as the resource of a member.
 
     Args:
@@ -130,7 +131,7 @@ def nest(tx: Connection, stack_id: str, key: str, after: Place, levels: int) -> 
     leases.supersede(tx, [(row.stack_id, row.number) for row in shard_rows])
 
 
-def _move_nested(tx: Connection, key: str, after: Place) -> None:
+def _move_nested(tx: Transaction, key: str, after: Place) -> None:
     """Move the nested stack of a member, if any, to the member's new group."""
     inside = _inside(tx, [key])
     if not inside:

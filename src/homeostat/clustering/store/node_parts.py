@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions.placement import GROUP
 from homeostat.clustering.decisions.states import NOT_BALANCED, STILL_BALANCED, NodeStatus
 from homeostat.clustering.store import living, parts
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import shown_id
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import NodeRow
 
 MEMBER = "lb_member"
@@ -30,7 +29,7 @@ class NodeParts:
     server_groups: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tx: Connection, rows: Sequence[NodeRow], groups: Mapping[str, str]) -> Self:
+    def of(cls, tx: Transaction, rows: Sequence[NodeRow], groups: Mapping[str, str]) -> Self:
         """Read the resources of policies for nodes.
 
         Args:

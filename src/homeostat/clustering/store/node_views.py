@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.states import ClusterAction, NodeAction, NodeStatus
@@ -18,6 +18,7 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.report.health import described
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow, NodeRow
 from homeostat.store.shards import health
 from homeostat.store.sql import typed
@@ -50,19 +51,19 @@ def owner_of(row: Owned) -> Wire:
     return {"user": row.user, "project": row.project, "domain": row.domain}
 
 
-def of_cluster(tx: Connection, cluster_id: str) -> Sequence[NodeRow]:
+def of_cluster(tx: Transaction, cluster_id: str) -> Sequence[NodeRow]:
     """Return the rows of the nodes of a cluster, by their numbers."""
     conditions = (_node.c.cluster_id == cluster_id, living.is_living_node())
     return typed.rows(NodeRow, tx.execute(select(_node).where(*conditions).order_by(_node.c.number))).all()
 
 
-def of_id(tx: Connection, node_id: str) -> Sequence[NodeRow]:
+def of_id(tx: Transaction, node_id: str) -> Sequence[NodeRow]:
     """Return the row of a node, or none."""
     chosen = select(_node).where(_node.c.id == node_id, living.is_living_node())
     return typed.rows(NodeRow, tx.execute(chosen)).all()
 
 
-def nodes(tx: Connection, rows: Sequence[NodeRow], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
+def nodes(tx: Transaction, rows: Sequence[NodeRow], profiles: Mapping[str, str], *, tainted: bool) -> list[Wire]:
     """Return nodes in the format of the API.
 
     Args:
@@ -209,7 +210,7 @@ def _with_cloud_status(properties: Mapping[str, Any]) -> Wire:
     return {**properties, **cloud_status}
 
 
-def details(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, Wire]:
+def details(tx: Transaction, rows: Sequence[NodeRow]) -> dict[str, Wire]:
     """Return id of a node -> last observed properties of its server or stack."""
     stacks = living.stacks_of(tx, {row.stack_id for row in rows})
     by_node: dict[str, Wire] = {}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import or_, select
 
 from homeostat.clustering.decisions import affinity, load_balancing
 from homeostat.clustering.decisions.attached import Attached
@@ -14,6 +14,7 @@ from homeostat.clustering.store.bindings import Binding
 from homeostat.clustering.store.living import GROUP
 from homeostat.resources.registry import shown_id
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 
 _resource = schema.resource
 _observed = schema.resource_observed
@@ -39,7 +40,7 @@ class Parts:
 NONE = Parts()
 
 
-def of_clusters(tx: Connection, cluster_ids: Collection[str]) -> dict[str, Parts]:
+def of_clusters(tx: Transaction, cluster_ids: Collection[str]) -> dict[str, Parts]:
     """Return id of a cluster -> its resources except nodes."""
     columns = (*(_resource.c[name] for name in ("stack_id", "name", "type", "handle")), _observed.c.object)
     joined = _resource.join(_observed, _observed.c.key == _resource.c.key, isouter=True)
@@ -52,7 +53,7 @@ def of_clusters(tx: Connection, cluster_ids: Collection[str]) -> dict[str, Parts
     return {stack_id: Parts(*entries) for stack_id, entries in by_cluster.items()}
 
 
-def policies(tx: Connection, cluster_ids: Collection[str]) -> dict[str, list[Attached]]:
+def policies(tx: Transaction, cluster_ids: Collection[str]) -> dict[str, list[Attached]]:
     """Return id of a cluster -> its policies of the types in `SHOWN`."""
     columns = (_binding.c.cluster_id, _binding.c.policy_id, _binding.c.enabled, _binding.c.state)
     has_parts = or_(*(_policy.c.type.like(f"{name}-%") for name in SHOWN))

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, func, select, type_coerce
+from sqlalchemy import Select, Text, func, select, type_coerce
 
 from homeostat.clustering.decisions.states import DONE, ActionStatus, ClusterAction, NodeAction
 from homeostat.model.requested import plain, signature
 from homeostat.model.status import Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow
 
 REQUESTS = frozenset(
@@ -54,7 +55,7 @@ class RequestEnd:
     at: float
 
 
-def end_of(tx: Connection, row: ActionRow) -> RequestEnd | None:
+def end_of(tx: Transaction, row: ActionRow) -> RequestEnd | None:
     """Return the end of the requests of an action; None if some are in progress."""
     requested = RequestedNodes(row.data.get("nodes", []), row.data.get("failures", {}))
     expected = len(requested.nodes) - len(requested.failures)
@@ -74,7 +75,7 @@ def end_of(tx: Connection, row: ActionRow) -> RequestEnd | None:
     return RequestEnd(ActionStatus.FAILED, "; ".join(failures[:NAMED_MAX]) + more, at)
 
 
-def _goes_on(tx: Connection, request_id: str, tree: Select[Any]) -> bool:
+def _goes_on(tx: Transaction, request_id: str, tree: Select[Any]) -> bool:
     """Return whether some row still has the mark of a request."""
     marks = type_coerce(_resource.c.marks, Text)
     chosen = select(func.count()).where(_resource.c.stack_id.in_(tree), marks.like(f'%"{request_id}"%'))

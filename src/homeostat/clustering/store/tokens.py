@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import exists, select
 
 from homeostat.clustering.store import listing, living
 from homeostat.resources.families.senlin import CLUSTER, NODE, POLICY, PROFILE, RECEIVER
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow, PolicyRow, ProfileRow, ReceiverRow
 from homeostat.store.sql.delete_found import delete_found
 
@@ -21,7 +22,7 @@ KINDS: Mapping[str, type[listing.Entry]] = {
 _record = schema.record
 
 
-def forget_gone(tx: Connection, kind: str, project: str) -> None:
+def forget_gone(tx: Transaction, kind: str, project: str) -> None:
     """Remove the records of objects of a kind that were deleted outside of their templates."""
     living.forget_gone(tx, project)
     table = listing.TABLES[KINDS[kind]]

@@ -6,11 +6,12 @@ The requested action is the parent, and waits for a child action for each node. 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from homeostat.clustering.decisions.states import CANCELLED, NOT_BEGUN, OPEN, PROCESSED, ActionStatus
 from homeostat.clustering.store import actions
 from homeostat.store import events, schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow
 from homeostat.store.sql import typed
 
@@ -24,20 +25,20 @@ def is_one(row: ActionRow) -> bool:
     return PARENT in row.data or WAITS_FOR in row.data
 
 
-def due(tx: Connection, now: float, limit: int) -> list[ActionRow]:
+def due(tx: Transaction, now: float, limit: int) -> list[ActionRow]:
     """Return actions with a due step for a worker, the longest due first."""
     chosen = select(_action).where(_action.c.due_at <= now).order_by(_action.c.due_at, _action.c.id)
     return list(typed.rows(ActionRow, tx.execute(chosen.limit(limit))))
 
 
-def in_cluster(tx: Connection, cluster_id: str) -> list[ActionRow]:
+def in_cluster(tx: Transaction, cluster_id: str) -> list[ActionRow]:
     """Return the waiting actions of a cluster, the oldest first."""
     conditions = (_action.c.cluster_id == cluster_id, _action.c.status.in_(NOT_BEGUN))
     chosen = select(_action).where(*conditions).order_by(_action.c.created_at, _action.c.id)
     return list(typed.rows(ActionRow, tx.execute(chosen)))
 
 
-def awaited(tx: Connection, row: ActionRow) -> list[ActionRow]:
+def awaited(tx: Transaction, row: ActionRow) -> list[ActionRow]:
     """Return the child actions of an action that have not ended."""
     ids = row.data.get(WAITS_FOR)
     if not ids:
@@ -47,7 +48,7 @@ def awaited(tx: Connection, row: ActionRow) -> list[ActionRow]:
     return [child for child in rows if actions.end_of(tx, child) is None]
 
 
-def take(tx: Connection, row: ActionRow, until: float) -> bool:
+def take(tx: Transaction, row: ActionRow, until: float) -> bool:
     """Take a due action for this worker until a time; return False if another worker has taken it.
 
     After that time the action is due again, in case this worker has died.
@@ -56,25 +57,25 @@ def take(tx: Connection, row: ActionRow, until: float) -> bool:
     return bool(tx.execute(update(_action).where(*conditions).values(due_at=until)).rowcount)
 
 
-def put_off(tx: Connection, row: ActionRow, hook: Mapping[str, Any], due_at: float) -> None:
+def put_off(tx: Transaction, row: ActionRow, hook: Mapping[str, Any], due_at: float) -> None:
     """Store the state of the hook of a waiting action, and the time of its next step."""
     conditions = (_action.c.id == row.id, _action.c.status == row.status)
     tx.execute(update(_action).where(*conditions).values(data={**row.data, HOOK: dict(hook)}, due_at=due_at))
 
 
-def delay(tx: Connection, ids: Collection[str], due_at: float) -> None:
+def delay(tx: Transaction, ids: Collection[str], due_at: float) -> None:
     """Postpone the next step of waiting actions."""
     conditions = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
     tx.execute(update(_action).where(*conditions).values(due_at=due_at))
 
 
-def make_ready(tx: Connection, row: ActionRow, now: float) -> None:
+def make_ready(tx: Transaction, row: ActionRow, now: float) -> None:
     """Store that an action has waited long enough: a worker continues the action."""
     conditions = (_action.c.id == row.id, _action.c.status == row.status)
     tx.execute(update(_action).where(*conditions).values(status=ActionStatus.READY, due_at=now, updated_at=now))
 
 
-def go_on(tx: Connection, ids: Sequence[str], stack_id: str, now: float) -> bool:
+def go_on(tx: Transaction, ids: Sequence[str], stack_id: str, now: float) -> bool:
     """Set waiting actions to RUNNING with the newest revision of a stack, and their parents if no other child waits.
 
     Returns:
@@ -99,7 +100,7 @@ def go_on(tx: Connection, ids: Sequence[str], stack_id: str, now: float) -> bool
     return True
 
 
-def cancel(tx: Connection, rows: Collection[ActionRow], now: float, reason: str = CANCELLED) -> None:
+def cancel(tx: Transaction, rows: Collection[ActionRow], now: float, reason: str = CANCELLED) -> None:
     """Cancel waiting actions with their parents, and all children of these parents."""
     parents = {row.id: row for row in _parents(tx, rows)}
     parents |= {row.id: row for row in rows if WAITS_FOR in row.data}
@@ -110,7 +111,7 @@ def cancel(tx: Connection, rows: Collection[ActionRow], now: float, reason: str 
     tx.execute(update(_action).where(*conditions).values(**ended, due_at=None))
 
 
-def _parents(tx: Connection, rows: Collection[ActionRow]) -> list[ActionRow]:
+def _parents(tx: Transaction, rows: Collection[ActionRow]) -> list[ActionRow]:
     ids = {row.data[PARENT] for row in rows if PARENT in row.data}
     waits = (_action.c.id.in_(ids), _action.c.status.in_(NOT_BEGUN))
     return list(typed.rows(ActionRow, tx.execute(select(_action).where(*waits))))

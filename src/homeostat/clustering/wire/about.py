@@ -65,7 +65,7 @@ def list_services(context: Context) -> Response:
     if not context.caller.is_admin and not context.caller.is_anybody:
         raise Rejected("Forbidden", "You are not authorized to complete this operation.")
     with context.db.read() as tx:
-        now = context.db.now_of(tx)
+        now = tx.now()
         rows = workers.listed(tx)
     return context.json({"services": [_service(worker, alive=worker.is_alive(now)) for worker in rows]})
 

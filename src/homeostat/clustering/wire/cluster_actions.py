@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -18,6 +17,7 @@ from homeostat.clustering.wire.bodies import Field, wrong
 from homeostat.clustering.wire.context import HEAVY, ClusteringContext, Context
 from homeostat.clustering.wire.operations import statuses_of
 from homeostat.clustering.wire.routes import accepted, router, takes_one
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow
 
 ROUTER = router("clusters")
@@ -115,7 +115,7 @@ def _complete(context: ClusteringContext, identity: str, data: Mapping[str, Any]
 
 
 def _changed(
-    context: ClusteringContext, identity: str, build: Callable[[Connection, ClusterRow], ClusterChange]
+    context: ClusteringContext, identity: str, build: Callable[[Transaction, ClusterRow], ClusterChange]
 ) -> StartedAction:
     return context.clusters.clusters.change(context.scope, identity, build, context.check_types)
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import Request
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -19,6 +18,7 @@ from homeostat.clustering.wire.context import HEAVY, ClusteringContext, Context,
 from homeostat.clustering.wire.lists import ListRules, ListSource, listed, read_query
 from homeostat.clustering.wire.routes import accepted, answers, router, takes
 from homeostat.model.errors import Rejected
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow
 
 ROUTER = router("clusters")
@@ -55,7 +55,7 @@ CHANGED = {
 }
 
 
-def shown(context: ClusteringContext, tx: Connection, rows: list[ClusterRow]) -> list[dict[str, Any]]:
+def shown(context: ClusteringContext, tx: Transaction, rows: list[ClusterRow]) -> list[dict[str, Any]]:
     """Return clusters in the format of the API."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
     return views.clusters(tx, rows, names, bindings.policy_ids(tx, [row.id for row in rows]))

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from fastapi import Request
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -23,6 +22,7 @@ from homeostat.clustering.wire.routes import accepted, answers, router, takes
 from homeostat.json_pieces import Items
 from homeostat.model.errors import Rejected
 from homeostat.resources.attribute_paths import AttributePath, attribute_path
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow, NodeRow
 
 ROUTER = router("nodes")
@@ -76,7 +76,7 @@ ADOPTED = {
 """`profile_id`, which Senlin lacks, is the profile of the existing server."""
 
 
-def shown(context: ClusteringContext, tx: Connection, rows: list[NodeRow]) -> list[dict[str, Any]]:
+def shown(context: ClusteringContext, tx: Transaction, rows: list[NodeRow]) -> list[dict[str, Any]]:
     """Return nodes in the format of the API."""
     names = context.clusters.profile_names(tx, {row.profile_id for row in rows})
     return node_views.nodes(tx, rows, names, tainted=context.version >= WITH_TAINT)
@@ -220,7 +220,7 @@ def collect_attributes(context: Context, cluster_id: str, path: str) -> Response
 
 
 def _collected(
-    context: ClusteringContext, tx: Connection, cluster_id: str, attribute: AttributePath
+    context: ClusteringContext, tx: Transaction, cluster_id: str, attribute: AttributePath
 ) -> Iterator[dict[str, Any]]:
     """Yield id and value of the nodes of a cluster that have the attribute, read in chunks of `COLLECTED`."""
     members_page: Page | None = Page(None, {"cluster_id": [cluster_id]}, (Order("number"),), limit=COLLECTED)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
 from starlette.responses import Response
 
 from homeostat.api.access.policy import may
@@ -13,6 +12,7 @@ from homeostat.clustering.store import node_views
 from homeostat.clustering.wire.bodies import wrong
 from homeostat.clustering.wire.context import ClusteringContext, Context, since
 from homeostat.clustering.wire.routes import accepted, router, takes_one
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import NodeRow
 
 ROUTER = router("nodes")
@@ -30,7 +30,7 @@ def _recover(context: ClusteringContext, identity: str, data: Mapping[str, Any])
 NODE_ACTIONS: Mapping[str, NodeBegin] = {"check": _check, "recover": _recover}
 
 
-def statuses_of(tx: Connection, rows: Sequence[NodeRow]) -> dict[str, str]:
+def statuses_of(tx: Transaction, rows: Sequence[NodeRow]) -> dict[str, str]:
     """Return the statuses of nodes, by their ids."""
     return {node["id"]: node["status"] for node in node_views.nodes(tx, rows, {}, tainted=False)}
 

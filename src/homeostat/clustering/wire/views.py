@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions import states
 from homeostat.clustering.decisions.sizes import Sizes
 from homeostat.clustering.decisions.specs import Spec
@@ -16,6 +14,7 @@ from homeostat.clustering.store import actions, living, parts, waiting_actions
 from homeostat.clustering.store.bindings import Binding
 from homeostat.clustering.store.node_views import Wire, owner_of, shown_time
 from homeostat.model.status import Action, Status
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ActionRow, ClusterRow, PolicyRow, ProfileRow, ReceiverRow
 
 
@@ -57,7 +56,7 @@ def warnings(checked: Spec) -> Wire:
 
 
 def clusters(
-    tx: Connection, rows: Sequence[ClusterRow], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
+    tx: Transaction, rows: Sequence[ClusterRow], profiles: Mapping[str, str], bound: Mapping[str, list[str]]
 ) -> list[Wire]:
     """Return clusters in the format of the API.
 
@@ -124,7 +123,7 @@ def _operation(action: ActionRow) -> str:
     return str(action.inputs.get("operation", "")) if action.action.endswith("_OPERATION") else ""
 
 
-def action(tx: Connection, row: ActionRow, *, cluster: bool) -> Wire:
+def action(tx: Transaction, row: ActionRow, *, cluster: bool) -> Wire:
     """Return an action in the format of the API; `cluster`: with `cluster_id`, as in newer microversions."""
     end = actions.end_of(tx, row) if row.status == ActionStatus.RUNNING else None
     return {

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection
-
 from homeostat.desired.members import batch_shards, leaves_alone, shards_between
 from homeostat.model.budget import Absence
 from homeostat.model.group import GroupDefinition, Reports, batch_of, reports_of
@@ -11,12 +9,13 @@ from homeostat.model.member_names import member_of_name
 from homeostat.model.world import StackFacts
 from homeostat.planner.members import rolling_update
 from homeostat.planner.policies.budget import absence_of
+from homeostat.store.database import Transaction
 from homeostat.store.shards import away
 from homeostat.store.shards.away import NO_SHARD, Unrest
 from homeostat.store.stacks import member_reports
 
 
-def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[str, Absence]:
+def absences(tx: Transaction, stack: StackFacts, group: GroupDefinition) -> dict[str, Absence]:
     """Return the members of a group that are away, by name.
 
     Args:
@@ -30,7 +29,7 @@ def absences(tx: Connection, stack: StackFacts, group: GroupDefinition) -> dict[
 
 def absences_with(
     own_absences: Mapping[str, Absence],
-    tx: Connection,
+    tx: Transaction,
     stack: StackFacts,
     number: int,
     unrest: Unrest,
@@ -60,7 +59,7 @@ def absences_with(
     return dict.fromkeys(_unheard(tx, stack, group), Absence.AWAITED) | members
 
 
-def awaited(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
+def awaited(tx: Transaction, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members that an update has changed or created, and that have yet to report success.
 
     A finished update waits for no member. After a refused update, members without a report of success stay away.
@@ -68,7 +67,7 @@ def awaited(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[s
     return [*_late(tx, stack, group), *_unheard(tx, stack, group)] if _awaited_reports(stack, group) else []
 
 
-def marked(tx: Connection, stack: StackFacts, away_members: Mapping[str, Absence]) -> set[str]:
+def marked(tx: Transaction, stack: StackFacts, away_members: Mapping[str, Absence]) -> set[str]:
     """Return the members of a group that are marked unhealthy, or being replaced because of a mark.
 
     Args:
@@ -89,7 +88,7 @@ def _awaited_reports(stack: StackFacts, group: GroupDefinition) -> Reports | Non
     return asked if waits else None
 
 
-def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
+def _late(tx: Transaction, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members of the current batch that have yet to report success."""
     asked = _awaited_reports(stack, group)
     if asked is None:
@@ -98,7 +97,7 @@ def _late(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str
     return member_reports.unreported(tx, stack, batch, asked.since, shards)
 
 
-def _unheard(tx: Connection, stack: StackFacts, group: GroupDefinition) -> list[str]:
+def _unheard(tx: Transaction, stack: StackFacts, group: GroupDefinition) -> list[str]:
     """Return the members that owed a report when the update began, still owe the report, and are updated first."""
     names: list[str] = []
     left = rolling_update.unheard(group)

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.facts.absences import absences_with, awaited
 from homeostat.desired.members import leaves_alone
 from homeostat.kinds.registry import BUILTIN_KINDS
@@ -28,6 +26,7 @@ from homeostat.resources import groups
 from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.instance_signals import HEALING
 from homeostat.resources.registry import kind_of, of_kind, outside_types, type_of
+from homeostat.store.database import Transaction
 from homeostat.store.shards import brakes
 from homeostat.store.shards.away import unrest_of
 from homeostat.store.stacks import revisions
@@ -36,7 +35,7 @@ COMPATIBLE = "AWS::EC2"
 """Prefix of types for things of several services, which therefore does not identify a service."""
 
 
-def brake_of(tx: Connection, world: World, share: float) -> Brake:
+def brake_of(tx: Transaction, world: World, share: float) -> Brake:
     """Return the limits on healing in a shard.
 
     Args:
@@ -72,7 +71,7 @@ def brake_of(tx: Connection, world: World, share: float) -> Brake:
     return brake
 
 
-def _members(tx: Connection, stack: StackFacts, group: GroupDefinition) -> int:
+def _members(tx: Transaction, stack: StackFacts, group: GroupDefinition) -> int:
     """Return the number of members of a group of several shards, without members that are yet to be created."""
     size = groups.size_of(group)
     if stack.complete_revision in (None, stack.revision):
@@ -92,7 +91,7 @@ def _moving(group: GroupDefinition) -> Sequence[Range] | None:
     return batch_of(group)
 
 
-def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit: Limit) -> bool:
+def _waits_for_lost(tx: Transaction, world: World, group: GroupDefinition, limit: Limit) -> bool:
     """Return whether a rolling update waits for lost members whose healing it has suspended.
 
     The update would wait until its timeout, so these members are healed all the same.
@@ -105,7 +104,7 @@ def _waits_for_lost(tx: Connection, world: World, group: GroupDefinition, limit:
     return Absence.CHANGED not in away.values() and rolling_update.next_revision(group, away) is None
 
 
-def _policy(tx: Connection, stack: StackFacts) -> str | None:
+def _policy(tx: Transaction, stack: StackFacts) -> str | None:
     """Return the policy on healing by replacement in a stack; None for the default.
 
     A switch set by a user's command is copied into the rows of all nested stacks. A setting in the template for a
@@ -138,7 +137,7 @@ def _is_absent(seen: Seen | None) -> bool:
     return seen is not None and seen.observation.presence is Presence.ABSENT
 
 
-def _batches(tx: Connection, stack: StackFacts) -> Mapping[str, Any]:
+def _batches(tx: Transaction, stack: StackFacts) -> Mapping[str, Any]:
     """Return the batches of a group's stack by its update policy; {} without a policy.
 
     See `planner.members.rolling_update`.
@@ -155,7 +154,7 @@ def batches_of(owner: Any) -> Mapping[str, Any] | None:
     return kind.batches(kind.complete(owner.properties))
 
 
-def _blind(tx: Connection, world: World) -> frozenset[str]:
+def _blind(tx: Transaction, world: World) -> frozenset[str]:
     """Return the kinds that seem to be absent throughout the project, which casts doubt on the observation."""
     missed: dict[str, float] = defaultdict(float)
     for row in world.rows.values():
@@ -191,7 +190,7 @@ def _service(type_name: str) -> str:
     return "::".join(type_name.split("::")[:2])
 
 
-def doubts(tx: Connection) -> list[brakes.Doubted]:
+def doubts(tx: Transaction) -> list[brakes.Doubted]:
     """Return the waiting resources of all projects whose whole kind seems to be absent."""
     kinds = {kind_of(name) for name in outside_types()} - BUILTIN_KINDS.keys()
     return brakes.doubted(tx, _kinds(kinds))

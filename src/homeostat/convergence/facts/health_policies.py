@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.decisions.policies import stored_health_policy
 from homeostat.model.health_policy import HealthPolicy
 from homeostat.model.member_names import is_companion
@@ -11,6 +9,7 @@ from homeostat.model.node_health import NodeNames, ShardHealth
 from homeostat.model.status import Action, Status
 from homeostat.model.world import World
 from homeostat.resources import groups
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ShardRow
 from homeostat.store.shards import health
 from homeostat.store.shards.health import WatchedMember
@@ -24,7 +23,7 @@ def policies(checks: Sequence[health.Check]) -> dict[str, HealthPolicy]:
     return {check.name: stored_health_policy(check.spec) for check in checks}
 
 
-def shard_health(tx: Connection, world: World, shard: ShardRow, now: float) -> ShardHealth | None:
+def shard_health(tx: Transaction, world: World, shard: ShardRow, now: float) -> ShardHealth | None:
     """Return the health facts of a shard's things; None without health policies."""
     if shard.health_at is None:
         return None

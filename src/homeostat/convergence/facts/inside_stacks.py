@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection
-
 from homeostat.model.observed import Condition, Observation, Presence
 from homeostat.model.status import Status
 from homeostat.planner.policies import reported
 from homeostat.planner.policies.detection import LOST
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import outside_types, type_of
+from homeostat.store.database import Transaction
 from homeostat.store.shards import health, observations
 from homeostat.store.shards.health import Shard, WatchedMember
 from homeostat.store.shards.observations import WatchedThing
@@ -20,7 +19,7 @@ NAMED_MAX = 3
 """Things inside a stack that are named; further things are counted."""
 
 
-def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThing], dict[Shard, str]]:
+def things_below(tx: Transaction, tops: Collection[str]) -> tuple[list[WatchedThing], dict[Shard, str]]:
     """Return the things in nested stacks, however deep, and the top stack of each of their shards.
 
     Suspended stacks are left out, since nothing is meant to run in them.
@@ -29,7 +28,7 @@ def things_below(tx: Connection, tops: Collection[str]) -> tuple[list[WatchedThi
     return (observations.in_shards(tx, sorted(shards), outside_types()), shards) if shards else ([], shards)
 
 
-def unwell(tx: Connection, tops: Collection[str], now: float) -> dict[str, str]:
+def unwell(tx: Transaction, tops: Collection[str], now: float) -> dict[str, str]:
     """Return the missing, broken and marked things in nested stacks by top stack, without stacks that are well.
 
     Args:

@@ -78,7 +78,7 @@ class HealthRounds:
     def round(self) -> int:
         """Look at the members of all shards that are due; return how many shards."""
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             due = {(entry.stack_id, entry.number): entry for entry in health.take(tx, now, SHARDS_MAX)}
         due = self._without_paused(due, now)
         if not due:
@@ -112,7 +112,7 @@ class HealthRounds:
     def _keep(self, current: Round) -> None:
         """Take the shards for longer, since the looks may have taken long."""
         with self._db.write() as tx:
-            before, current.until = current.until, self._db.now_of(tx) + health.TAKEN_S
+            before, current.until = current.until, tx.now() + health.TAKEN_S
             health.keep(tx, current.taken, before, current.until)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ class HealthRounds:
             holding = health.checks_of(tx, sorted(stacks))
             # If the policy was detached meanwhile, a new row would never be removed.
             for shard in (shard for shard in these if holding.get(shard[0]) == current.checks[shard[0]]):
-                vantage_looks.set_vantages(self._db, tx, shard, names[shard[0]], current.now)
+                vantage_looks.set_vantages(tx, shard, names[shard[0]], current.now)
             looks_of = vantage_looks.of_shards(tx, these)
         for key, number in due:
             row = current.members[key]
@@ -238,14 +238,12 @@ class HealthRounds:
             if node is not None and node.again_at is not None:
                 again[shard] = min(again.get(shard, node.again_at), node.again_at)
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             lock_order.take(tx, sorted(current.taken))
             declared_hosts.forget(tx, current.lifted, current.now)
             # Findings of policies that were detached or changed meanwhile do not count.
             holding = health.checks_of(tx, sorted({change[1] for change in changed})) if changed else {}
-            health.store(
-                self._db, tx, [change for change in changed if holding.get(change[1]) == current.checks[change[1]]]
-            )
+            health.store(tx, [change for change in changed if holding.get(change[1]) == current.checks[change[1]]])
             for stack_id, numbers in sorted(woken.items()):
                 shards.wake(tx, stack_id, now, Priority.HEAL, sorted(numbers))
             for shard, entry in sorted(current.taken.items()):

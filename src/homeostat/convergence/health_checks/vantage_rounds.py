@@ -40,7 +40,7 @@ class VantageRounds:
         if self._get is None:
             return 0
         with self._db.write() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             taken = {
                 (entry.stack_id, entry.number): entry for entry in vantage_looks.take(tx, self._name, now, SHARDS_MAX)
             }

@@ -50,7 +50,7 @@ def claim_shard(db: Database, stack_id: str, number: int, who: str, lease_s: flo
     """
     try:
         with db.write() as tx:
-            return leases.claim(tx, stack_id, number, who, db.now_of(tx), lease_s)
+            return leases.claim(tx, stack_id, number, who, tx.now(), lease_s)
     except Transient:
         lost.add(stack_id, number)
         raise
@@ -63,7 +63,7 @@ def give_back(db: Database, lease: Lease) -> None:
     reset.
     """
     with db.write() as tx:
-        now = db.now_of(tx)
+        now = tx.now()
         if not leases.release(tx, lease, lease.wakes, now + RETRY_S):
             leases.clear_crashes(tx, lease.stack_id, lease.number, now)
 
@@ -82,7 +82,7 @@ def wake_shard(db: Database, details: Mapping[str, Any] | None, priority: Any) -
         raise ValueError("a job on this board is a shard: details must name its stack_id and shard")
     urgency = PRIORITIES.index(base.JobPriority.convert(priority))
     with db.write() as tx:
-        shards.wake(tx, details["stack_id"], db.now_of(tx), urgency, [details["shard"]])
+        shards.wake(tx, details["stack_id"], tx.now(), urgency, [details["shard"]])
         row = shards.get(tx, details["stack_id"], details["shard"])
     if row is None:
         raise ValueError(f"there is no shard {details['shard']} of a stack {details['stack_id']}")
@@ -138,7 +138,7 @@ class ShardBoard(base.JobBoard):  # type: ignore[misc]
     def iterjobs(self, only_unclaimed: bool = False, ensure_fresh: bool = False) -> Iterator[ShardJob]:
         """Return the claimable jobs, in fair order; claimed jobs are never listed."""
         with unreachable(), self._db.read() as tx:
-            rows = fair_queue.due(tx, self._db.now_of(tx), LISTED_MAX)
+            rows = fair_queue.due(tx, tx.now(), LISTED_MAX)
         return iter([ShardJob(self, row.stack_id, row.number, row.wake_at, row.priority) for row in rows])
 
     def due_in(self, within_s: float) -> float:

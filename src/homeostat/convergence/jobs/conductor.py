@@ -137,11 +137,11 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
         for_s: Seconds until the shard is tried again.
     """
     with db.write() as tx:
-        now = db.now_of(tx)
-        stack = stacks.for_update(db, tx, lease.stack_id)  # before the shard (invariant 5)
+        now = tx.now()
+        stack = stacks.for_update(tx, lease.stack_id)  # before the shard (invariant 5)
         leases.set_aside(tx, lease, reason, now + for_s)
         if stack is not None and stack.deadline is not None and stack.deadline <= now:
-            action_end.fail(db, tx, stack.id, stack.revision, late, now)
+            action_end.fail(tx, stack.id, stack.revision, late, now)
 
 
 class Alarm(Timeout):  # type: ignore[misc]

@@ -197,7 +197,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         """Post shards that are due and have no job; return the seconds until the next round."""
         within_s = self._db.notices.longest_wait_s()
         with self._db.read() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             pause_s = fair_queue.due_in(tx, now, within_s)
             rows = [] if pause_s else fair_queue.due(tx, now, POSTED_MAX)
         if not rows:
@@ -216,7 +216,7 @@ class RedisShardBoard(impl_redis.RedisJobBoard):  # type: ignore[misc]
         if not jobs:
             return
         with self._db.read() as tx:
-            held = leases.unexpired(tx, [job.lease for job in jobs], self._db.now_of(tx))
+            held = leases.unexpired(tx, [job.lease for job in jobs], tx.now())
         for job in jobs:
             if job.lease in held:
                 job.extend_expiry(self._lease_s)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, delete, update
+from sqlalchemy import delete, update
 
 from homeostat.convergence.members.member_change import (
     BUSY_S,
@@ -30,7 +30,7 @@ from homeostat.planner.members.staged_group import Unreached
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order
@@ -51,7 +51,7 @@ class MembersNotLocked(Exception):
     """A revision is needed of the members' stack, which has to be locked before the row of the rollout."""
 
 
-def lock_members(db: Database, tx: Connection, key: str) -> bool:
+def lock_members(tx: Transaction, key: str) -> bool:
     """Lock the stack with the members of a group, and its shards, first of all; return False without such a stack.
 
     A stack is locked before its shards, and its shards before those of the parent stacks (ADR 0057).
@@ -59,8 +59,8 @@ def lock_members(db: Database, tx: Connection, key: str) -> bool:
     rollout = rollouts.of_group(tx, key)
     if rollout is None or rollout.subject is None:
         return False
-    parent = stacks.for_update(db, tx, rollout.stack_id)
-    if parent is None or stacks.for_update(db, tx, rollout.members) is None:
+    parent = stacks.for_update(tx, rollout.stack_id)
+    if parent is None or stacks.for_update(tx, rollout.members) is None:
         return False
     lock_order.take_shards(tx, schema.shard.c.stack_id == rollout.members)
     return True
@@ -86,7 +86,7 @@ class Staged:
         return float(self.stack.updated_at or self.stack.created_at)
 
 
-def staged(tx: Connection, rollout: Rollout, *, locked: bool) -> Staged | None:
+def staged(tx: Transaction, rollout: Rollout, *, locked: bool) -> Staged | None:
     """Return the members of a rollout; None if their stack has a newer definition, or is being deleted."""
     stack = stacks.get(tx, rollout.members)
     if stack is None or stack.action == Action.DELETE:
@@ -102,14 +102,12 @@ class DefinitionChange:
     """A change of members' definition.
 
     Attributes:
-        db: The database.
         tx: The transaction.
         members: The members; None if their stack has a newer definition by now.
         timeout_s: See `TIMEOUT_S`.
     """
 
-    db: Database
-    tx: Connection
+    tx: Transaction
     members: Staged | None
     timeout_s: float
 
@@ -236,9 +234,9 @@ class DefinitionChange:
         stack = members.stack
         intent = revisions.intent_of(self.tx, stack.id, stack.revision)
         # Each step continues the act of the group, with its intent.
-        revision = regrouped(self.db, after, int(stack.revision), intent)
+        revision = regrouped(self.tx.database, after, int(stack.revision), intent)
         touched, within_s = touched_by(members.group, after), self._time_s(rollout)
-        number = action_begin.revise(self.db, self.tx, stack, Action.UPDATE, revision, now, within_s, touched=touched)
+        number = action_begin.revise(self.tx, stack, Action.UPDATE, revision, now, within_s, touched=touched)
         self._forget(rollout, stack)
         return number
 

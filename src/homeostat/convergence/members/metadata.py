@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.members.member_change import CHUNK, Changed, Changing, Progress, extent
 from homeostat.model.rollout import Rollout
 from homeostat.model.stack_actions import NON_CHANGING_ACTIONS
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import rollout_members, rollouts, stacks
 
 
@@ -14,7 +13,7 @@ from homeostat.store.stacks import rollout_members, rollouts, stacks
 class MetadataChange:
     """A change of members' metadata."""
 
-    tx: Connection
+    tx: Transaction
     is_current: bool = True
 
     def is_blocked_by(self, action: str) -> bool:

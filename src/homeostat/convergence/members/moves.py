@@ -5,8 +5,6 @@
 
 from dataclasses import replace
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.members import definitions
 from homeostat.convergence.members.definitions import DefinitionChange
 from homeostat.convergence.members.member_change import (
@@ -27,7 +25,7 @@ from homeostat.planner.members import rollout_move
 from homeostat.planner.members.rollout_move import Advance, Checked, Finish, Move, Refuse, Repeat, Rest
 from homeostat.store import events
 from homeostat.store.builtin import records
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.stacks import rollout_members, rollout_reports, rollouts, stacks
@@ -49,13 +47,13 @@ class RolloutMoves:
         self._db = db
         self._timeout_s = timeout_s
 
-    def _change(self, tx: Connection, rollout: Rollout, *, locked: bool) -> MemberChange:
+    def _change(self, tx: Transaction, rollout: Rollout, *, locked: bool) -> MemberChange:
         """Return the change of a rollout's members; `locked` says whether their stack and its shards are locked."""
         if rollout.subject is None:
             return MetadataChange(tx)
-        return DefinitionChange(self._db, tx, definitions.staged(tx, rollout, locked=locked), self._timeout_s)
+        return DefinitionChange(tx, definitions.staged(tx, rollout, locked=locked), self._timeout_s)
 
-    def _go_on(self, tx: Connection, rollout: Rollout, checks: Checked, now: float, change: MemberChange) -> None:
+    def _go_on(self, tx: Transaction, rollout: Rollout, checks: Checked, now: float, change: MemberChange) -> None:
         stack, members = stacks.get(tx, rollout.stack_id), stacks.get(tx, rollout.members)
         obstacle = _obstacle(stack, members, change)
         if obstacle or members is None:
@@ -75,7 +73,7 @@ class RolloutMoves:
                     if zoned is not None:
                         self._step(tx, zoned, checks, int(members.size), change, now)
 
-    def _zoned(self, tx: Connection, rollout: Rollout, members: StackRow, now: float) -> Rollout | None:
+    def _zoned(self, tx: Transaction, rollout: Rollout, members: StackRow, now: float) -> Rollout | None:
         """Return a rollout with the zones of its members, if needed; None while they are being collected."""
         if rollout.settings.order != MemberOrder.ZONE or rollout.step:
             return rollout
@@ -86,7 +84,7 @@ class RolloutMoves:
         return replace(rollout, place=0)
 
     def _step(
-        self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
+        self, tx: Transaction, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
     ) -> None:
         """Make the next move of a rollout once the members of its step, of `total` by now, have the change."""
         change.renew(rollout, rollout_members.gone(tx, rollout, CHUNK), now)
@@ -115,7 +113,7 @@ class RolloutMoves:
                 self._succeed(tx, rollout, now, change)
 
     def _next_move(
-        self, tx: Connection, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
+        self, tx: Transaction, rollout: Rollout, checks: Checked, total: int, change: MemberChange, now: float
     ) -> tuple[Rollout, Move]:
         """Return the rollout with a fresh count of the changed members, and the next move."""
         report = rollout_reports.report_of(tx, rollout)
@@ -128,17 +126,17 @@ class RolloutMoves:
             move = rollout_move.next_move(rollout, report, current, total, now)
         return rollout, move
 
-    def _save(self, tx: Connection, changing: Changing, now: float) -> None:
+    def _save(self, tx: Transaction, changing: Changing, now: float) -> None:
         self._note(tx, changing.rollout, changing.event, now)
         rollouts.save(tx, changing.rollout)
 
     # -- ends --------------------------------------------------------------------------------------------------------
 
-    def _succeed(self, tx: Connection, rollout: Rollout, now: float, change: MemberChange) -> None:
+    def _succeed(self, tx: Transaction, rollout: Rollout, now: float, change: MemberChange) -> None:
         done = f"all {rollout.active} members have the new {rollout.what}"
         self._end(tx, rollout, RolloutState.SUCCEEDED, done, now, change)
 
-    def _refuse(self, tx: Connection, rollout: Rollout, reason: str, now: float, change: MemberChange) -> None:
+    def _refuse(self, tx: Transaction, rollout: Rollout, reason: str, now: float, change: MemberChange) -> None:
         if rollout.settings.on_failure == OnFailure.HOLD:
             held = f"{reason}; held until a user resumes, rolls back or aborts it"
             rollouts.save(tx, replace(rollout, state=RolloutState.HELD, due_at=None, reason=held))
@@ -148,13 +146,13 @@ class RolloutMoves:
         else:
             self._roll_back(tx, rollout, reason, now, change)
 
-    def _roll_back(self, tx: Connection, rollout: Rollout, reason: str, now: float, change: MemberChange) -> Rollout:
+    def _roll_back(self, tx: Transaction, rollout: Rollout, reason: str, now: float, change: MemberChange) -> Rollout:
         count = change.take_back(rollout)
         back = f"{reason}; {having(count, 'has', 'have')} the old {rollout.what} again"
         return self._end(tx, replace(rollout, active=0), RolloutState.ROLLED_BACK, back, now, change)
 
     def _end(
-        self, tx: Connection, rollout: Rollout, state: RolloutState, reason: str, now: float, change: MemberChange
+        self, tx: Transaction, rollout: Rollout, state: RolloutState, reason: str, now: float, change: MemberChange
     ) -> Rollout:
         """End a rollout, and have the pass of the group's shard conclude its row; return the stored rollout."""
         if state is RolloutState.SUCCEEDED:
@@ -166,7 +164,7 @@ class RolloutMoves:
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
         return ended
 
-    def _note(self, tx: Connection, rollout: Rollout, event: str, now: float) -> None:
+    def _note(self, tx: Transaction, rollout: Rollout, event: str, now: float) -> None:
         """Record an event of the group, if there is a text, without a change of its status."""
         owner = records.owners(tx, [rollout.key]).get(rollout.key) if event else None
         if owner is not None:

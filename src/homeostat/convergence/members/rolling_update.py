@@ -14,8 +14,6 @@ comes back has its shard brought to rest, and that pass tries the batch again.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.facts.absences import absences_with
 from homeostat.convergence.snapshots import completion
 from homeostat.desired.members import batch_shards, leaves_alone, regrouped, touched_by
@@ -26,7 +24,7 @@ from homeostat.model.world import StackFacts
 from homeostat.planner.members import member_reports as reporting
 from homeostat.planner.members import rolling_update
 from homeostat.planner.members.member_reports import Refuse, Rest, Tally
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
@@ -69,8 +67,7 @@ UNREAD = Tally(-1)
 
 
 def next_batch(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackFacts,
     number: int = NO_SHARD,
     own_absences: Mapping[str, Absence] = rolling_update.NOBODY,
@@ -78,7 +75,6 @@ def next_batch(
     """Prepare the next batch of a stack; None without a series of batches.
 
     Args:
-        db: The database.
         tx: A consistent read.
         stack: The stack.
         number: The shard that has come to rest.
@@ -98,7 +94,7 @@ def next_batch(
             return replace(batch, tally=UNREAD)
         tally = member_reports.tally(tx, stack, series, asked, batch_shards(group, asked))
         refusal = reporting.refusal(asked, tally)
-        batch, now = replace(batch, pause_s=asked.timeout, tally=tally, refusal=refusal), db.now_of(tx)
+        batch, now = replace(batch, pause_s=asked.timeout, tally=tally, refusal=refusal), tx.now()
         going = group.with_series(replace(series, reports=reporting.after(asked, tally)))
     if rolling_update.is_over(group):
         return batch if batch.tally is not None or leaves_alone(group) else None
@@ -109,7 +105,7 @@ def next_batch(
     if following is None:
         return replace(batch, waits=rolling_update.waits(group, away))
     # The whole series is a single act of the parent, so each batch keeps the parent's intent.
-    revision = regrouped(db, following, stack.revision, standing.intent)
+    revision = regrouped(tx.database, following, stack.revision, standing.intent)
     return replace(batch, revision=revision, touched=touched_by(group, following))
 
 
@@ -123,8 +119,7 @@ def asked_of(group: GroupDefinition) -> Reports | None:
 
 
 def settle(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack_id: str,
     number: int,
     now: float,
@@ -138,7 +133,6 @@ def settle(
     Does nothing while sibling shards of the stack are not at rest.
 
     Args:
-        db: The database.
         tx: Transaction of the pass that brought its shard to rest.
         stack_id: The stack.
         number: Revision at which the shard is at rest.
@@ -153,20 +147,20 @@ def settle(
         snapshot has still to be read. None if nothing is left to do.
     """
     # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
-    row, unrest = action_end.lock_settled_beside(db, tx, stack_id, number, NO_SHARD if batch is None else batch.number)
+    row, unrest = action_end.lock_settled_beside(tx, stack_id, number, NO_SHARD if batch is None else batch.number)
     if row is None:
         return None
     if batch is None:
-        return _finish(db, tx, row, now, taken, heals=heals)
-    stays = _paused(tx, row, batch, now) if batch.tally is None else _reported(db, tx, row, batch, batch.tally, now)
+        return _finish(tx, row, now, taken, heals=heals)
+    stays = _paused(tx, row, batch, now) if batch.tally is None else _reported(tx, row, batch, batch.tally, now)
     if stays is not None:
         return stays.at
     if batch.revision is None and not batch.waits:
-        return _last(db, tx, row, now, batch, taken, heals=heals)
-    return _follow(db, tx, row, batch, unrest, now)
+        return _last(tx, row, now, batch, taken, heals=heals)
+    return _follow(tx, row, batch, unrest, now)
 
 
-def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: Unrest, now: float) -> float | None:
+def _follow(tx: Transaction, row: StackRow, batch: Batch, unrest: Unrest, now: float) -> float | None:
     """Begin the next batch of a series, or have it wait for members that are away; return as `settle`."""
     # A pass that heals more members has locked the stack as well, so the counts here are final: a batch prepared for
     # less unrest would exceed the limit.
@@ -180,30 +174,26 @@ def _follow(db: Database, tx: Connection, row: StackRow, batch: Batch, unrest: U
     if batch.tally is not None:
         # These reports do not count for later batches.
         member_reports.drop(tx, str(row.parent_key), now)
-    action_begin.begin_batch(db, tx, row, batch.revision, now, batch.touched)
+    action_begin.begin_batch(tx, row, batch.revision, now, batch.touched)
     return None
 
 
-def _last(
-    db: Database, tx: Connection, row: StackRow, now: float, batch: Batch, taken: Cell | None, *, heals: bool
-) -> float | None:
+def _last(tx: Transaction, row: StackRow, now: float, batch: Batch, taken: Cell | None, *, heals: bool) -> float | None:
     """End the action of a group after its last batch."""
     if batch.tally is not None:
         # Later reports are too late.
         member_reports.drop(tx, str(row.parent_key))
     # Members that broke meanwhile were left alone, or waited for the members that had to report.
     waited = batch.tally is not None and rolling_update.limit(batch.group).binds
-    return _finish(db, tx, row, now, taken, heals=heals or waited or leaves_alone(batch.group))
+    return _finish(tx, row, now, taken, heals=heals or waited or leaves_alone(batch.group))
 
 
-def _finish(
-    db: Database, tx: Connection, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False
-) -> float | None:
+def _finish(tx: Transaction, row: StackRow, now: float, taken: Cell | None, *, heals: bool = False) -> float | None:
     """End the action of a stack; `heals` wakes it for members that broke meanwhile."""
     whole = completion.is_whole(row)
     if whole and taken is None:
         return now
-    action_end.finish(db, tx, row, now)
+    action_end.finish(tx, row, now)
     if whole and taken is not None and row.snapshot is not None:
         snapshots.complete(tx, row.snapshot.id, taken, f"Stack {row.action} completed successfully")
     if heals:
@@ -218,7 +208,7 @@ class _Stays:
     at: float | None
 
 
-def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays | None:
+def _paused(tx: Transaction, row: StackRow, batch: Batch, now: float) -> _Stays | None:
     """Have the next batch wait for the end of the pause; None if the pause is over, or no batch follows."""
     # Stored when the batch came to rest: a pass during the pause must not restart the pause.
     step_at = now + batch.pause_s if row.step_at is None else float(row.step_at)
@@ -228,7 +218,7 @@ def _paused(tx: Connection, row: StackRow, batch: Batch, now: float) -> _Stays |
     return _Stays(step_at)
 
 
-def _reported(db: Database, tx: Connection, row: StackRow, batch: Batch, tally: Tally, now: float) -> _Stays | None:
+def _reported(tx: Transaction, row: StackRow, batch: Batch, tally: Tally, now: float) -> _Stays | None:
     """Decide about a batch whose members have to report; None if the next step may follow."""
     series, asked = batch.group.series, reports_of(batch.group)
     assert series is not None, "a batch is one of a series"
@@ -242,6 +232,6 @@ def _reported(db: Database, tx: Connection, row: StackRow, batch: Batch, tally: 
             action_begin.delay_batch(tx, row, until)
             return _Stays(until)
         case Refuse():
-            action_end.fail(db, tx, row.id, int(row.revision), batch.refusal, now)
+            action_end.fail(tx, row.id, int(row.revision), batch.refusal, now)
             return _Stays(None)
     return None

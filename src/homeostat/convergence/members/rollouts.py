@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.members import definitions
 from homeostat.convergence.members.definitions import MembersNotLocked
 from homeostat.convergence.members.member_change import BUSY_S, MemberChange, unchanged
@@ -23,7 +21,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.plan import Priority
 from homeostat.model.rollout import Rollout, RolloutState, Steering
 from homeostat.planner.members.rollout_move import Checked
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import shards
 from homeostat.store.stacks import locks, rollout_reports, rollouts, stacks
 
@@ -70,7 +68,7 @@ class RolloutEngine(RolloutMoves):
         with self._db.write() as tx:
             # The claim is a due time that lies a lease ahead: if this process dies meanwhile, the rollouts are due
             # again.
-            due = rollouts.claim_due(tx, self._db.now_of(tx), ROUND_MAX)
+            due = rollouts.claim_due(tx, tx.now(), ROUND_MAX)
             asking = rollouts.asking(tx, due) if self._ask is not None else {}
         for key in due:
             if key not in asking:
@@ -151,8 +149,8 @@ class RolloutEngine(RolloutMoves):
 
     def _move(self, key: str, checks: Checked, *, locks: bool = False) -> None:
         with self._db.write() as tx:
-            locked = locks and definitions.lock_members(self._db, tx, key)
-            rollout, now = rollouts.lock(self._db, tx, key), self._db.now_of(tx)
+            locked = locks and definitions.lock_members(tx, key)
+            rollout, now = rollouts.lock(tx, key), tx.now()
             if rollout is None:
                 return
             change = self._change(tx, rollout, locked=locked)
@@ -252,20 +250,22 @@ class RolloutEngine(RolloutMoves):
             rollout, now, change = self._locked_with_members(tx, key, Steering.ROLL_BACK)
             return self._roll_back(tx, rollout, f"rolled back by {by}", now, change)
 
-    def _steered(self, tx: Connection, rollout: Rollout, reason: str, now: float) -> Rollout:
+    def _steered(self, tx: Transaction, rollout: Rollout, reason: str, now: float) -> Rollout:
         steered = replace(rollout, reason=reason)
         rollouts.save(tx, steered)
         self._note(tx, steered, reason, now)
         shards.wake(tx, rollout.stack_id, now, Priority.USER, [rollout.shard])
         return steered
 
-    def _locked_with_members(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float, MemberChange]:
+    def _locked_with_members(
+        self, tx: Transaction, key: str, steering: Steering
+    ) -> tuple[Rollout, float, MemberChange]:
         """Lock the rollout, its group and its members; return the rollout, the time, and the change of its members.
 
         Raises:
             Rejected: As `_locked`; Conflict if a newer definition waits for its rollout.
         """
-        locked = definitions.lock_members(self._db, tx, key)
+        locked = definitions.lock_members(tx, key)
         rollout, now = self._locked(tx, key, steering)
         change = self._change(tx, rollout, locked=locked)
         if not change.is_current:
@@ -273,11 +273,11 @@ class RolloutEngine(RolloutMoves):
             raise Rejected("Conflict", message)
         return rollout, now, change
 
-    def _locked(self, tx: Connection, key: str, steering: Steering) -> tuple[Rollout, float]:
+    def _locked(self, tx: Transaction, key: str, steering: Steering) -> tuple[Rollout, float]:
         """Lock the stack of a rollout, its shard, and then the rollout; return the rollout and the time."""
         unlocked = rollouts.of_group(tx, key)
-        stack = None if unlocked is None else locks.changeable(self._db, tx, unlocked.stack_id)
-        rollout = rollouts.lock(self._db, tx, key)
+        stack = None if unlocked is None else locks.changeable(tx, unlocked.stack_id)
+        rollout = rollouts.lock(tx, key)
         if stack is None or rollout is None or RolloutState(rollout.state).ended:
             raise Rejected("NotFound", NO_ROLLOUT)
         verb = steering.replace("_", " ")
@@ -290,4 +290,4 @@ class RolloutEngine(RolloutMoves):
         if stack.suspended and (steering.goes_forward or changes):
             message = f"To {verb} a rollout when its stack is suspended is not supported"
             raise Rejected("NotSupported", f"{message}: resume the stack {stack.name} first.")
-        return rollout, self._db.now_of(tx)
+        return rollout, tx.now()

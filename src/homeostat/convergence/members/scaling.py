@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.inbox import SignalOutcome, Untimely
 from homeostat.builtin.reports import SIGNAL, Body
 from homeostat.clock import Clock
@@ -34,7 +32,7 @@ from homeostat.resources.signals import shortened
 from homeostat.store import events, schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.shards.shards import ShardChange
@@ -122,7 +120,7 @@ class Scaling:
         """Apply signals that have waited for the end of an action; return how many are handled."""
         with self._db.read() as tx:
             # Read without a claim: `remove_deferred` decides which worker applies a signal.
-            waiting = scaling.deferred(tx, self._db.now_of(tx), ROUND_MAX)
+            waiting = scaling.deferred(tx, tx.now(), ROUND_MAX)
         for signal in waiting:
             try:
                 self._apply(signal.record_id, signal.reason, deferred=signal.id)
@@ -135,7 +133,7 @@ class Scaling:
             scaling.remove_deferred(tx, deferred)
             owner = _owner_of(tx, policy_id)
             if owner is not None:
-                events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], self._db.now_of(tx))
+                events.append(tx, owner.stack_id, [owner.event(SIGNAL, f"Signal: {reason}")], tx.now())
 
     def _apply(self, policy_id: str, reason: str, deferred: int | None) -> SignalOutcome:
         # Planned before the lock, since planning for a large group takes time. If the group's stack has changed in
@@ -143,8 +141,8 @@ class Scaling:
         with self._db.read() as tx:
             plan = self._plan(tx, policy_id)
         with self._db.write() as tx:
-            self._trees.begin(self._db, tx, plan.parent, plan.least)
-            nested = stacks.for_update(self._db, tx, plan.nested.id)
+            self._trees.begin(tx, plan.parent, plan.least)
+            nested = stacks.for_update(tx, plan.nested.id)
             if nested is None:
                 raise _no_group(plan.owner)
             if _state(nested) != plan.state:
@@ -153,7 +151,7 @@ class Scaling:
 
     # -- deciding ----------------------------------------------------------------------------------------------------
 
-    def _plan(self, tx: Connection, policy_id: str) -> ScalingPlan:
+    def _plan(self, tx: Transaction, policy_id: str) -> ScalingPlan:
         record, owner = records.get(tx, policy_id, POLICY_KIND), _owner_of(tx, policy_id)
         if record is None or owner is None:
             raise Rejected("ResourceNotAvailable", "The resource is not available: it is not there any more.")
@@ -165,7 +163,7 @@ class Scaling:
         if nested is None or parent is None:
             raise _no_group(owner)
         _check_state(owner, parent, nested)
-        now = self._db.now_of(tx)
+        now = tx.now()
         plan = ScalingPlan(owner, stacks.facts(parent), nested, self._time_left(tx, parent, now))
         if nested.status == Status.IN_PROGRESS and nested.action in NON_CHANGING_ACTIONS:
             return replace(plan, defer=True)
@@ -173,7 +171,7 @@ class Scaling:
             return plan
         return self._resized(tx, plan, adjustment, now)
 
-    def _resized(self, tx: Connection, plan: ScalingPlan, adjustment: Adjustment, now: float) -> ScalingPlan:
+    def _resized(self, tx: Transaction, plan: ScalingPlan, adjustment: Adjustment, now: float) -> ScalingPlan:
         """Return the plan with the next revision of the group, unless its size stays."""
         nested = plan.nested
         rows, _ = shard_state.load_where(tx, schema.resource.c.key == nested.parent_key)
@@ -225,10 +223,10 @@ class Scaling:
     # -- storing -----------------------------------------------------------------------------------------------------
 
     def _store(
-        self, tx: Connection, plan: ScalingPlan, policy_id: str, reason: str, deferred: int | None
+        self, tx: Transaction, plan: ScalingPlan, policy_id: str, reason: str, deferred: int | None
     ) -> SignalOutcome:
         """Store a plan, in the transaction that has locked the group's stack."""
-        owner, nested, now = plan.owner, plan.nested, self._db.now_of(tx)
+        owner, nested, now = plan.owner, plan.nested, tx.now()
         outcome = SignalOutcome(owner.name, {})
         if plan.defer and deferred is not None:
             scaling.postpone(tx, deferred, now + BUSY_S)
@@ -255,17 +253,17 @@ class Scaling:
         event = events.append_one(tx, owner.stack_id, owner.event(SIGNAL, f"Signal: {reason}"), now)
         scaling.note(tx, event, nested.id, plan.resize)
         action, timeout_s = _action(nested), plan.timeout_s
-        action_begin.revise(self._db, tx, nested, action, plan.revision, now, timeout_s, changes, plan.touched)
+        action_begin.revise(tx, nested, action, plan.revision, now, timeout_s, changes, plan.touched)
         return outcome
 
-    def _time_left(self, tx: Connection, parent: StackRow, now: float) -> float:
+    def _time_left(self, tx: Transaction, parent: StackRow, now: float) -> float:
         """Return the seconds for an act on the group's stack: its parent's remaining time, at rest a full limit."""
         if parent.deadline is not None:
             return max(float(parent.deadline) - now, 1.0)
         return stacks.timeout_of(stacks.timeout_mins_of(tx, parent), self._timeout_s)
 
 
-def _owner_of(tx: Connection, policy_id: str) -> Owner | None:
+def _owner_of(tx: Transaction, policy_id: str) -> Owner | None:
     record = records.get(tx, policy_id, POLICY_KIND)
     key = records.key_of(record.token) if record is not None else ""
     return records.owners(tx, [key]).get(key) if key else None

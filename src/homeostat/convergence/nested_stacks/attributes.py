@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clustering.store import node_views
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
@@ -20,6 +18,7 @@ from homeostat.resources.families.wait_conditions import CONDITION
 from homeostat.resources.nested import DEFINED, STACK, TemplateResource
 from homeostat.resources.registry import kind_of, type_of
 from homeostat.store.builtin import records
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
@@ -52,7 +51,7 @@ class WeightBudget:
         self._left -= weight(value, self._left)
 
 
-def show_members(tx: Connection, world: World, names: Collection[str], budget: WeightBudget | None = None) -> int:
+def show_members(tx: Transaction, world: World, names: Collection[str], budget: WeightBudget | None = None) -> int:
     """Add the attributes that are kept in other rows to observations: members, outputs, data of signals.
 
     They are not stored with the observation, since a group may have a million members. If they are too heavy, the
@@ -91,12 +90,12 @@ def show_members(tx: Connection, world: World, names: Collection[str], budget: W
     return added
 
 
-def _of_stack(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+def _of_stack(tx: Transaction, handle: str, budget: WeightBudget) -> dict[str, Any]:
     nested = stacks.get(tx, handle)
     return members_and_outputs(tx, nested, budget) if nested is not None else {}
 
 
-def _of_cluster(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+def _of_cluster(tx: Transaction, handle: str, budget: WeightBudget) -> dict[str, Any]:
     """Return the nodes of a cluster, each with its details."""
     rows = node_views.of_cluster(tx, handle)
     details = node_views.details(tx, rows)
@@ -105,13 +104,13 @@ def _of_cluster(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, 
     return {MEMBERS: nodes}
 
 
-def _of_node(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+def _of_node(tx: Transaction, handle: str, budget: WeightBudget) -> dict[str, Any]:
     details = node_views.details(tx, node_views.of_id(tx, handle)).get(handle, {})
     budget.take(details)
     return {DETAILS: details}
 
 
-def _of_condition(tx: Connection, handle: str, budget: WeightBudget) -> dict[str, Any]:
+def _of_condition(tx: Transaction, handle: str, budget: WeightBudget) -> dict[str, Any]:
     """Return the signals that a wait condition shows as its data; its observation only counts the signals."""
     condition = records.get(tx, handle, CONDITION)
     if condition is None:
@@ -122,7 +121,7 @@ def _of_condition(tx: Connection, handle: str, budget: WeightBudget) -> dict[str
     return {"signals": signals}
 
 
-READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = {
+READ: Mapping[str, Callable[[Transaction, str, WeightBudget], dict[str, Any]]] = {
     STACK: _of_stack,
     CLUSTER: _of_cluster,
     CONDITION: _of_condition,
@@ -131,7 +130,7 @@ READ: Mapping[str, Callable[[Connection, str, WeightBudget], dict[str, Any]]] = 
 """Kinds whose attributes are read from other rows -> reader by handle, which raises TooHeavy."""
 
 
-def members_and_outputs(tx: Connection, nested: StackRow, budget: WeightBudget) -> dict[str, Any]:
+def members_and_outputs(tx: Transaction, nested: StackRow, budget: WeightBudget) -> dict[str, Any]:
     """Return the members and outputs of a nested stack.
 
     Returns:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, select
 
 from homeostat.clock import Clock, Entropy
 from homeostat.clouds.port import Answer
@@ -33,7 +33,7 @@ from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of, of_kind, type_of
 from homeostat.resources.scaling_adjustments import AdjustmentType
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import typed
@@ -168,7 +168,7 @@ class NestedStacks:
             with self._db.write() as tx:
                 now, some = self._clock.now(), steps[start : start + DELETED_AT_ONCE]
                 times_s = {step.row.key: self._time_left(world, step, now) for step in some}
-                deletions = deletion.delete_many(self._db, tx, world.stack.id, times_s, now)
+                deletions = deletion.delete_many(tx, world.stack.id, times_s, now)
                 answers |= {key: _deleted(id, now, ended=ended) for key, (id, ended) in deletions.items()}
                 ownership.fence(tx)  # last, as in `execute`
         return answers
@@ -243,7 +243,7 @@ class NestedStacks:
         graphs = compile_graphs(content, identity)
         return content, adoption.rows_of(graphs, identity, entries, self._entropy.keys(), now)
 
-    def _execute(self, tx: Connection, world: World, step: Step, plan: RevisionPlan | None) -> Answer:
+    def _execute(self, tx: Transaction, world: World, step: Step, plan: RevisionPlan | None) -> Answer:
         """Execute a step within a transaction.
 
         Each act is idempotent: its revision carries the intent of the parent's row, and is not added again if the
@@ -252,7 +252,7 @@ class NestedStacks:
         now = self._clock.now()
         # Before the first lock on a row, since this may wait for another transaction (see `TreeSizes.begin`).
         if plan is not None:
-            self.trees.begin(self._db, tx, world.stack, plan.least)
+            self.trees.begin(tx, world.stack, plan.least)
         nested = self._nested(tx, step)
         if plan is not None and _state(nested) != plan.state:
             raise _PlanOutdated
@@ -270,7 +270,7 @@ class NestedStacks:
             raise _PlanOutdated
         return self._update(tx, world, step, plan, nested, now)
 
-    def _delete(self, tx: Connection, world: World, step: Step, nested: StackRow, now: float) -> Answer:
+    def _delete(self, tx: Transaction, world: World, step: Step, nested: StackRow, now: float) -> Answer:
         # A deletion in progress continues, unless the parent has been abandoned since: then other things are kept, and
         # a new deletion is needed.
         under_way = nested.action == Action.DELETE and nested.status == Status.IN_PROGRESS
@@ -283,12 +283,12 @@ class NestedStacks:
         empty, timeout_s = revisions.empty(self._db, world.stack.secret), self._time_left(world, step, now)
         # First the stacks nested deeper: their shards are locked before those of the stack itself (ADR 0057).
         deletion.wake_nested_deletions(tx, nested, now)
-        number = action_begin.revise(self._db, tx, nested, Action.DELETE, empty, now, timeout_s, changes)
+        number = action_begin.revise(tx, nested, Action.DELETE, empty, now, timeout_s, changes)
         # If a tree is deleted while it grows, most of its stacks have not begun yet: they need no pass.
-        return _deleted(nested.id, now, ended=deletion.end_if_empty(self._db, tx, nested.id, number, now))
+        return _deleted(nested.id, now, ended=deletion.end_if_empty(tx, nested.id, number, now))
 
     def _update(
-        self, tx: Connection, world: World, step: Step, plan: RevisionPlan, nested: StackRow, now: float
+        self, tx: Transaction, world: World, step: Step, plan: RevisionPlan, nested: StackRow, now: float
     ) -> Answer:
         stack, action = world.stack, Action.UPDATE
         self.trees.count(tx, stack, plan.revision, plan.least, nested.size)
@@ -297,7 +297,7 @@ class NestedStacks:
         changes: dict[str, Any] = {"suspended": False, "cooldown": _cooldown(step.row, plan.group, nested, now)}
         # If the parent converges (observes everything, then repairs it), so does the nested stack.
         if stack.look_from is not None:
-            changes["look_from"] = self._db.now_of(tx)
+            changes["look_from"] = tx.now()
         if stack.restoring:
             action = Action.RESTORE if stack.action == Action.RESTORE else action
             changes["snapshot"] = stack.snapshot_inside(step.row.name)
@@ -305,11 +305,11 @@ class NestedStacks:
         neglected = step.row.key in world.neglected
         all_shards = nested.suspended or neglected or changes.keys() & {"look_from", "snapshot"}
         touched, timeout_s = None if all_shards else plan.touched, self._time_left(world, step, now)
-        action_begin.revise(self._db, tx, nested, action, plan.revision, now, timeout_s, changes, touched)
+        action_begin.revise(tx, nested, action, plan.revision, now, timeout_s, changes, touched)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _pass_on(
-        self, tx: Connection, world: World, step: Step, operation: str, nested: StackRow, now: float
+        self, tx: Transaction, world: World, step: Step, operation: str, nested: StackRow, now: float
     ) -> Answer:
         """Begin the action of the parent (a check, a snapshot, maintenance) in the nested stack, once."""
         intent, timeout_s = intent_of(step.row), self._time_left(world, step, now)
@@ -317,13 +317,13 @@ class NestedStacks:
             return observe(tx, nested.id, now)
         snapshot = world.stack.snapshot_inside(step.row.name)
         if operation == SNAPSHOT and snapshot is not None:
-            action_begin.take_snapshot(self._db, tx, nested, snapshot, now, timeout_s, intent)
+            action_begin.take_snapshot(tx, nested, snapshot, now, timeout_s, intent)
         elif operation in (CHECK, CONVERGE):
             begin = action_begin.check if operation == CHECK else action_begin.converge
-            begin(self._db, tx, nested, now, timeout_s, intent)
+            begin(tx, nested, now, timeout_s, intent)
         else:
             action, lock = operation.upper(), locks.stored_lock(world.stack.lock, nested)
-            action_begin.maintain(self._db, tx, nested, action, now, timeout_s, lock=lock, intent=intent)
+            action_begin.maintain(tx, nested, action, now, timeout_s, lock=lock, intent=intent)
         return Observation(Presence.PRESENT, nested.id, {"status": "in_progress"}, now)
 
     def _time_left(self, world: World, step: Step, now: float) -> float:
@@ -338,12 +338,12 @@ class NestedStacks:
         own = kind.timeout_s(step.row.properties) if isinstance(kind, NestedStack) else None
         return left if own is None else min(left, own)
 
-    def _nested(self, tx: Connection, step: Step) -> StackRow | None:
+    def _nested(self, tx: Transaction, step: Step) -> StackRow | None:
         """Return the row of the nested stack, locked."""
         nested_id = tx.execute(select(schema.stack.c.id).where(*_is_nested_in(step.row))).scalar_one_or_none()
-        return None if nested_id is None else stacks.for_update(self._db, tx, nested_id)
+        return None if nested_id is None else stacks.for_update(tx, nested_id)
 
-    def _create(self, tx: Connection, world: World, step: Step, plan: RevisionPlan, now: float) -> Answer:
+    def _create(self, tx: Transaction, world: World, step: Step, plan: RevisionPlan, now: float) -> Answer:
         stack, row = world.stack, step.row
         # The tree may have failed as a whole since this pass loaded its world: then it gets no new stacks.
         ended = tree_size.ended(tx, stack)
@@ -369,8 +369,8 @@ class NestedStacks:
         self.trees.count(tx, stack, plan.revision, plan.least, 0)
         if document_of(step) is not None:
             new = replace(new, action=Action.ADOPT)
-        action_begin.add(self._db, tx, new, plan.revision, now, self._time_left(world, step, now))
-        adoption.add(self._db, tx, stack.project, plan.adopted)
+        action_begin.add(tx, new, plan.revision, now, self._time_left(world, step, now))
+        adoption.add(tx, stack.project, plan.adopted)
         return Observation(Presence.PRESENT, new.id, {"status": "in_progress"}, now)
 
 

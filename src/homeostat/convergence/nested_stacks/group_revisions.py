@@ -5,8 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.facts.absences import absences, marked
 from homeostat.convergence.nested_stacks import removal_requests
 from homeostat.convergence.nested_stacks.removal_requests import RemovalRequests
@@ -26,6 +24,7 @@ from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.families.resource_groups import Launched, Membership
 from homeostat.resources.families.scaling import ScalingGroup
 from homeostat.resources.registry import type_of
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import stacks
 from homeostat.store.stacks.contents import Content
@@ -36,7 +35,7 @@ MEMBERS_MAX = 32 * 1024 * 1024
 
 
 def group_revision(
-    tx: Connection,
+    tx: Transaction,
     world: World,
     row: Resource,
     nested: StackRow | None,
@@ -93,7 +92,7 @@ def is_pending(nested: StackRow | None) -> bool:
     return nested is not None and under_way and nested.complete_revision != nested.revision
 
 
-def away_members(tx: Connection, nested: StackRow | None, group: GroupDefinition | None) -> Mapping[str, Absence]:
+def away_members(tx: Transaction, nested: StackRow | None, group: GroupDefinition | None) -> Mapping[str, Absence]:
     """Return the members of a group that are away.
 
     Args:
@@ -109,7 +108,7 @@ def failed_of(away: Mapping[str, Absence]) -> Collection[str]:
     return {name for name, why in away.items() if why in (Absence.FAILED, Absence.MARKED)}
 
 
-def first_to_leave(tx: Connection, nested: StackRow | None, away: Mapping[str, Absence]) -> Collection[str]:
+def first_to_leave(tx: Transaction, nested: StackRow | None, away: Mapping[str, Absence]) -> Collection[str]:
     """Return the members that leave first when a group shrinks: marked unhealthy, or being replaced because of a mark.
 
     Args:
@@ -137,7 +136,7 @@ def model_of(group: GroupDefinition | None) -> Mapping[str, Any] | None:
 
 
 def wanted_group(
-    tx: Connection,
+    tx: Transaction,
     kind: ResourceType,
     values: Mapping[str, Any],
     nested: StackRow | None,
@@ -215,7 +214,7 @@ def _scaled(
 
 
 def listed_group(
-    tx: Connection,
+    tx: Transaction,
     row: Resource,
     nested: StackRow,
     before: GroupDefinition,

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.builtin.addresses import stack_arn
 from homeostat.convergence.facts.inside_stacks import unwell
 from homeostat.model.observed import Observation, Presence
@@ -11,11 +9,12 @@ from homeostat.model.status import Status
 from homeostat.model.world import Resource, Seen, World, next_look
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.database import Transaction
 from homeostat.store.stacks import nested_status
 from homeostat.store.stacks.nested_status import NestedStatus
 
 
-def refresh(tx: Connection, world: World, now: float) -> list[tuple[Resource, Seen]]:
+def refresh(tx: Transaction, world: World, now: float) -> list[tuple[Resource, Seen]]:
     """Bring the observations of nested stacks in a world up to date; return the changed ones, to be stored.
 
     The rows of the nested stack are read, not a message from it, so a lost wake-up costs only time (invariant 1,
@@ -37,7 +36,7 @@ def refresh(tx: Connection, world: World, now: float) -> list[tuple[Resource, Se
     return changed
 
 
-def observe(tx: Connection, stack_id: str, now: float) -> Observation:
+def observe(tx: Transaction, stack_id: str, now: float) -> Observation:
     """Observe a nested stack."""
     return _observation(stack_id, nested_status.of(tx, [stack_id]).get(stack_id), now)
 

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.attributes import scope_of
 from homeostat.convergence.nested_stacks.removal_requests import RemovalRequest, RemovalRequests
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside, from_template
@@ -26,6 +24,7 @@ from homeostat.resources.families.node_groups import NodeGroup
 from homeostat.resources.families.resource_groups import ResourceGroup
 from homeostat.resources.nested import FromTemplate
 from homeostat.resources.registry import type_of
+from homeostat.store.database import Transaction
 from homeostat.store.shards import shard_state
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.contents import Content
@@ -75,7 +74,7 @@ class OvertakenRevisions:
         self._pages: Cache[Key, Sequence[revisions.RevisionSummary]] = Cache(PAGES_MAX)
 
     def requests_of(
-        self, tx: Connection, world: World, row: Resource | None, *, next_one: bool = False
+        self, tx: Transaction, world: World, row: Resource | None, *, next_one: bool = False
     ) -> RemovalRequests:
         """Return the removal requests to a group before the newest revision.
 
@@ -92,7 +91,7 @@ class OvertakenRevisions:
         requests = (self._request_in(revision, world, row) for revision in overtaken)
         return RemovalRequests(at, [request for request in requests if request is not None])
 
-    def _of(self, tx: Connection, stack: StackFacts, newest: int, more: int) -> list[_Overtaken]:
+    def _of(self, tx: Transaction, stack: StackFacts, newest: int, more: int) -> list[_Overtaken]:
         """Return the overtaken revisions of a stack since it was complete, oldest first.
 
         Args:
@@ -110,7 +109,7 @@ class OvertakenRevisions:
                 overtaken.append(_stored(tx, stack.id, int(summary.number), float(summary.created_at)))
         return sorted(overtaken, key=lambda revision: revision.at)
 
-    def _revisions(self, tx: Connection, stack: StackFacts, newest: int) -> Sequence[revisions.RevisionSummary]:
+    def _revisions(self, tx: Transaction, stack: StackFacts, newest: int) -> Sequence[revisions.RevisionSummary]:
         """Return the revisions of a stack since it was complete, newest first.
 
         Revisions never change, so the groups of a tree share one read. If no revision was overtaken nothing is read,
@@ -122,7 +121,7 @@ class OvertakenRevisions:
         key = (stack.id, complete, newest)
         return self._pages.get(key, lambda: revisions.page(tx, stack.id, OVERTAKEN_MAX, newest, complete))
 
-    def _above(self, tx: Connection, stack: StackFacts, more: int) -> list[_Overtaken]:
+    def _above(self, tx: Transaction, stack: StackFacts, more: int) -> list[_Overtaken]:
         """Return the revisions that a nested stack would have had by the overtaken revisions of its parent."""
         parent = stacks.get(tx, stack.parent_id) if stack.parent_id is not None else None
         if parent is None:
@@ -175,7 +174,7 @@ class OvertakenRevisions:
         return self._cache.get(overtaken.key, lambda: _compiled(overtaken, stack))
 
 
-def _stored(tx: Connection, stack_id: str, number: int, at: float) -> _Overtaken:
+def _stored(tx: Transaction, stack_id: str, number: int, at: float) -> _Overtaken:
     return _Overtaken(at, (stack_id, number), lambda: revisions.content_of(tx, stack_id, number))
 
 
@@ -204,7 +203,7 @@ def _takes_requests(type_name: str) -> bool:
     return isinstance(kind, ResourceGroup) and not isinstance(kind, NodeGroup)
 
 
-def _accepted_at(tx: Connection, stack: StackFacts) -> float:
+def _accepted_at(tx: Transaction, stack: StackFacts) -> float:
     """Return when the newest revision of the root stack was accepted."""
     newest = revisions.page(tx, stack.root_id or stack.id, 1)
     return float(newest[0].created_at) if newest else 0.0

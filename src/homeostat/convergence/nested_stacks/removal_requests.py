@@ -7,12 +7,11 @@ removed. An id names the member with that id at the time when the update was acc
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.attributes import SHOWN_MAX, WeightBudget, members_and_outputs
 from homeostat.model.errors import Terminal
 from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import former_members
 from homeostat.templates.weights import TooHeavy
@@ -50,7 +49,7 @@ class RemovalRequests(NamedTuple):
 
 
 def skip_list(
-    tx: Connection,
+    tx: Transaction,
     nested: StackRow | None,
     before: GroupDefinition | None,
     values: Mapping[str, Any],
@@ -83,7 +82,7 @@ def skip_list(
     return skipped
 
 
-def _references(tx: Connection, nested: StackRow) -> dict[str, Any]:
+def _references(tx: Transaction, nested: StackRow) -> dict[str, Any]:
     """Return the reference of each member of a group by its name.
 
     Raises:

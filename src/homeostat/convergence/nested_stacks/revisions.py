@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.nested_stacks.group_revisions import check_time, check_weight, group_revision
 from homeostat.convergence.nested_stacks.overtaken_revisions import OvertakenRevisions
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside, from_template
@@ -19,6 +17,7 @@ from homeostat.resources.composite import Composed
 from homeostat.resources.families.deployment_groups import SoftwareDeploymentGroup
 from homeostat.resources.nested import NestedStack, TemplateResource
 from homeostat.resources.registry import type_of
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions
 from homeostat.store.stacks.contents import EMPTY, Content
@@ -35,7 +34,7 @@ class NestedRevisions:
 
     def next_content(
         self,
-        tx: Connection,
+        tx: Transaction,
         world: World,
         step: Step,
         nested: StackRow | None,
@@ -84,13 +83,13 @@ class NestedRevisions:
             check_time(group, time_left_s)
         return group_content(group, inside, parent.files)
 
-    def _hidden_inside(self, tx: Connection, world: World, row: Resource) -> dict[str, Any]:
+    def _hidden_inside(self, tx: Transaction, world: World, row: Resource) -> dict[str, Any]:
         """Return the hidden values that reach the nested stack, as a section of its environment."""
         by_name = isinstance(type_of(row.type), TemplateResource)
         texts = self._redactions.over(tx, world.stack).inside(row.name, row.properties, by_name=by_name).texts
         return {environments.INHERITED: sorted(texts)} if texts else {}
 
-    def _parent_of(self, tx: Connection, world: World) -> Content:
+    def _parent_of(self, tx: Transaction, world: World) -> Content:
         """Return the parent's revision, read once for consecutive steps on its nested stacks."""
         wanted = (world.stack.id, world.stack.revision)
         name, content = self._parent

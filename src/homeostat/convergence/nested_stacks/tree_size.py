@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cachetools import TTLCache
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.clock import Clock
 from homeostat.desired.compiling import compile_desired, registry_of, template_of
@@ -28,7 +28,7 @@ from homeostat.resources.families.resource_groups import ResourceGroup
 from homeostat.resources.nested import FromTemplate, parameters_of
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.stacks import action_begin, cancellation, stacks
 from homeostat.store.stacks.contents import Content
 from homeostat.store.stacks.revisions import NewRevision
@@ -62,7 +62,7 @@ class TreeSizes:
         self._sizes: TTLCache[str, _Size] = TTLCache(SIZES_CACHED_MAX, SIZES_CACHED_S, clock.monotonic)
         self._counting = threading.Lock()
 
-    def begin(self, db: Database, tx: Connection, parent: StackFacts, least: int) -> None:
+    def begin(self, tx: Transaction, parent: StackFacts, least: int) -> None:
         """Serialise large additions to a tree; called before `count`, and before any row is locked.
 
         An addition of more than `UNSEEN_SHARE` is counted exactly: alone, and with a new count of the tree. The wait
@@ -75,7 +75,7 @@ class TreeSizes:
         """
         root_id = parent.root_id or parent.id
         if least > self._unseen_max:
-            db.advisory_lock(tx, f"tree {root_id}")
+            tx.advisory_lock(f"tree {root_id}")
             with self._counting:
                 self._sizes.pop(root_id, None)
 
@@ -83,7 +83,7 @@ class TreeSizes:
     def _unseen_max(self) -> float:
         return UNSEEN_SHARE * self.resources_max
 
-    def count(self, tx: Connection, parent: StackFacts, revision: NewRevision, least: int, before: int) -> None:
+    def count(self, tx: Transaction, parent: StackFacts, revision: NewRevision, least: int, before: int) -> None:
         """Count the resources that a revision of a nested stack adds to its tree.
 
         The tree is counted anew only every few seconds, and after large additions by this worker: a count for each
@@ -211,15 +211,15 @@ def give_up(db: Database, world: World, reason: str, now: float, timeout_s: floa
     """
     with db.write() as tx:
         highest = _highest_busy(tx, world.stack)
-        top = stacks.for_update(db, tx, highest) if highest else None
+        top = stacks.for_update(tx, highest) if highest else None
         if top is None or _highest_busy(tx, world.stack) != highest:
             return  # a newer request has changed the tree before the stack was locked
-        cancellation.cancel(db, tx, top, now, reason, CREATING)
+        cancellation.cancel(tx, top, now, reason, CREATING)
         if not top.disable_rollback and top.action in ROLLED_BACK_ON_FAILURE:
-            action_begin.roll_back(db, tx, top, now, timeout_s)
+            action_begin.roll_back(tx, top, now, timeout_s)
 
 
-def _highest_busy(tx: Connection, stack: StackFacts) -> str:
+def _highest_busy(tx: Transaction, stack: StackFacts) -> str:
     """Return the id of the outermost stack in progress by the same request; "" if not even this stack is.
 
     A parent belongs to the same request if its newest revision is the revision at which it last acted on the nested
@@ -241,7 +241,7 @@ def _highest_busy(tx: Connection, stack: StackFacts) -> str:
         revision = tx.execute(select(rows.revision).where(rows.key == row.parent_key)).scalar_one_or_none()
 
 
-def ended(tx: Connection, stack: StackFacts) -> str:
+def ended(tx: Transaction, stack: StackFacts) -> str:
     """Return why a stack has failed since it was loaded, which forbids new stacks in it; otherwise ""."""
     row = None if stack.failed_early else stacks.get(tx, stack.id)
     if row is None or row.revision != stack.revision or not stacks.facts(row).failed_early:

@@ -31,11 +31,11 @@ class SnapshotCollector:
         """Continue the deletion of all snapshots that are due; return how many are deleted."""
         # A read is cheap and does not block writers; mostly nothing is due.
         with self._db.read() as tx:
-            if not snapshots.any_due(tx, self._db.now_of(tx)):
+            if not snapshots.any_due(tx, tx.now()):
                 return 0
         with self._db.write() as tx:
             # Taking sets the next due time: a worker that dies now is followed by another one then.
-            due = snapshots.take_due(tx, self._db.now_of(tx), SNAPSHOTS_MAX)
+            due = snapshots.take_due(tx, tx.now(), SNAPSHOTS_MAX)
             parts = {id: snapshots.parts(tx, id) for id, _ in due}
         return sum(self._delete_snapshot(id, project, parts[id]) for id, project in due)
 
@@ -81,10 +81,10 @@ class SnapshotCollector:
         """Remove the row of a snapshot, or FAIL the snapshot; return whether it is deleted."""
         with self._db.write() as tx:
             # Another worker may have been faster, if this one took longer than a snapshot is taken for.
-            if snapshots.for_update(self._db, tx, id) is None:
+            if snapshots.for_update(tx, id) is None:
                 return False
             if failure:
                 snapshots.fail(tx, id, f"Snapshot delete failed: {failure}")
                 return False
-            snapshots.remove(self._db, tx, id, project, self._db.now_of(tx))
+            snapshots.remove(tx, id, project, tx.now())
             return True

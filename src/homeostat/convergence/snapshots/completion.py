@@ -7,14 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.model.status import Action
 from homeostat.model.world import Resource, StackFacts
 from homeostat.planner.current import current_row
 from homeostat.resources.nested import NestedStack
 from homeostat.resources.registry import kind_of
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_end, snapshots, stacks, views
@@ -38,20 +36,20 @@ def is_whole(stack: StackFacts | StackRow) -> bool:
     return stack.action == Action.SNAPSHOT and stack.snapshot is not None and not stack.snapshot.place
 
 
-def described(db: Database, tx: Connection, stack: StackFacts) -> Cell | None:
+def described(tx: Transaction, stack: StackFacts) -> Cell | None:
     """Return the encoded description of a stack for its snapshot; None while a shard is not at rest."""
     row = stacks.get(tx, stack.id)
     if row is None or stack.snapshot is None or not action_end.is_settled(tx, row, stack.revision):
         return None
     parts = snapshots.parts(tx, stack.snapshot.id)
     made_snapshots = {(tuple(part.place), part.name): (part.kind, part.made) for part in parts if part.made}
-    return snapshots.cell(db, {"resources": _Described(tx, made_snapshots, row.size).resources(row, ())})
+    return snapshots.cell(tx.database, {"resources": _Described(tx, made_snapshots, row.size).resources(row, ())})
 
 
 class _Described:
     """Builder of the description of a stack including its nested stacks."""
 
-    def __init__(self, tx: Connection, made_snapshots: Snapshots, size: int) -> None:
+    def __init__(self, tx: Transaction, made_snapshots: Snapshots, size: int) -> None:
         """Begin a description.
 
         Args:

@@ -5,8 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.facts.healing_brake import batches_of, brake_of
 from homeostat.convergence.facts.health_policies import shard_health
 from homeostat.convergence.nested_stacks import observation
@@ -25,6 +23,7 @@ from homeostat.resources.families.resource_groups import Membership
 from homeostat.resources.group_limits import DRAIN_TIME
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of, type_of
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ShardRow
 from homeostat.store.shards import brakes, shard_state, shards
 from homeostat.store.stacks import deletion, nested_status, revisions, rollouts, snapshots, stacks
@@ -49,7 +48,7 @@ class Loaded:
 
 
 def load_world(
-    tx: Connection,
+    tx: Transaction,
     definitions: DesiredGraphs,
     stack_id: str,
     number: int,
@@ -86,7 +85,7 @@ def load_world(
     return loaded
 
 
-def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
+def _is_to_be_deleted(tx: Transaction, stack: StackFacts) -> bool:
     """Return whether a stack will be deleted with an enclosing stack whose deletion has not reached it yet."""
     if stack.parent_key is None or stack.action == Action.DELETE:
         return False
@@ -96,7 +95,7 @@ def _is_to_be_deleted(tx: Connection, stack: StackFacts) -> bool:
 
 
 def world_of(
-    tx: Connection,
+    tx: Transaction,
     facts: StackFacts,
     graph: Mapping[str, Definition],
     shard: ShardRow,
@@ -134,7 +133,7 @@ def world_of(
     return Loaded(world, shard, looks)
 
 
-def _drain_s(tx: Connection, world: World) -> float:
+def _drain_s(tx: Transaction, world: World) -> float:
     """Return the `drain_time` of the innermost group around the servers of a shard (ADR 0069).
 
     It is 0 if the group itself is deleted: then no server is left to take over.
@@ -152,7 +151,7 @@ def _drain_s(tx: Connection, world: World) -> float:
     return 0.0
 
 
-def _neglected(tx: Connection, world: World) -> frozenset[str]:
+def _neglected(tx: Transaction, world: World) -> frozenset[str]:
     """Return the keys of nested stacks' rows that contain a problem which the newest revision repairs.
 
     Inside such a stack, a resource is left alone, marked unhealthy, or being replaced because of a mark.
@@ -169,13 +168,13 @@ def _neglected(tx: Connection, world: World) -> frozenset[str]:
 
 
 def _graph_of(
-    tx: Connection, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
+    tx: Transaction, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
 ) -> Mapping[str, Definition]:
     identity = Identity(facts.id, facts.name, facts.project)
     return definitions.get(identity, revision, number, lambda: revisions.content_of(tx, facts.id, revision))
 
 
-def _earlier(tx: Connection, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:
+def _earlier(tx: Transaction, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:
     """Return the earlier graphs that the rows still follow, by revision; purged revisions are left out."""
     complete = world.stack.complete_revision or 0
     reached = {max(row.revision, complete) for row in world.rows.values()} | {complete}

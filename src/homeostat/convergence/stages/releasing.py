@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.limits import busy_interval
 from homeostat.convergence.members import rolling_update
 from homeostat.convergence.members.rolling_update import Batch
@@ -20,6 +18,7 @@ from homeostat.planner.policies.budget import away_of
 from homeostat.planner.policies.unhealthy import merely_marked
 from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
+from homeostat.store.database import Transaction
 from homeostat.store.schema import Cell
 from homeostat.store.shards import health, leases, look_schedule, orphans, shards
 from homeostat.store.shards.shard_state import EncodedWrites
@@ -91,10 +90,10 @@ def hand_over(current: Pass) -> None:
     given_up = [orphan for step in current.unconfirmed for orphan in current.orphans_of(step.row, step.row.token)]
     if given_up:
         with current.db.write() as tx:
-            stack = stacks.for_update(current.db, tx, current.world.stack.id)
+            stack = stacks.for_update(tx, current.world.stack.id)
             # Things of an abandoned stack are never deleted, whenever they were created.
             if stack is not None and stack.spares != KeepPolicy.ALL:
-                orphans.add(current.db, tx, given_up, current.db.now_of(tx))
+                orphans.add(tx, given_up, tx.now())
 
 
 def _prepare(current: Pass) -> _Ending:
@@ -110,13 +109,13 @@ def _prepare(current: Pass) -> _Ending:
     return _Ending(now, encoded, failure_events, batch, snapshot, failures, marked, corrects, ends)
 
 
-def _lock(current: Pass, tx: Connection, ending: _Ending) -> None:
+def _lock(current: Pass, tx: Transaction, ending: _Ending) -> None:
     """Lock the rows that the transaction needs besides the shard's, in the common order."""
     stack = current.world.stack
     if ending.corrects or current.heals_more or ending.ends:
         # The stack's row is locked before the shard's (invariant 5). The lock also serialises two shards that come to
         # rest in the same instant, so that the later one knows to be the last.
-        locked = stacks.for_update(current.db, tx, stack.id)
+        locked = stacks.for_update(tx, stack.id)
         if locked is not None and locked.revision == stack.revision:
             ending.encoded.writes.events.extend(ending.failure_events)
     if ending.ends and stack.action == Action.UNLOCK and stack.parent_id is None:
@@ -125,7 +124,7 @@ def _lock(current: Pass, tx: Connection, ending: _Ending) -> None:
         lock_order.take_tree(tx, stacks.tree_of(stack.id))
 
 
-def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
+def _end_action(current: Pass, tx: Transaction, ending: _Ending) -> float | None:
     """FAIL the stack, or complete it with its last shard; return when to reconsider its status at rest."""
     if current.failure:
         _fail(current, tx, ending.now)
@@ -135,7 +134,6 @@ def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
         return None
     stack, number, at_rest = current.world.stack, current.ownership.lease.number, current.frontier.at_rest
     return status_at_rest.correct(
-        current.db,
         tx,
         stack.id,
         number,
@@ -146,20 +144,20 @@ def _end_action(current: Pass, tx: Connection, ending: _Ending) -> float | None:
     )
 
 
-def _fail(current: Pass, tx: Connection, now: float) -> None:
+def _fail(current: Pass, tx: Transaction, now: float) -> None:
     """FAIL the stack, unless there is a newer revision; roll it back if the user wants so."""
     stack = current.world.stack
-    before = action_end.fail(current.db, tx, stack.id, stack.revision, current.failure, now)
+    before = action_end.fail(tx, stack.id, stack.revision, current.failure, now)
     if before is None:
         return
     # A check, a snapshot and the like repeat a revision that was complete: there is nothing to go back to.
     if before.complete_revision == before.revision:
         return
     if not before.disable_rollback and before.action in ROLLED_BACK_ON_FAILURE:
-        action_begin.roll_back(current.db, tx, before, now, current.limits.stack_timeout_s)
+        action_begin.roll_back(tx, before, now, current.limits.stack_timeout_s)
 
 
-def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
+def _settle(current: Pass, tx: Transaction, ending: _Ending) -> None:
     """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
     stack, number = current.world.stack, current.ownership.lease.number
     # While a stack is frozen, its rows are not compared with a revision that was never complete: the shard has not come
@@ -174,7 +172,6 @@ def _settle(current: Pass, tx: Connection, ending: _Ending) -> None:
         stack.step_at = ending.now
     else:
         stack.step_at = rolling_update.settle(
-            current.db,
             tx,
             stack.id,
             stack.revision,
@@ -193,7 +190,7 @@ def _next_batch(current: Pass) -> Batch | None:
         return None
     own_absences = away_of(current.frontier.current.values(), current.world.seen)
     with current.db.read() as tx:
-        batch = rolling_update.next_batch(current.db, tx, stack, current.ownership.lease.number, own_absences)
+        batch = rolling_update.next_batch(tx, stack, current.ownership.lease.number, own_absences)
     # Redacted here: redaction may read the database, which must not delay the last transaction of the pass.
     return replace(batch, refusal=current.redactor.text(batch.refusal)) if batch is not None else None
 
@@ -209,10 +206,10 @@ def _snapshot(current: Pass) -> Cell | None:
     if current.failure or not ends or not completion.is_whole(stack):
         return None
     with current.db.read() as tx:
-        return completion.described(current.db, tx, stack)
+        return completion.described(tx, stack)
 
 
-def _notify_parent(current: Pass, tx: Connection, now: float) -> None:
+def _notify_parent(current: Pass, tx: Transaction, now: float) -> None:
     """Wake the parent of a nested stack that has changed while at rest; the end of an action wakes it anyway."""
     stack = current.world.stack
     row = stacks.get(tx, stack.id) if stack.parent_id is not None else None

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from homeostat.convergence.stages.passing import Pass
 from homeostat.model.errors import Superseded
 from homeostat.model.status import Action, Status
@@ -11,6 +9,7 @@ from homeostat.model.world import KeepPolicy, Resource
 from homeostat.observability import metrics
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import brakes, declared_hosts, health, shard_state
 from homeostat.store.shards.shard_state import EncodedWrites, Writes
@@ -41,7 +40,7 @@ def store(current: Pass, now: float) -> Stored:
         if current.begins_healing:
             # Sibling shards that heal more take turns, see `_count_healing`. A stack is locked before its shards
             # (invariant 5), and `write` locks the shard.
-            _check_unlocked(current, stacks.for_update(current.db, tx, current.world.stack.id))
+            _check_unlocked(current, stacks.for_update(tx, current.world.stack.id))
         write(current, tx, encoded)
         # Abandoning a stack wakes its shards, so the stack's row is read only if the shard was woken.
         stored = Stored(current.ownership.woken and _is_abandoned(current, tx))
@@ -70,7 +69,7 @@ def unlock_expired(current: Pass) -> None:
     with current.db.write() as tx:
         # The row of the stack is locked before that of the shard (invariant 5). Unlocking is a new revision, whose
         # wake-up `fence` counts already: the pass ends after its first round.
-        locks.unlock_expired(current.db, tx, stack.id, now, current.limits.stack_timeout_s)
+        locks.unlock_expired(tx, stack.id, now, current.limits.stack_timeout_s)
         current.ownership.wakes = current.ownership.fence(tx)
 
 
@@ -82,7 +81,7 @@ def encode(current: Pass, now: float) -> EncodedWrites:
     return shard_state.prepare(current.db, stack.id, writes, now, secret=stack.secret)
 
 
-def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: bool = True) -> None:
+def write(current: Pass, tx: Transaction, encoded: EncodedWrites, *, changes: bool = True) -> None:
     """Write the encoded changes, within a transaction.
 
     Args:
@@ -98,22 +97,22 @@ def write(current: Pass, tx: Connection, encoded: EncodedWrites, *, changes: boo
     current.ownership.wakes = current.ownership.fence(tx, stores=changes)
     _check_nested(current, tx, encoded)
     _count_healing(current, tx)
-    shard_state.store(current.db, tx, encoded)
+    shard_state.store(tx, encoded)
     if parts and stack.snapshot is not None:
         id, place = stack.snapshot.id, stack.snapshot.place
-        snapshots.save_parts(current.db, tx, id, stack.project, place, parts, encoded.now)
+        snapshots.save_parts(tx, id, stack.project, place, parts, encoded.now)
     if encoded.writes.recoveries:
         _check_recoveries(current, tx, encoded)
         health.note_recoveries(tx, stack.id, encoded.writes.recoveries, encoded.now)
     if encoded.writes.declared:
-        declared_hosts.note(current.db, tx, stack.id, encoded.writes.declared, encoded.now)
+        declared_hosts.note(tx, stack.id, encoded.writes.declared, encoded.now)
     if current.world.health is not None and any(_is_to_be_checked(row) for row in encoded.writes.rows()):
         health.request_look(tx, [(stack.id, current.world.shard)], encoded.now)
     if rolling:
         rollouts.apply(tx, locked, rolling, encoded.now, current.limits.stack_timeout_s)
 
 
-def _check_recoveries(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
+def _check_recoveries(current: Pass, tx: Transaction, encoded: EncodedWrites) -> None:
     """Check that no sibling shard has begun recoveries meanwhile if a policy limits their rate.
 
     Recoveries begin as healing does: the caller has locked the stack, so the count is exact.
@@ -148,7 +147,7 @@ def _redact(current: Pass) -> None:
     current.failure = redactor.text(current.failure)
 
 
-def _check_nested(current: Pass, tx: Connection, encoded: EncodedWrites) -> None:
+def _check_nested(current: Pass, tx: Transaction, encoded: EncodedWrites) -> None:
     """Check that no nested stack is retained if the stack has been abandoned since: the nested one would never end.
 
     Raises:
@@ -159,13 +158,13 @@ def _check_nested(current: Pass, tx: Connection, encoded: EncodedWrites) -> None
         raise Superseded("the stack has been abandoned by now")
 
 
-def _is_abandoned(current: Pass, tx: Connection) -> bool:
+def _is_abandoned(current: Pass, tx: Transaction) -> bool:
     stack = current.world.stack
     row = None if stack.abandoned else stacks.get(tx, stack.id)
     return row is not None and row.spares == KeepPolicy.ALL
 
 
-def _count_healing(current: Pass, tx: Connection) -> None:
+def _count_healing(current: Pass, tx: Transaction) -> None:
     """Store how many resources this shard heals, for the healing brake of sibling shards (ADR 0046).
 
     Raises:

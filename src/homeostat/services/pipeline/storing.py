@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection
-
 from homeostat.clock import Entropy
 from homeostat.desired.implied import graph_of
 from homeostat.identity.trusts import Accept
@@ -13,18 +11,18 @@ from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action
 from homeostat.model.world import KeepPolicy, Resource
 from homeostat.services.pipeline.checking import Checked
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, deletion, locks, stacks
 from homeostat.store.stacks.action_begin import NewStack
 from homeostat.store.stacks.revisions import NewRevision
 from homeostat.transfer import adoption
 
-TransactionStep = Callable[[Connection], None]
+TransactionStep = Callable[[Transaction], None]
 """Further step in the transaction that stores a revision; an error rolls back both."""
 
 
-def no_step(tx: Connection) -> None:
+def no_step(tx: Transaction) -> None:
     """Do nothing: the default step."""
 
 
@@ -69,9 +67,9 @@ class RevisionStore:
         # The trust is created first: the identity service may answer slowly. If the block raises, the trust is deleted.
         with trust as accept, self._db.write() as tx:
             check_room(tx, new.project, stacks_max)
-            action_begin.add(self._db, tx, new, revision, self._db.now_of(tx), timeout_s)
+            action_begin.add(tx, new, revision, tx.now(), timeout_s)
             try:
-                adoption.add(self._db, tx, new.project, adopted)
+                adoption.add(tx, new.project, adopted)
             except Terminal as error:
                 raise Rejected("StackValidationFailed", str(error)) from error
             accept(tx)
@@ -108,25 +106,25 @@ class RevisionStore:
         with trust as accept, self._db.write() as tx:
             # Before the lock of the stack itself: locks are taken from the root of the tree down.
             action_begin.lock_for_first_secret(tx, seen, revision)
-            row = locks.changeable(self._db, tx, seen.id)
+            row = locks.changeable(tx, seen.id)
             # The checks took place without a lock: they hold for the revision that was seen only.
             if row.revision != seen.revision:
                 return None
             check_not_abandoned(row)
             first(tx)
-            now = self._db.now_of(tx)
+            now = tx.now()
             # Looks that began earlier do not count: they may miss a change in the cloud that the user knows of.
             if look_first:
                 changes = {**changes, "look_from": now}
             accept(tx)
             if policies is not None:
-                return deletion.continue_deletion(self._db, tx, row, revision, policies, now, timeout_s, changes)
-            number = action_begin.revise(self._db, tx, row, Action.UPDATE, revision, now, timeout_s, changes)
+                return deletion.continue_deletion(tx, row, revision, policies, now, timeout_s, changes)
+            number = action_begin.revise(tx, row, Action.UPDATE, revision, now, timeout_s, changes)
             also(tx)
             return number
 
 
-def check_room(tx: Connection, project: str, stacks_max: int | None) -> None:
+def check_room(tx: Transaction, project: str, stacks_max: int | None) -> None:
     """Raise Rejected (RequestLimitExceeded) if a project may have no further root stack."""
     if stacks_max is not None and stacks.count_live(tx, project) >= stacks_max:
         message = f"You have reached the maximum stacks per project, {stacks_max}. Delete some first."

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Select,
     and_,
     case,
@@ -27,7 +26,7 @@ from sqlalchemy import (
 )
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.sql import typed
 from homeostat.store.sql.delete_found import delete_found
 from homeostat.store.sql.prepared import prepared
@@ -78,13 +77,13 @@ class EventHorizon:
         self._newest = 0
         self._until = 0
 
-    def advance(self, db: Database, tx: Connection) -> int:
+    def advance(self, tx: Transaction) -> int:
         """Return `seq` of the newest event that counts.
 
         Args:
             tx: A transaction of `Database.read`, in which all statements see one snapshot.
         """
-        oldest, following = db.running_transactions(tx)
+        oldest, following = tx.running()
         newest = int(tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0)
         # All transactions that ran when `_newest` was read have ended: `_until` was the next to begin.
         if oldest >= self._until:
@@ -96,7 +95,7 @@ class EventHorizon:
         return self._sure
 
 
-def set_sinks(tx: Connection, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
+def set_sinks(tx: Transaction, stack_id: str, wanted: Sequence[Mapping[str, Any]]) -> None:
     """Replace the sinks of a root stack.
 
     A new sink receives the events from now on; a sink with unchanged settings continues at its cursor.
@@ -121,7 +120,7 @@ def _digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def any_due(tx: Connection, now: float) -> bool:
+def any_due(tx: Transaction, now: float) -> bool:
     """Return whether some sink may have events to deliver now."""
     return _any_due(tx, now).first() is not None
 
@@ -131,7 +130,7 @@ def _any_due(now: float) -> Select[Any]:
     return select(_sink.c.stack_id).where(_sink.c.due_at <= now).limit(1)
 
 
-def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
+def due(tx: Transaction, now: float, horizon: int, limit: int) -> list[Key]:
     """Return the sinks with events to deliver, with failing sinks last."""
     failing = case((_sink.c.failures > 0, 1), else_=0)
     undelivered_events = (
@@ -146,7 +145,7 @@ def due(tx: Connection, now: float, horizon: int, limit: int) -> list[Key]:
     return [(row.stack_id, row.digest) for row in tx.execute(chosen)]
 
 
-def take(tx: Connection, keys: Sequence[Key], now: float) -> list[Sink]:
+def take(tx: Transaction, keys: Sequence[Key], now: float) -> list[Sink]:
     """Take the free ones among these sinks, for `TAKEN_S` seconds."""
     # A sink that another worker is just taking is locked; skip it instead of waiting.
     free = and_(tuple_(_sink.c.stack_id, _sink.c.digest).in_(keys), _sink.c.due_at <= now)
@@ -184,7 +183,7 @@ class UndeliveredEvent(NamedTuple):
     revision: int | None
 
 
-def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[UndeliveredEvent]:
+def undelivered(tx: Transaction, sink: Sink, horizon: int, limit: int) -> list[UndeliveredEvent]:
     """Return the events to deliver, in order."""
     chosen = (
         select(
@@ -198,7 +197,7 @@ def undelivered(tx: Connection, sink: Sink, horizon: int, limit: int) -> list[Un
     return list(typed.rows(UndeliveredEvent, tx.execute(chosen)))
 
 
-def undelivered_before(tx: Connection, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
+def undelivered_before(tx: Transaction, sink: Sink, horizon: int, before: float) -> tuple[int, int]:
     """Return the number of events to deliver from before this time, and `seq` of the last of them."""
     old = (*_undelivered(sink.stack_id, sink.cursor, horizon), _event.c.at < before)
     totals = select(func.count(), func.max(_event.c.seq)).select_from(_EVENTS).where(*old)
@@ -206,7 +205,7 @@ def undelivered_before(tx: Connection, sink: Sink, horizon: int, before: float) 
     return int(count), int(last or 0)
 
 
-def release(tx: Connection, sink: Sink) -> bool:
+def release(tx: Transaction, sink: Sink) -> bool:
     """Store the progress of a sink, and delete it if its stack is deleted and no events are left to deliver.
 
     Returns:
@@ -231,7 +230,7 @@ class FailingSink(NamedTuple):
     reason: str
 
 
-def failing(tx: Connection) -> list[FailingSink]:
+def failing(tx: Transaction) -> list[FailingSink]:
     """Return failing sinks, longest first."""
     chosen = (
         select(_sink.c.stack_id, _stack.c.name.label("stack"), _sink.c.settings, _sink.c.failing_since, _sink.c.reason)

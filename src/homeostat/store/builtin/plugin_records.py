@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Text, delete, func, insert, or_, select, type_coerce, update
+from sqlalchemy import Text, delete, func, insert, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rows import RecordRow
 from homeostat.store.sql import typed
 
@@ -19,7 +19,7 @@ _record = schema.record
 _signal = schema.signal
 
 
-def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -> dict[str, RecordRow]:
+def by_handle(tx: Transaction, kind: str, project: str, handles: Sequence[str]) -> dict[str, RecordRow]:
     """Return the records of existing things, by handle."""
     wanted = set(handles) - {""}
     chosen = or_(_record.c.id.in_(wanted), _record.c.link.in_(wanted))
@@ -30,13 +30,13 @@ def by_handle(tx: Connection, kind: str, project: str, handles: Sequence[str]) -
     return records
 
 
-def by_token(tx: Connection, kind: str, tokens: Sequence[str]) -> dict[str, RecordRow]:
+def by_token(tx: Transaction, kind: str, tokens: Sequence[str]) -> dict[str, RecordRow]:
     """Return the records of existing things, by token."""
     rows = tx.execute(select(_record).where(_record.c.kind == kind, _record.c.token.in_(list(tokens))))
     return {row.token: row for row in typed.rows(RecordRow, rows)}
 
 
-def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[RecordRow]:
+def in_stack(tx: Transaction, stack_id: str, kinds: Collection[str]) -> Sequence[RecordRow]:
     """Return the records of these kinds that belong to a stack's resources."""
     resource = schema.resource
     of_stack = select(resource.c.handle).where(resource.c.stack_id == stack_id, resource.c.handle != "")
@@ -45,9 +45,7 @@ def in_stack(tx: Connection, stack_id: str, kinds: Collection[str]) -> Sequence[
     return typed.rows(RecordRow, rows).all()
 
 
-def add(
-    db: Database, tx: Connection, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float
-) -> bool:
+def add(tx: Transaction, id: str, kind: str, project: str, token: str, seen: Any, inner: Any, now: float) -> bool:
     """Store a new record; return False if its token exists already.
 
     Args:
@@ -64,20 +62,20 @@ def add(
     return True
 
 
-def locked(db: Database, tx: Connection, id: str) -> RecordRow | None:
+def locked(tx: Transaction, id: str) -> RecordRow | None:
     """Return the record, locked until the transaction ends; None if absent."""
     return typed.rows(RecordRow, tx.execute(row_lock(select(_record).where(_record.c.id == id)))).one_or_none()
 
 
-def save(tx: Connection, id: str, seen: Any, inner: Any, now: float) -> None:
+def save(tx: Transaction, id: str, seen: Any, inner: Any, now: float) -> None:
     tx.execute(update(_record).where(_record.c.id == id).values(object=seen, secret=inner, updated_at=now))
 
 
-def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) -> bool:
+def claim_handle(tx: Transaction, id: str, kind: str, handle: str) -> bool:
     """Set the handle of a thing; return False if another thing of its kind has this handle."""
     # Two things may claim the same handle concurrently. There is no row with the handle to lock, and no index can
     # decide, since a handle is in either of two columns.
-    db.advisory_lock(tx, f"{kind} {handle}")
+    tx.advisory_lock(f"{kind} {handle}")
     taken = select(_record.c.id).where(
         _record.c.kind == kind, or_(_record.c.link == handle, _record.c.id == handle), _record.c.id != id
     )
@@ -87,11 +85,11 @@ def claim_handle(db: Database, tx: Connection, id: str, kind: str, handle: str) 
     return True
 
 
-def remove(tx: Connection, id: str) -> None:
+def remove(tx: Transaction, id: str) -> None:
     tx.execute(delete(_record).where(_record.c.id == id))
 
 
-def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
+def signals(tx: Transaction, ids: Collection[str]) -> dict[str, list[Any]]:
     """Return the signals that records have not taken yet, as (seq, object, at) in order of arrival, by record."""
     pending: dict[str, list[Any]] = defaultdict(list)
     columns = (_signal.c.record_id, _signal.c.seq, _signal.c.object, _signal.c.at)
@@ -101,14 +99,14 @@ def signals(tx: Connection, ids: Collection[str]) -> dict[str, list[Any]]:
     return pending
 
 
-def waiting(tx: Connection, id: str) -> tuple[int, int]:
+def waiting(tx: Transaction, id: str) -> tuple[int, int]:
     """Return the number of signals that a record has not taken yet, and their approximate size in bytes."""
     chosen = select(func.count(), func.sum(func.length(type_coerce(_signal.c.object, Text))))
     count, size = tx.execute(chosen.where(_signal.c.record_id == id)).one()
     return int(count), int(size or 0)
 
 
-def forget_signal(tx: Connection, seq: int, at: float) -> None:
+def forget_signal(tx: Transaction, seq: int, at: float) -> None:
     """Delete a signal that was taken.
 
     Args:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, tuple_, update
+from sqlalchemy import Row, Select, delete, func, select, tuple_, update
 
 from homeostat.model.plan import Event
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.sql import sizes
 from homeostat.store.sql.prepared import prepared
 
@@ -96,17 +96,17 @@ def key_of(token: str) -> str:
     return token.rpartition("-")[0] if token.count("-") == 1 else ""
 
 
-def add(db: Database, tx: Connection, new: Sequence[Record]) -> None:
+def add(tx: Transaction, new: Sequence[Record]) -> None:
     """Store new records; a known kind and token is left out, so that creating is idempotent."""
     if new:
         rows = [
             {name: getattr(record, name) for name in Record.__dataclass_fields__} | _object(tx, record.object)
             for record in new
         ]
-        tx.execute(db.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
+        tx.execute(tx.insert(_record).on_conflict_do_nothing(index_elements=["kind", "token"]), rows)
 
 
-def get(tx: Connection, id: str, kind: str = "", project: str = "") -> Record | None:
+def get(tx: Transaction, id: str, kind: str = "", project: str = "") -> Record | None:
     """Return the record of this id, if its kind and project match; "" allows any."""
     row = _by_id(tx, id).first()
     record = of_row(row) if row is not None else None
@@ -119,21 +119,21 @@ def _by_id(id: str) -> Select[Any]:
     return select(*FIELDS).where(_record.c.id == id)
 
 
-def for_update(db: Database, tx: Connection, id: str) -> Record | None:
+def for_update(tx: Transaction, id: str) -> Record | None:
     """Return the record, locked until the transaction ends; None if absent."""
     row = tx.execute(row_lock(select(*FIELDS).where(_record.c.id == id))).first()
     return of_row(row) if row is not None else None
 
 
-def of_ids(tx: Connection, kind: str, ids: Collection[str]) -> dict[str, Record]:
+def of_ids(tx: Transaction, kind: str, ids: Collection[str]) -> dict[str, Record]:
     return {record.id: record for record in _some(tx, kind, _record.c.id, ids)}
 
 
-def of_tokens(tx: Connection, kind: str, tokens: Collection[str]) -> dict[str, Record]:
+def of_tokens(tx: Transaction, kind: str, tokens: Collection[str]) -> dict[str, Record]:
     return {record.token: record for record in _some(tx, kind, _record.c.token, tokens)}
 
 
-def linked(tx: Connection, links: Collection[str], *kinds: str) -> list[Record]:
+def linked(tx: Transaction, links: Collection[str], *kinds: str) -> list[Record]:
     """Return the records that belong to these things, the oldest first."""
     return [of_row(row) for row in _linked(tx, sorted(links), kinds)]
 
@@ -144,7 +144,7 @@ def _linked(links: Sequence[str], kinds: Sequence[str]) -> Select[Any]:
     return chosen.order_by(_record.c.created_at, _record.c.id)
 
 
-def _some(tx: Connection, kind: str, column: Any, values: Collection[str]) -> list[Record]:
+def _some(tx: Transaction, kind: str, column: Any, values: Collection[str]) -> list[Record]:
     if not values:
         return []
     return [
@@ -158,7 +158,7 @@ def of_row(row: Row[Any]) -> Record:
 
 
 def listed(
-    tx: Connection,
+    tx: Transaction,
     kind: str,
     project: str | None,
     *,
@@ -185,35 +185,35 @@ def listed(
     return [of_row(row) for row in tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))]
 
 
-def count(tx: Connection, kind: str, project: str) -> int:
+def count(tx: Transaction, kind: str, project: str) -> int:
     chosen = select(func.count()).where(_record.c.kind == kind, _record.c.project == project)
     return int(tx.execute(chosen).scalar_one())
 
 
-def total_size(tx: Connection, kind: str, project: str) -> int:
+def total_size(tx: Transaction, kind: str, project: str) -> int:
     """Return the approximate size of the records of a kind, in bytes."""
     return sizes.stored(tx, _record.c.size, (_record.c.object,), _record.c.kind == kind, _record.c.project == project)
 
 
-def save(tx: Connection, changed: Record, now: float) -> None:
+def save(tx: Transaction, changed: Record, now: float) -> None:
     """Store the object, link and secret of a record, which the caller has locked."""
     changed.updated_at = now
     values = {name: getattr(changed, name) for name in ("link", "secret", "updated_at")}
     tx.execute(update(_record).where(_record.c.id == changed.id).values(**values, **_object(tx, changed.object)))
 
 
-def _object(tx: Connection, object: Mapping[str, Any]) -> dict[str, Any]:
+def _object(tx: Transaction, object: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cell of an object, encoded once, and its size."""
     cell = schema.cell_of(tx.dialect, _record.c.object, object)
     return {"object": cell, "size": len(cell)}
 
 
-def hand_over(tx: Connection, id: str, token: str) -> None:
+def hand_over(tx: Transaction, id: str, token: str) -> None:
     """Give a record, which the caller has locked, to the resource with this token."""
     tx.execute(update(_record).where(_record.c.id == id).values(token=token))
 
 
-def remove(tx: Connection, ids: Collection[str]) -> None:
+def remove(tx: Transaction, ids: Collection[str]) -> None:
     """Delete records, with their signals."""
     if ids:
         tx.execute(delete(_record).where(_record.c.id.in_(sorted(ids))))
@@ -222,18 +222,18 @@ def remove(tx: Connection, ids: Collection[str]) -> None:
 # -- signals -----------------------------------------------------------------------------------------------------------
 
 
-def add_signal(tx: Connection, id: str, signal: Signal) -> None:
+def add_signal(tx: Transaction, id: str, signal: Signal) -> None:
     add_signals(tx, id, [signal])
 
 
-def add_signals(tx: Connection, id: str, signals: Sequence[Signal]) -> None:
+def add_signals(tx: Transaction, id: str, signals: Sequence[Signal]) -> None:
     """Add signals of a record, in order of arrival."""
     if signals:
         rows = [{"record_id": id, "object": signal.object, "at": signal.at} for signal in signals]
         tx.execute(_signal.insert(), rows)
 
 
-def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
+def signals_of(tx: Transaction, ids: Collection[str]) -> dict[str, list[Signal]]:
     """Return the signals of these records, in order of arrival, by record."""
     signals: dict[str, list[Signal]] = defaultdict(list)
     if ids:
@@ -243,7 +243,7 @@ def signals_of(tx: Connection, ids: Collection[str]) -> dict[str, list[Signal]]:
     return signals
 
 
-def newest_signal(tx: Connection, id: str) -> list[Signal]:
+def newest_signal(tx: Transaction, id: str) -> list[Signal]:
     """Return the newest signal of a record; an empty list if there is none."""
     chosen = select(_signal.c.object, _signal.c.at).where(_signal.c.record_id == id)
     return [Signal(row.object, row.at) for row in tx.execute(chosen.order_by(_signal.c.seq.desc()).limit(1))]
@@ -252,23 +252,23 @@ def newest_signal(tx: Connection, id: str) -> list[Signal]:
 # -- owners ------------------------------------------------------------------------------------------------------------
 
 
-def owners(tx: Connection, keys: Collection[str]) -> dict[str, Owner]:
+def owners(tx: Transaction, keys: Collection[str]) -> dict[str, Owner]:
     """Return the resources with these row keys, by key."""
     return {owner.key: owner for owner in _owners(tx, _resource.c.key, keys)}
 
 
-def owners_of(tx: Connection, handles: Collection[str]) -> list[Owner]:
+def owners_of(tx: Transaction, handles: Collection[str]) -> list[Owner]:
     """Return the resources whose things have these handles."""
     return _owners(tx, _resource.c.handle, handles)
 
 
-def owners_in(tx: Connection, stack_id: str, type_name: str) -> list[Owner]:
+def owners_in(tx: Transaction, stack_id: str, type_name: str) -> list[Owner]:
     """Return the resources of this type in a stack."""
     chosen = _owner_columns().where(_resource.c.stack_id == stack_id, _resource.c.type == type_name)
     return [Owner(*row) for row in tx.execute(chosen)]
 
 
-def _owners(tx: Connection, column: Any, values: Collection[str]) -> list[Owner]:
+def _owners(tx: Transaction, column: Any, values: Collection[str]) -> list[Owner]:
     wanted = sorted(value for value in values if value)
     if not wanted:
         return []

@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, delete, func, select, tuple_, update
+from sqlalchemy import Select, delete, func, select, tuple_, update
 
 from homeostat.resources import signals
 from homeostat.resources.signals import REASONS_SHOWN, Tally
 from homeostat.store import schema
 from homeostat.store.builtin import records
-from homeostat.store.database import row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rows import SignalTallyRow
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
@@ -44,7 +44,7 @@ class _Signal(NamedTuple):
     at: float
 
 
-def count(tx: Connection, id: str) -> Tally:
+def count(tx: Transaction, id: str) -> Tally:
     """Count the signals of a handle that are not counted yet, store and return the tally.
 
     The caller has locked the handle, or has just created it.
@@ -66,7 +66,7 @@ def count(tx: Connection, id: str) -> Tally:
     return counted.tally
 
 
-def condition_views(tx: Connection, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
+def condition_views(tx: Transaction, conditions: Collection[tuple[str, int]]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return the view that wait conditions show of the signals of their handles (`resources.signals.heard`).
 
     Args:
@@ -94,14 +94,14 @@ def condition_views(tx: Connection, conditions: Collection[tuple[str, int]]) -> 
     }
 
 
-def delete_signals(tx: Connection, id: str) -> None:
+def delete_signals(tx: Transaction, id: str) -> None:
     """Delete all signals of a handle, and their counts."""
     # The tally first: a concurrent transaction that counts a signal has locked it.
     for table in (_tally, _sender, _signal):
         tx.execute(delete(table).where(table.c.record_id == id))
 
 
-def _add(tx: Connection, id: str, counted: Counted, rows: Sequence[_Signal]) -> Counted:
+def _add(tx: Transaction, id: str, counted: Counted, rows: Sequence[_Signal]) -> Counted:
     """Count these signals, and store their new ids."""
     digests = {row.seq: hashlib.sha256(row.object["id"].encode(errors="replace")).hexdigest() for row in rows}
     condition = _sender.c.record_id == id

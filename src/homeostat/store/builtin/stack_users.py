@@ -7,11 +7,12 @@ user marks the user as departed, so that the user is deleted in the identity ser
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, func, select, update
+from sqlalchemy import and_, exists, func, select, update
 
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
+from homeostat.store.database import Transaction
 
 STACK_USER, DEPARTED_USER = "stack_user", "departed_user"
 """Kinds of records of users.
@@ -32,17 +33,17 @@ _stack = schema.stack
 _DEPARTED = {STACK_USER: DEPARTED_USER, QUEUE: DEPARTED_QUEUE}
 
 
-def mark_departed(tx: Connection, token: str) -> None:
+def mark_departed(tx: Transaction, token: str) -> None:
     """Mark the user of a resource, and the user's queue, as departed, since the resource is deleted."""
     _depart(tx, _record.c.token == token)
 
 
-def _depart(tx: Connection, whose: Any) -> None:
+def _depart(tx: Transaction, whose: Any) -> None:
     for kind, departed_kind in _DEPARTED.items():
         tx.execute(update(_record).where(_record.c.kind == kind, whose).values(kind=departed_kind))
 
 
-def mark_stack_departed(tx: Connection, stack_id: str) -> None:
+def mark_stack_departed(tx: Transaction, stack_id: str) -> None:
     """Mark the project of a root stack and all its users as departed, since the stack is deleted."""
     project = records.of_tokens(tx, USER_PROJECT, [stack_id]).get(stack_id)
     if project is None:
@@ -52,7 +53,7 @@ def mark_stack_departed(tx: Connection, stack_id: str) -> None:
         _depart(tx, _record.c.project == project.object["id"])
 
 
-def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
+def departed(tx: Transaction, kind: str, limit: int) -> list[Record]:
     """Return the oldest departed records of a kind; projects only without users, and users only without queues."""
     dependent = _record.alias()
     chosen = select(*records.FIELDS).where(_record.c.kind == kind)
@@ -66,7 +67,7 @@ def departed(tx: Connection, kind: str, limit: int) -> list[Record]:
     return [records.of_row(row) for row in rows]
 
 
-def due_queues(tx: Connection, now: float, limit: int) -> list[Record]:
+def due_queues(tx: Transaction, now: float, limit: int) -> list[Record]:
     """Return queues to read now: projects take turns, within a project the longest waiting queue comes first."""
     due_at, target = func.coalesce(_record.c.updated_at, 0.0), _record.alias()
     oldest = (due_at, _record.c.id)
@@ -77,24 +78,24 @@ def due_queues(tx: Connection, now: float, limit: int) -> list[Record]:
     return [records.of_row(row) for row in rows]
 
 
-def claim_queue(tx: Connection, queue: Record, due_at: float) -> bool:
+def claim_queue(tx: Transaction, queue: Record, due_at: float) -> bool:
     """Schedule the next read of a queue; return whether no other worker has done so since it was found due."""
     same = _record.c.updated_at.is_(None) if queue.updated_at is None else _record.c.updated_at == queue.updated_at
     claimed = update(_record).where(_record.c.id == queue.id, _record.c.kind == QUEUE, same).values(updated_at=due_at)
     return bool(tx.execute(claimed).rowcount)
 
 
-def postpone_queue(tx: Connection, queue_id: str, due_at: float) -> None:
+def postpone_queue(tx: Transaction, queue_id: str, due_at: float) -> None:
     """Postpone the read of a queue that cannot be read now."""
     tx.execute(update(_record).where(_record.c.id == queue_id, _record.c.kind == QUEUE).values(updated_at=due_at))
 
 
-def read_soon(tx: Connection, links: Sequence[str]) -> None:
+def read_soon(tx: Transaction, links: Sequence[str]) -> None:
     """Schedule an immediate read of the queues whose signals are for these records."""
     tx.execute(update(_record).where(_record.c.kind == QUEUE, _record.c.link.in_(links)).values(updated_at=None))
 
 
-def save_project(tx: Connection, project: Record, root_id: str, now: float) -> None:
+def save_project(tx: Transaction, project: Record, root_id: str, now: float) -> None:
     """Record that a project was created in the identity service, for the users of a root stack.
 
     The row of the stack is locked before the rows of records, like at the end of the stack.
@@ -105,12 +106,12 @@ def save_project(tx: Connection, project: Record, root_id: str, now: float) -> N
     tx.execute(update(_record).where(_record.c.id == project.id).values(project=project.project))
 
 
-def set_project(tx: Connection, stack_id: str, project: str) -> None:
+def set_project(tx: Transaction, stack_id: str, project: str) -> None:
     """Record that a nested stack has users in this project, too."""
     conditions = (_stack.c.id == stack_id, _stack.c.user_project.is_(None))
     tx.execute(update(_stack).where(*conditions).values(user_project=project))
 
 
-def stack_of(tx: Connection, stack_id: str) -> Any:
+def stack_of(tx: Transaction, stack_id: str) -> Any:
     """Return id, root_id and name of a stack."""
     return tx.execute(select(_stack.c.id, _stack.c.root_id, _stack.c.name).where(_stack.c.id == stack_id)).one()

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import TrustRow
 from homeostat.store.sql import typed
 
@@ -31,25 +32,25 @@ class StoredTrust:
     due_at: float | None = None
 
 
-def add(tx: Connection, trust: StoredTrust) -> None:
+def add(tx: Transaction, trust: StoredTrust) -> None:
     tx.execute(insert(_table), {name: getattr(trust, name) for name in StoredTrust.__dataclass_fields__})
 
 
-def current(tx: Connection, stack_id: str) -> StoredTrust | None:
+def current(tx: Transaction, stack_id: str) -> StoredTrust | None:
     """Return the trust that a root stack uses, which may be `gone`; None if absent."""
     chosen = select(_table).where(_table.c.stack_id == stack_id, _table.c.state.in_((GOOD, GONE)))
     row = typed.rows(TrustRow, tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(1))).first()
     return _of(row) if row is not None else None
 
 
-def of_project(tx: Connection, project: str, limit: int) -> list[StoredTrust]:
+def of_project(tx: Transaction, project: str, limit: int) -> list[StoredTrust]:
     """Return the good trusts of a project, the newest first."""
     chosen = select(_table).where(_table.c.project == project, _table.c.state == GOOD)
     rows = tx.execute(chosen.order_by(_table.c.created_at.desc()).limit(limit))
     return [_of(row) for row in typed.rows(TrustRow, rows)]
 
 
-def some_project(tx: Connection) -> str:
+def some_project(tx: Transaction) -> str:
     """Return any project with a good trust; "" if there is none."""
     good = select(_table.c.project).where(_table.c.state == GOOD).limit(1)
     return str(tx.execute(good).scalar() or "")
@@ -63,7 +64,7 @@ class GoneTrust(NamedTuple):
     stack: str
 
 
-def gone(tx: Connection, limit: int) -> list[GoneTrust]:
+def gone(tx: Transaction, limit: int) -> list[GoneTrust]:
     """Return the trusts that Keystone no longer honours."""
     stack = schema.stack
     chosen = select(_table.c.stack_id, _table.c.object, stack.c.name.label("stack"))
@@ -72,13 +73,13 @@ def gone(tx: Connection, limit: int) -> list[GoneTrust]:
     return list(typed.rows(GoneTrust, tx.execute(chosen)))
 
 
-def accept(tx: Connection, trust: StoredTrust, trust_id: str) -> None:
+def accept(tx: Transaction, trust: StoredTrust, trust_id: str) -> None:
     """Let a stack use this trust from now on, and release its previous trusts."""
     tx.execute(update(_table).where(_table.c.id == trust.id).values(state=GOOD, trust_id=trust_id, due_at=None))
     release(tx, trust.stack_id, but=trust.id)
 
 
-def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: float) -> None:
+def share(tx: Transaction, trust: StoredTrust, stack_id: str, row_id: str, now: float) -> None:
     """Let another root stack use a trust, too: Keystone keeps the trust until no stack uses it.
 
     Args:
@@ -93,7 +94,7 @@ def share(tx: Connection, trust: StoredTrust, stack_id: str, row_id: str, now: f
     release(tx, stack_id, but=row_id)
 
 
-def release(tx: Connection, stack_id: str, but: str = "") -> None:
+def release(tx: Transaction, stack_id: str, but: str = "") -> None:
     """Release the trusts of a stack, except the one with the id `but`.
 
     Trusts in state `asked` (`REQUESTED`) are left to the process that requests them.
@@ -102,24 +103,24 @@ def release(tx: Connection, stack_id: str, but: str = "") -> None:
     tx.execute(update(_table).where(*conditions).values(state=LEAVING, due_at=0.0))
 
 
-def discard(tx: Connection, id: str) -> None:
+def discard(tx: Transaction, id: str) -> None:
     """Release a trust that was requested and is not needed."""
     tx.execute(update(_table).where(_table.c.id == id).values(state=LEAVING, due_at=0.0))
 
 
-def mark_gone(tx: Connection, lost: StoredTrust, reason: str) -> None:
+def mark_gone(tx: Transaction, lost: StoredTrust, reason: str) -> None:
     """Record that Keystone no longer honours a trust."""
     # Unless it was released meanwhile: then it must still be deleted.
     conditions = (_table.c.id == lost.id, _table.c.state == GOOD)
     tx.execute(update(_table).where(*conditions).values(state=GONE, object={**lost.object, "reason": reason}))
 
 
-def any_due(tx: Connection, now: float) -> bool:
+def any_due(tx: Transaction, now: float) -> bool:
     due = (_table.c.state.in_((REQUESTED, LEAVING)), _table.c.due_at <= now)
     return tx.execute(select(_table.c.id).where(*due).limit(1)).first() is not None
 
 
-def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[StoredTrust]:
+def take_due(tx: Transaction, now: float, again_s: float, limit: int) -> list[StoredTrust]:
     """Return the trusts to delete now, and schedule the next attempt.
 
     A trust that is due in state `asked` (`REQUESTED`) belongs to a request whose process has died.
@@ -131,24 +132,24 @@ def take_due(tx: Connection, now: float, again_s: float, limit: int) -> list[Sto
     return trusts
 
 
-def postpone(tx: Connection, ids: Sequence[str], until: float) -> None:
+def postpone(tx: Transaction, ids: Sequence[str], until: float) -> None:
     if ids:
         tx.execute(update(_table).where(_table.c.id.in_(ids)).values(due_at=until))
 
 
-def is_good(tx: Connection, trust_id: str) -> bool:
+def is_good(tx: Transaction, trust_id: str) -> bool:
     """Return whether a stack uses this trust."""
     good = (_table.c.trust_id == trust_id, _table.c.state == GOOD)
     return tx.execute(select(_table.c.id).where(*good).limit(1)).first() is not None
 
 
-def known(tx: Connection, trust_ids: Sequence[str], but: str) -> set[str]:
+def known(tx: Transaction, trust_ids: Sequence[str], but: str) -> set[str]:
     """Return the trusts that have a row, not counting the row with the id `but`."""
     chosen = select(_table.c.trust_id).where(_table.c.trust_id.in_(trust_ids), _table.c.id != but)
     return set(tx.execute(chosen).scalars())
 
 
-def remove(tx: Connection, id: str) -> None:
+def remove(tx: Transaction, id: str) -> None:
     tx.execute(delete(_table).where(_table.c.id == id))
 
 

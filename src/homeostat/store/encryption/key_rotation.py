@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, Text, and_, case, false, func, select, tuple_, type_coerce, update
+from sqlalchemy import Column, Table, Text, and_, case, false, func, select, tuple_, type_coerce, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.encryption.encrypted_cells import (
     ID_LENGTH,
     MARK,
@@ -51,7 +51,7 @@ def encryptable() -> Iterator[tuple[Table, list[Column[Any]]]]:
             yield table, columns
 
 
-def counts(tx: Connection) -> dict[str, int]:
+def counts(tx: Transaction) -> dict[str, int]:
     """Count the cells encrypted with each key; reads all tables with encrypted columns.
 
     Returns:
@@ -72,7 +72,7 @@ def counts(tx: Connection) -> dict[str, int]:
     return dict(numbers)
 
 
-def key_in_use(tx: Connection) -> str:
+def key_in_use(tx: Transaction) -> str:
     """Return the id of any key that this database needs; "" if nothing is encrypted."""
     # Revisions are encrypted in every database with keys, and a single row suffices.
     cell = type_coerce(schema.revision.c.parameters, Text)
@@ -120,7 +120,7 @@ def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) ->
     return done
 
 
-def _batch(tx: Connection, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
+def _batch(tx: Transaction, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
     """Read rows after this key: the key, whether the stack holds no secrets, and the cells as stored."""
     key = list(table.primary_key.columns)
     harmless = table.c.stack_id.in_(_without_secrets()) if "stack_id" in table.c else false()
@@ -157,7 +157,7 @@ def _reencrypted(keys: Keyring, column: Column[Any], cell: str) -> str:
     return keys.encrypt(keys.decrypt(cell, place) if is_encrypted(cell) else cell, place)
 
 
-def _swap(tx: Connection, table: Table, key: Sequence[Any], column: Column[Any], before: str, after: str) -> int:
+def _swap(tx: Transaction, table: Table, key: Sequence[Any], column: Column[Any], before: str, after: str) -> int:
     # The row's version stays, since the content has not changed: a pass that has loaded the row must not be superseded.
     this = [primary == value for primary, value in zip(table.primary_key.columns, key, strict=True)]
     cell = type_coerce(column, Text)

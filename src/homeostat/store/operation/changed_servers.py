@@ -34,7 +34,7 @@ class ChangedServers:
         """
         self._forget_old()
         with self._db.write() as tx:
-            at = self._db.now_of(tx)
+            at = tx.now()
             new = tx.insert(_changed).values(project=project, handle=handle, at=at)
             tx.execute(new.on_conflict_do_update(index_elements=["project", "handle"], set_={"at": at}))
 
@@ -45,7 +45,7 @@ class ChangedServers:
             Transient: The database does not answer.
         """
         with self._db.read() as tx:
-            now = self._db.now_of(tx)
+            now = tx.now()
             return {row.handle: max(now - row.at, 0.0) for row in _since(tx, project, now - KEPT_S)}
 
     def _forget_old(self) -> None:
@@ -54,7 +54,7 @@ class ChangedServers:
                 return
             self._forgotten_at = passed()
         with self._db.write() as tx:
-            _forget(tx, self._db.now_of(tx) - FORGET_S)
+            _forget(tx, tx.now() - FORGET_S)
 
 
 @prepared

@@ -5,11 +5,11 @@ The handles in the rows belong to a certain cloud. In another cloud all of them 
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.store import schema
 from homeostat.store.builtin import records
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 
 _resource = schema.resource
 _stack = schema.stack
@@ -18,7 +18,7 @@ CLOUD = "cloud_identity"
 """The kind of the records whose token is the name of a cloud and whose id is the cloud's identity."""
 
 
-def identity(tx: Connection, cloud: str) -> str:
+def identity(tx: Transaction, cloud: str) -> str:
     """Return the stored identity of the cloud of this name; "" if unknown."""
     record = records.of_tokens(tx, CLOUD, [cloud]).get(cloud)
     return record.id if record is not None else ""
@@ -45,8 +45,8 @@ class CloudLedger:
         if known or not reported:
             return known
         with self._db.write() as tx:
-            record = records.Record(reported, CLOUD, "", self._cloud, {}, created_at=self._db.now_of(tx))
-            records.add(self._db, tx, [record])
+            record = records.Record(reported, CLOUD, "", self._cloud, {}, created_at=tx.now())
+            records.add(tx, [record])
             # Read again: if another worker was faster, its record stays and ours was left out.
             return identity(tx, self._cloud)
 

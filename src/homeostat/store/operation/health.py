@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Table, case, func, select, text
+from sqlalchemy import Table, case, func, select, text
 
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.sql import typed
 
@@ -46,7 +46,7 @@ def check_writable(db: Database) -> None:
         tx.execute(text("UPDATE shard SET wakes = wakes WHERE 1 = 0"))
 
 
-def backlog(tx: Connection, now: float) -> Backlog:
+def backlog(tx: Transaction, now: float) -> Backlog:
     """Count the shards that are due and have no living owner."""
     # If the owner of a shard has died, the shard waits since the end of the lease, even if it was woken earlier.
     since = case((_shard.c.wake_at > _shard.c.lease_until, _shard.c.wake_at), else_=_shard.c.lease_until)
@@ -55,13 +55,13 @@ def backlog(tx: Connection, now: float) -> Backlog:
     return Backlog(row[0], row[1])
 
 
-def members_by_health(tx: Connection) -> dict[str, int]:
+def members_by_health(tx: Transaction) -> dict[str, int]:
     """Return the number of resources under health policies, by finding."""
     finding = schema.node_health.c.finding
     return {row[0]: row[1] for row in tx.execute(select(finding, func.count()).group_by(finding))}
 
 
-def owned(tx: Connection, now: float) -> dict[str, int]:
+def owned(tx: Transaction, now: float) -> dict[str, int]:
     """Return the number of shards that each worker owns now, by its name; workers without shards are left out."""
     chosen = select(_shard.c.owner, func.count()).where(_shard.c.lease_until > now).group_by(_shard.c.owner)
     return {row.owner: row[1] for row in tx.execute(chosen)}
@@ -77,7 +77,7 @@ class ShardAside(NamedTuple):
     reason: str
 
 
-def set_aside(tx: Connection) -> list[ShardAside]:
+def set_aside(tx: Transaction) -> list[ShardAside]:
     """Return the shards that were set aside and have not come to rest since."""
     chosen = (
         select(_shard.c.stack_id, _shard.c.number, _stack.c.name.label("stack"), _stack.c.project, _shard.c.reason)
@@ -88,19 +88,19 @@ def set_aside(tx: Connection) -> list[ShardAside]:
     return list(typed.rows(ShardAside, tx.execute(chosen)))
 
 
-def overdue(tx: Connection, before: float) -> list[StackRow]:
+def overdue(tx: Transaction, before: float) -> list[StackRow]:
     """Return the stacks in progress whose deadline was before this time, the oldest deadline first."""
     late = (_stack.c.status == Status.IN_PROGRESS, _stack.c.deadline < before)
     return list(typed.rows(StackRow, tx.execute(select(_stack).where(*late).order_by(_stack.c.deadline))))
 
 
-def locked(tx: Connection) -> list[StackRow]:
+def locked(tx: Transaction) -> list[StackRow]:
     """Return the locked root stacks, the oldest first; their nested stacks are locked as well, but left out."""
     lock = (_stack.c.lock.is_not(None), _stack.c.deleted_at.is_(None), _stack.c.parent_id.is_(None))
     return list(typed.rows(StackRow, tx.execute(select(_stack).where(*lock).order_by(_stack.c.created_at))))
 
 
-def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
+def live_stacks(tx: Transaction) -> dict[tuple[str, str], int]:
     """Count the stacks that are not deleted, including nested stacks, by (action, status)."""
     chosen = (
         select(_stack.c.action, _stack.c.status, func.count())
@@ -110,15 +110,15 @@ def live_stacks(tx: Connection) -> dict[tuple[str, str], int]:
     return {(action, status): count for action, status, count in tx.execute(chosen)}
 
 
-def deleted_stacks(tx: Connection) -> int:
+def deleted_stacks(tx: Transaction) -> int:
     return int(tx.execute(select(func.count()).where(_stack.c.deleted_at.is_not(None))).scalar_one())
 
 
-def count(tx: Connection, table: Table) -> int:
+def count(tx: Transaction, table: Table) -> int:
     return int(tx.execute(select(func.count()).select_from(table)).scalar_one())
 
 
-def unowned(tx: Connection, things: Mapping[str, str]) -> set[str]:
+def unowned(tx: Transaction, things: Mapping[str, str]) -> set[str]:
     """Return the handles of things without a row.
 
     A thing whose creation was given up, and whose token is still looked for, is left out: the sweep removes it.
@@ -144,7 +144,7 @@ class SteadyThing(NamedTuple):
     handle: str
 
 
-def steady(tx: Connection, types: Collection[str]) -> list[SteadyThing]:
+def steady(tx: Transaction, types: Collection[str]) -> list[SteadyThing]:
     """Return the complete resources of these types that exist in the cloud."""
     chosen = select(_resource.c.stack_id, _resource.c.name, _resource.c.type, _resource.c.handle).where(
         _resource.c.type.in_(sorted(types)),

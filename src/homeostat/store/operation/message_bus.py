@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, func, or_, select, tuple_, update
 
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.sql import typed
 
 NAME = "stacks"
@@ -45,20 +45,20 @@ class Turn:
     failing_since: float | None
 
 
-def is_due(tx: Connection, now: float) -> bool:
+def is_due(tx: Transaction, now: float) -> bool:
     """Return whether the bus may be taken, and may have something to send."""
     row = tx.execute(select(_bus.c.due_at, _bus.c.cursor).where(_this_bus)).first()
     newest = tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0
     return row is None or (row.due_at <= now and row.cursor < newest)
 
 
-def take(db: Database, tx: Connection, now: float) -> Turn | None:
+def take(tx: Transaction, now: float) -> Turn | None:
     """Take the bus for `TAKEN_S` seconds; None if another worker has it.
 
     The first turn begins after the newest event.
     """
     newest = tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0
-    tx.execute(db.insert(_bus).values(name=NAME, cursor=newest).on_conflict_do_nothing())
+    tx.execute(tx.insert(_bus).values(name=NAME, cursor=newest).on_conflict_do_nothing())
     row = tx.execute(row_lock(select(_bus).where(_this_bus))).one()
     if row.due_at > now:
         return None
@@ -128,7 +128,7 @@ class UnsentResize(NamedTuple):
     user_id: str | None
 
 
-def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: int) -> list[UnsentEvent]:
+def unsent(tx: Transaction, after: int, horizon: int, not_before: float, limit: int) -> list[UnsentEvent]:
     """Return events of stacks themselves, and of signals that resized groups, in order, each with its stack."""
     window = (_event.c.seq > after, _event.c.seq <= horizon)
     signals = select(_resize.c.event).where(_resize.c.event > after, _resize.c.event <= horizon)
@@ -142,18 +142,18 @@ def unsent(tx: Connection, after: int, horizon: int, not_before: float, limit: i
     return list(typed.rows(UnsentEvent, tx.execute(chosen)))
 
 
-def resizes_begun(tx: Connection, events: Collection[int]) -> dict[int, UnsentResize]:
+def resizes_begun(tx: Transaction, events: Collection[int]) -> dict[int, UnsentResize]:
     """Return the resizes of groups by signals, by `seq` of the event of the signal; see `_resizes`."""
     return {row.event: row for row in _resizes(tx, _resize.c.event.in_(events))} if events else {}
 
 
-def resized_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def resized_stacks(tx: Transaction, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks that were resized by signals."""
     chosen = select(_resize.c.stack_id).distinct().where(_resize.c.stack_id.in_(stack_ids))
     return set(tx.execute(chosen).scalars())
 
 
-def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[UnsentResize]:
+def resizes_ended(tx: Transaction, stack_id: str, end: int) -> list[UnsentResize]:
     """Return the resizes of a group by signals in the action that ended with the event `end`; see `_resizes`."""
     earlier = (_event.c.stack_id == stack_id, _event.c.key == "", _event.c.seq < end)
     before = select(func.max(_event.c.seq)).where(*earlier, _event.c.status != Status.IN_PROGRESS)
@@ -161,7 +161,7 @@ def resizes_ended(tx: Connection, stack_id: str, end: int) -> list[UnsentResize]
     return _resizes(tx, (_resize.c.stack_id == stack_id) & (_resize.c.event > since) & (_resize.c.event < end))
 
 
-def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[UnsentResize]:
+def _resizes(tx: Transaction, which: ColumnElement[bool]) -> list[UnsentResize]:
     """Return rows of `schema.resize`, each with the stack of the policy, its present state and its group's size."""
     member = schema.resource.c
     size = (
@@ -192,7 +192,7 @@ def _resizes(tx: Connection, which: ColumnElement[bool]) -> list[UnsentResize]:
     return list(typed.rows(UnsentResize, tx.execute(chosen)))
 
 
-def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Any]:
+def templates(tx: Transaction, revisions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Any]:
     """Return the templates of revisions, by stack and number; for a deleting revision, the previous template."""
     these = tuple_(_revision.c.stack_id, _revision.c.number).in_(revisions)
     columns = (_revision.c.stack_id, _revision.c.number, _revision.c.kind, _revision.c.template)
@@ -202,7 +202,7 @@ def templates(tx: Connection, revisions: Sequence[tuple[str, int]]) -> dict[tupl
     return texts
 
 
-def _before(tx: Connection, stack_id: str, number: int) -> Any:
+def _before(tx: Transaction, stack_id: str, number: int) -> Any:
     """Return the last template of a stack before a revision; None if there was none."""
     conditions = (_revision.c.stack_id == stack_id, _revision.c.number < number, _revision.c.kind == "template")
     return tx.execute(
@@ -210,21 +210,21 @@ def _before(tx: Connection, stack_id: str, number: int) -> Any:
     ).scalar()
 
 
-def release(tx: Connection, turn: Turn, cursor: int, due_at: float) -> None:
+def release(tx: Transaction, turn: Turn, cursor: int, due_at: float) -> None:
     """Store success up to `cursor`; do nothing if another worker has taken the bus meanwhile."""
     _store(tx, turn, cursor=cursor, due_at=due_at, failures=0, failing_since=None, reason="")
 
 
-def fail(tx: Connection, turn: Turn, cursor: int, due_at: float, since: float, reason: str) -> None:
+def fail(tx: Transaction, turn: Turn, cursor: int, due_at: float, since: float, reason: str) -> None:
     """Store a failed attempt; do nothing if another worker has taken the bus meanwhile."""
     _store(tx, turn, cursor=cursor, due_at=due_at, failures=turn.failures + 1, failing_since=since, reason=reason)
 
 
-def failing(tx: Connection) -> tuple[float, str] | None:
+def failing(tx: Transaction) -> tuple[float, str] | None:
     """Return since when the bus does not accept events, and why; None if it does."""
     row = tx.execute(select(_bus.c.failing_since, _bus.c.reason).where(_this_bus, _bus.c.failures > 0)).first()
     return None if row is None else (row.failing_since, row.reason)
 
 
-def _store(tx: Connection, turn: Turn, **values: Any) -> None:
+def _store(tx: Transaction, turn: Turn, **values: Any) -> None:
     tx.execute(update(_bus).where(_this_bus, _bus.c.epoch == turn.epoch).values(**values))

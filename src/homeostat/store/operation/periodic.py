@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Select, func, select
 
 from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
 LOOKS = "looks"
@@ -28,7 +29,7 @@ _AT = {
 """The due time of each task: the first column of an index, so that its minimum is cheap to find."""
 
 
-def due_in(tx: Connection, now: float, within_s: float, vantage: str = DEFAULT_VANTAGE) -> dict[str, float]:
+def due_in(tx: Transaction, now: float, within_s: float, vantage: str = DEFAULT_VANTAGE) -> dict[str, float]:
     """Return the seconds until each task has something to do: 0 if already, at most `within_s`.
 
     Args:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, delete, func, select, tuple_
 
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Database, Transaction, row_lock
 from homeostat.store.sql.delete_found import delete_found
 
 STACKS_MAX = 20
@@ -71,14 +71,14 @@ def purge(db: Database, rules: Rules) -> PurgeCounts:
     return PurgeCounts(stacks, shards, revisions, events, _purge_files(db))
 
 
-def _remove_actions(tx: Connection, stacks: Collection[str]) -> None:
+def _remove_actions(tx: Transaction, stacks: Collection[str]) -> None:
     """Remove the actions of clusters and nodes of removed stacks: the events of these stacks had their outcome."""
     action = schema.action
     tx.execute(delete(action).where(action.c.cluster_id.in_(stacks)))
     tx.execute(delete(action).where(action.c.stack_id.in_(stacks), action.c.cluster_id.is_(None)))
 
 
-def _remove_references(tx: Connection, stacks: Collection[str]) -> None:
+def _remove_references(tx: Transaction, stacks: Collection[str]) -> None:
     """Remove all rows that refer to stacks, since not every database enforces these references (ADR 0083)."""
     for table in reversed(schema.metadata.sorted_tables):
         for column in table.columns:
@@ -86,7 +86,7 @@ def _remove_references(tx: Connection, stacks: Collection[str]) -> None:
                 tx.execute(delete(table).where(column.in_(stacks)))
 
 
-def would_remove(tx: Connection, rules: Rules) -> PurgeCounts:
+def would_remove(tx: Transaction, rules: Rules) -> PurgeCounts:
     """Count the rows that `purge` would remove now."""
     expired = select(_stack.c.id).where(_expired(rules))
     of_expired = [
@@ -120,7 +120,7 @@ def _expired_batch(db: Database, rules: Rules) -> list[str]:
         return list(tx.execute(chosen).scalars())
 
 
-def _remove_of(tx: Connection, table: Table, stack_ids: Sequence[str]) -> int:
+def _remove_of(tx: Transaction, table: Table, stack_ids: Sequence[str]) -> int:
     return tx.execute(delete(table).where(table.c.stack_id.in_(stack_ids))).rowcount
 
 
@@ -152,7 +152,7 @@ def _replaced(rules: Rules) -> Select[tuple[str, int]]:
     )
 
 
-def _remove_replaced(tx: Connection, rules: Rules) -> int:
+def _remove_replaced(tx: Transaction, rules: Rules) -> int:
     batch = _replaced(rules).limit(ROWS_MAX).subquery()
     return delete_found(tx, _revision, tuple_(_revision.c.stack_id, _revision.c.number).in_(select(batch)))
 
@@ -160,7 +160,7 @@ def _remove_replaced(tx: Connection, rules: Rules) -> int:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _in_batches(db: Database, remove: Callable[[Connection], int]) -> int:
+def _in_batches(db: Database, remove: Callable[[Transaction], int]) -> int:
     """Remove batches, each in its own transaction, until a batch is empty; return the number of removed rows."""
     total = 0
     while True:
@@ -171,12 +171,12 @@ def _in_batches(db: Database, remove: Callable[[Connection], int]) -> int:
         total += removed
 
 
-def _remove_events(tx: Connection, which: ColumnElement[bool]) -> int:
+def _remove_events(tx: Transaction, which: ColumnElement[bool]) -> int:
     batch = select(_event.c.seq).where(which).order_by(_event.c.seq).limit(ROWS_MAX).subquery()
     return delete_found(tx, _event, _event.c.seq.in_(select(batch)))
 
 
-def _trim_events(tx: Connection, events_max: int) -> int:
+def _trim_events(tx: Transaction, events_max: int) -> int:
     """Remove a batch of the events of a stack that has too many; return 0 if there is no such stack."""
     for stack_id, _ in _too_many_events(tx, events_max, limit=1):
         of_stack = _event.c.stack_id == stack_id
@@ -185,7 +185,7 @@ def _trim_events(tx: Connection, events_max: int) -> int:
     return 0
 
 
-def _too_many_events(tx: Connection, events_max: int, limit: int | None = None) -> list[tuple[str, int]]:
+def _too_many_events(tx: Transaction, events_max: int, limit: int | None = None) -> list[tuple[str, int]]:
     """Return the live stacks with more events than they may keep, as id and number of events."""
     count = func.count()
     chosen = (
@@ -220,7 +220,7 @@ def _purge_files(db: Database) -> int:
     return removed
 
 
-def _lock_files(tx: Connection, candidates: Sequence[str]) -> None:
+def _lock_files(tx: Transaction, candidates: Sequence[str]) -> None:
     """Lock files against writers.
 
     A transaction that stores a revision stores its files first, which locks existing rows, too. So either this function
@@ -230,7 +230,7 @@ def _lock_files(tx: Connection, candidates: Sequence[str]) -> None:
     tx.execute(row_lock(chosen.order_by(schema.file.c.hash)))
 
 
-def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
+def _orphan_files(tx: Transaction, without: Rules | None = None) -> set[str]:
     """Return the hashes of files that no revision names.
 
     Args:
@@ -247,7 +247,7 @@ def _orphan_files(tx: Connection, without: Rules | None = None) -> set[str]:
     return set(tx.execute(select(schema.file.c.hash)).scalars()) - named
 
 
-def _remove_files(tx: Connection, hashes: Collection[str]) -> int:
+def _remove_files(tx: Transaction, hashes: Collection[str]) -> int:
     removed, rest = 0, sorted(hashes)
     for start in range(0, len(rest), 500):
         chosen = schema.file.c.hash.in_(rest[start : start + 500])

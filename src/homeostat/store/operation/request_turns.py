@@ -42,7 +42,7 @@ class RequestTurns:
             if row is None:
                 tx.execute(tx.insert(_turn).values(service=service, free_at=0.0).on_conflict_do_nothing())
                 row = _locked(tx, service).one()
-            now = self._db.now_of(tx)
+            now = tx.now()
             free_at = row.free_at if row.free_at < now + AHEAD_MAX_S + 2 * step_s else now
             first = max(free_at, now - (rate.burst - 1) * step_s)
             turns = [max(first + n * step_s - now, 0.0) for n in range(wanted) if first + n * step_s <= now + within_s]
@@ -53,7 +53,7 @@ class RequestTurns:
 def free_in(db: Database) -> Mapping[str, float]:
     """Return service -> seconds until the next free turn; negative if a turn has been free for some time."""
     with db.read() as tx:
-        now = db.now_of(tx)
+        now = tx.now()
         return {service: free_at - now for service, free_at in tx.execute(select(_turn.c.service, _turn.c.free_at))}
 
 

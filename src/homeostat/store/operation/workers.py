@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from importlib import metadata
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import delete, select
 
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 
 VERSION = metadata.version("homeostat")
 """The version of this program."""
@@ -40,24 +40,24 @@ class Worker:
         return self.seen_at > now - SILENT_S
 
 
-def report(db: Database, tx: Connection, worker: Worker, forgotten_s: float = FORGOTTEN_S) -> None:
+def report(tx: Transaction, worker: Worker, forgotten_s: float = FORGOTTEN_S) -> None:
     """Record that a worker is alive at `seen_at`, and delete workers that have been silent for `forgotten_s`.
 
     An unknown or deleted worker is inserted.
     """
     row = asdict(worker)
     tx.execute(
-        db.insert(_worker).values(row).on_conflict_do_update(index_elements=["name"], set_={"seen_at": worker.seen_at})
+        tx.insert(_worker).values(row).on_conflict_do_update(index_elements=["name"], set_={"seen_at": worker.seen_at})
     )
     tx.execute(delete(_worker).where(_worker.c.seen_at < worker.seen_at - forgotten_s))
 
 
-def leave(tx: Connection, name: str) -> None:
+def leave(tx: Transaction, name: str) -> None:
     """Remove a worker that shuts down normally."""
     tx.execute(delete(_worker).where(_worker.c.name == name))
 
 
-def forget_dead(tx: Connection, now: float) -> list[str]:
+def forget_dead(tx: Transaction, now: float) -> list[str]:
     """Remove the dead workers from the register, and return their names."""
     silent = select(_worker.c.name).where(_worker.c.seen_at <= now - SILENT_S).order_by(_worker.c.name)
     dead = list(tx.execute(row_lock(silent)).scalars())
@@ -66,13 +66,13 @@ def forget_dead(tx: Connection, now: float) -> list[str]:
     return dead
 
 
-def listed(tx: Connection) -> list[Worker]:
+def listed(tx: Transaction) -> list[Worker]:
     """Return all workers, including dead ones, the oldest first."""
     rows = tx.execute(select(_worker).order_by(_worker.c.started_at, _worker.c.name))
     return [Worker(**row._mapping) for row in rows]
 
 
-def of_other_versions(tx: Connection, now: float) -> list[str]:
+def of_other_versions(tx: Transaction, now: float) -> list[str]:
     """Return the names of living workers of versions other than this program's.
 
     Owners of shards that are missing in the register count as well: their version had no register.

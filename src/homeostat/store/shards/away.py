@@ -5,12 +5,13 @@ Shards of a group at rest show no sign, and then nothing more is read.
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, case, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, case, func, not_, or_, select
 
 from homeostat.model.observed import Observation, Presence
 from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource, Seen
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
 NO_SHARD = -1
@@ -47,7 +48,7 @@ def unrest_columns(stack_id: Any, but: Any) -> tuple[ColumnElement[int], ColumnE
     return own.scalar_subquery(), inside.scalar_subquery()
 
 
-def unrest_of(tx: Connection, stack_id: str) -> Unrest:
+def unrest_of(tx: Transaction, stack_id: str) -> Unrest:
     """Return the part of a group that is not at rest."""
     return Unrest(*_unrest(tx, stack_id).one())
 
@@ -65,7 +66,7 @@ class PossiblyAway(NamedTuple):
     seen: Seen | None
 
 
-def possibly_away(tx: Connection, stack_id: str, but: int = NO_SHARD) -> list[PossiblyAway]:
+def possibly_away(tx: Transaction, stack_id: str, but: int = NO_SHARD) -> list[PossiblyAway]:
     """Return the resources of a stack that may be away, except in the shard with the number `but`."""
     resources = []
     for *values, presence in _possibly_away(tx, stack_id, but):
@@ -91,7 +92,7 @@ def _possibly_away(stack_id: str, but: int) -> Select[Any]:
     )
 
 
-def replaced_for_marks(tx: Connection, stack_id: str) -> set[str]:
+def replaced_for_marks(tx: Transaction, stack_id: str) -> set[str]:
     """Return the names of the resources that are being replaced since they are marked unhealthy.
 
     A replacement ends when the marked resource is gone, or cannot be deleted.
@@ -110,7 +111,7 @@ def _replaced(stack_id: str) -> Select[Any]:
     )
 
 
-def restless_inside(tx: Connection, stack_id: str) -> list[str]:
+def restless_inside(tx: Transaction, stack_id: str) -> list[str]:
     """Return the names of the members that are nested stacks and not at rest."""
     return list(_restless_inside(tx, stack_id).scalars())
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select, update
 
 from homeostat.model.observed import Presence
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
 FEW = 3
@@ -41,7 +42,7 @@ class SiblingCounts(NamedTuple):
     revision: int
 
 
-def sibling_counts(tx: Connection, stack_id: str, number: int) -> SiblingCounts:
+def sibling_counts(tx: Transaction, stack_id: str, number: int) -> SiblingCounts:
     """Return the counts over the siblings of a shard."""
     return SiblingCounts(*_sibling_counts(tx, stack_id, number).one())
 
@@ -57,7 +58,7 @@ def _sibling_counts(stack_id: str, number: int) -> Select[Any]:
     return select(*columns).select_from(joined).where(_stack.c.id == stack_id).group_by(_stack.c.revision)
 
 
-def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
+def count(tx: Transaction, stack_id: str, number: int, healing: int) -> None:
     """Record the number of resources being healed in this shard.
 
     A pass that increases the number has locked the row of the stack: otherwise two shards could both use up the share
@@ -67,7 +68,7 @@ def count(tx: Connection, stack_id: str, number: int, healing: int) -> None:
     tx.execute(update(_shard).where(*conditions).values(healing=healing))
 
 
-def owner_of(tx: Connection, key: str) -> Any:
+def owner_of(tx: Transaction, key: str) -> Any:
     """Return a nested stack's parent resource by its row key: type, properties and action; None if absent.
 
     The row also has the action and the `parent_key` of the resource's stack, as `stack_action` and `parent_key`.
@@ -102,7 +103,7 @@ class ParentBrake:
     parent_key: str | None
 
 
-def parent_brake(tx: Connection, key: str) -> ParentBrake | None:
+def parent_brake(tx: Transaction, key: str) -> ParentBrake | None:
     """Return the healing settings in the parent of a nested stack; None if there is no such resource.
 
     Args:
@@ -132,7 +133,7 @@ class Kind:
     siblings: Sequence[str] = ()
 
 
-def is_blind(tx: Connection, project: str, kind: Kind, since: float) -> bool:
+def is_blind(tx: Transaction, project: str, kind: Kind, since: float) -> bool:
     """Return whether the absence of things of a kind in a project is doubted.
 
     The absence is doubted if more than `FEW` are absent, and nothing proves that the observer can see. Proof is a thing
@@ -186,7 +187,7 @@ class Doubted:
     stacks: Sequence[str]
 
 
-def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
+def doubted(tx: Transaction, kinds: Mapping[str, Kind]) -> list[Doubted]:
     """Return the things in all projects whose healing `is_blind` delays, judged by shard as in passes.
 
     Replaced things do not wait, and are left out. For `homeostat doctor`, since all rows are read.
@@ -214,7 +215,7 @@ def doubted(tx: Connection, kinds: Mapping[str, Kind]) -> list[Doubted]:
     return [Doubted(*place, sum(stacks.values()), sorted(stacks)) for place, stacks in sorted(waiting_in.items())]
 
 
-def _outermost(tx: Connection, stack_id: str, tops: dict[str, str]) -> str:
+def _outermost(tx: Transaction, stack_id: str, tops: dict[str, str]) -> str:
     """Return the stack whose actions reach a stack: the root, or the first retained stack on the way up."""
     if stack_id not in tops:
         parent = tx.execute(_parent_stack(stack_id)).scalar_one_or_none()

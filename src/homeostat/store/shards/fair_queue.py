@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, case, func, literal, select
+from sqlalchemy import Select, and_, case, func, literal, select
 
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.shards import shards
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
@@ -22,7 +23,7 @@ class DueShard(NamedTuple):
     priority: int
 
 
-def due(tx: Connection, now: float, limit: int) -> list[DueShard]:
+def due(tx: Transaction, now: float, limit: int) -> list[DueShard]:
     """Return shards with work to do and no living owner, in fair order (CV17, ADR 0039).
 
     The order: the most urgent first; then projects in turn, those with many shards in work later; within a project root
@@ -79,7 +80,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     )
 
 
-def due_in(tx: Connection, now: float, within_s: float) -> float:
+def due_in(tx: Transaction, now: float, within_s: float) -> float:
     """Return the seconds until a shard can be claimed: 0 if already, at most `within_s`."""
     first = _first_due(tx, now, now + within_s).scalar_one()
     return within_s if first is None else min(max(first - now, 0.0), within_s)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    Connection,
     Select,
     Text,
     UpdateBase,
@@ -33,7 +32,7 @@ from homeostat.model.node_health import Finding, NodeHealth, RecoveryAction, Sta
 from homeostat.model.status import Action, Status
 from homeostat.planner.policies.reported import is_answered, report_of
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.shards.shards import is_any_of, is_checked
 from homeostat.store.sql import lock_order, notices, typed
 from homeostat.store.sql.prepared import prepared
@@ -70,7 +69,7 @@ class Check:
 # -- which policies apply ---------------------------------------------------------------------------------------------
 
 
-def attach(tx: Connection, values: Mapping[str, Any], now: float) -> None:
+def attach(tx: Transaction, values: Mapping[str, Any], now: float) -> None:
     """Apply a policy to a resource of a stack, or to the members of that group.
 
     Args:
@@ -80,7 +79,7 @@ def attach(tx: Connection, values: Mapping[str, Any], now: float) -> None:
     cover(tx, values["stack_id"], now)
 
 
-def switch(tx: Connection, source: str, *, enabled: bool, now: float) -> None:
+def switch(tx: Transaction, source: str, *, enabled: bool, now: float) -> None:
     """Switch the policies of a source on or off."""
     stack_ids = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
     tx.execute(update(_check).where(_check.c.source == source).values(enabled=enabled))
@@ -88,7 +87,7 @@ def switch(tx: Connection, source: str, *, enabled: bool, now: float) -> None:
         cover(tx, stack_id, now)
 
 
-def detach(tx: Connection, source: str, now: float) -> None:
+def detach(tx: Transaction, source: str, now: float) -> None:
     """Delete the policies of a source, and their findings."""
     stack_ids = tx.execute(select(_check.c.stack_id).where(_check.c.source == source)).scalars().all()
     tx.execute(delete(_check).where(_check.c.source == source))
@@ -96,14 +95,14 @@ def detach(tx: Connection, source: str, now: float) -> None:
         cover(tx, stack_id, now)
 
 
-def source_of(tx: Connection, stack_id: str, name: str) -> str | None:
+def source_of(tx: Transaction, stack_id: str, name: str) -> str | None:
     """Return the source of the policy for a resource of a stack; None if no policy applies."""
     conditions = (_check.c.stack_id == stack_id, _check.c.name == name)
     source = tx.execute(select(_check.c.source).where(*conditions)).scalar()
     return None if source is None else str(source)
 
 
-def cover(tx: Connection, stack_id: str, now: float) -> None:
+def cover(tx: Transaction, stack_id: str, now: float) -> None:
     """Have the shards of a stack, and of its groups, checked exactly if policies apply to them; wake these shards.
 
     Old findings are deleted: they are results of other policies than the present ones.
@@ -126,7 +125,7 @@ def cover(tx: Connection, stack_id: str, now: float) -> None:
     notices.mark_due(tx)
 
 
-def checks_of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, list[Check]]:
+def checks_of(tx: Transaction, stack_ids: Sequence[str]) -> dict[str, list[Check]]:
     """Return the policies that apply to resources of these stacks."""
     checks: dict[str, list[Check]] = {}
     for stack_id, name, check_name, *values in _checks_of(tx, list(stack_ids)):
@@ -167,7 +166,7 @@ class Taken:
     next_at: float
 
 
-def take(tx: Connection, now: float, limit: int) -> list[Taken]:
+def take(tx: Transaction, now: float, limit: int) -> list[Taken]:
     """Take due shards, for `TAKEN_S` seconds."""
     taken = [
         Taken(row[0], row[1], row[2], row[3] is None or row[3] <= now, row[3] or now) for row in _due(tx, now, limit)
@@ -191,7 +190,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     return chosen.with_for_update(skip_locked=True)
 
 
-def keep(tx: Connection, these: Collection[Shard], before: float, until: float) -> None:
+def keep(tx: Transaction, these: Collection[Shard], before: float, until: float) -> None:
     """Extend the time of shards taken until `before`; shards with a new request for a look stay due."""
     lock_order.take(tx, sorted(these))
     _keep(tx, sorted(these), before, until)
@@ -202,7 +201,7 @@ def _keep(these: Sequence[Shard], before: float, until: float) -> UpdateBase:
     return update(_shard).where(is_any_of(these), _shard.c.health_at == before).values(health_at=until)
 
 
-def paused(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def paused(tx: Transaction, stack_ids: Collection[str]) -> set[str]:
     """Return the groups' stacks whose health checks are off since a user removes members."""
     leaving = {row.stack_id for row in _leaving(tx, list(stack_ids)) if not is_companion(row.name)}
     return leaving | set(_removing(tx, list(stack_ids)).scalars())
@@ -226,7 +225,7 @@ def _removing(stack_ids: Sequence[str]) -> Select[Any]:
     return select(_stack.c.id).where(_stack.c.id.in_(stack_ids), exists().where(*removing))
 
 
-def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
+def pause(tx: Transaction, shard: Shard, now: float, at: float) -> None:
     """Schedule a new look at a shard, as if it was never looked at; a look in progress does not count.
 
     Args:
@@ -237,7 +236,7 @@ def pause(tx: Connection, shard: Shard, now: float, at: float) -> None:
     tx.execute(update(_shard).where(*this).values(health_at=at, health_from=now, health_looked_at=None))
 
 
-def release(tx: Connection, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
+def release(tx: Transaction, shard: Shard, until: float, at: float, next_at: float, looked_at: float | None) -> None:
     """Give a shard back; a shard with a new request for a look stays due.
 
     Args:
@@ -271,7 +270,7 @@ def _release(stack_id: str, number: int, until: float, at: float, next_at: float
     return update(_shard).where(*this).values(health_at=at, health_from=next_at)
 
 
-def stop_checks(tx: Connection, shard: Shard, until: float) -> None:
+def stop_checks(tx: Transaction, shard: Shard, until: float) -> None:
     """Stop the checks of a shard that was taken until this time, from all places."""
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at == until)
     taken = tx.execute(update(_shard).where(*this).values(health_at=None, health_from=None, health_looked_at=None))
@@ -280,7 +279,7 @@ def stop_checks(tx: Connection, shard: Shard, until: float) -> None:
         tx.execute(delete(schema.vantage_look).where(look.stack_id == shard[0], look.number == shard[1]))
 
 
-def request_look(tx: Connection, these: Collection[Shard], now: float) -> None:
+def request_look(tx: Transaction, these: Collection[Shard], now: float) -> None:
     """Request an immediate look at all members of these shards, if policies apply to them."""
     notices.mark_due(tx)
     _request_look(tx, sorted(these), now)
@@ -328,7 +327,7 @@ class WatchedMember(NamedTuple):
     health: NodeHealth | None
 
 
-def members_of(tx: Connection, these: Sequence[Shard]) -> list[WatchedMember]:
+def members_of(tx: Transaction, these: Sequence[Shard]) -> list[WatchedMember]:
     """Return the present members in these shards, with their observations and health."""
     return list(typed.rows(WatchedMember, _members(tx, list(these))))
 
@@ -350,7 +349,7 @@ def _members(these: Sequence[Shard]) -> Select[Any]:
     return select(*of_row, *more, *of_look, *of_node, _node.c.health).select_from(joined).where(in_shards, *stands)
 
 
-def store(db: Database, tx: Connection, findings: Sequence[tuple[str, str, int, NodeHealth]]) -> None:
+def store(tx: Transaction, findings: Sequence[tuple[str, str, int, NodeHealth]]) -> None:
     """Store findings as row key, stack, shard and health; members whose row is gone are left out.
 
     The caller has locked the shards.
@@ -369,7 +368,7 @@ def store(db: Database, tx: Connection, findings: Sequence[tuple[str, str, int, 
         if key in existing
     ]
     if rows:
-        new = db.insert(_node)
+        new = tx.insert(_node)
         changed = {name: new.excluded[name] for name in ("finding", "again_at", "health")}
         tx.execute(new.on_conflict_do_update(index_elements=["key"], set_=changed), rows)
 
@@ -379,7 +378,7 @@ def _existing(keys: Sequence[str]) -> Select[Any]:
     return select(_resource.c.key).where(_resource.c.key.in_(keys))
 
 
-def of_shard(tx: Connection, stack_id: str, number: int) -> dict[str, NodeHealth]:
+def of_shard(tx: Transaction, stack_id: str, number: int) -> dict[str, NodeHealth]:
     """Return the health of the members of a shard, by row key."""
     return {row[0]: row[1] for row in _of_shard(tx, stack_id, number)}
 
@@ -389,13 +388,13 @@ def _of_shard(stack_id: str, number: int) -> Select[Any]:
     return select(_node.c.key, _node.c.health).where(_node.c.stack_id == stack_id, _node.c.shard == number)
 
 
-def of_rows(tx: Connection, keys: Collection[str]) -> dict[str, NodeHealth]:
+def of_rows(tx: Transaction, keys: Collection[str]) -> dict[str, NodeHealth]:
     """Return the health of these resources, by row key."""
     chosen = select(_node.c.key, _node.c.health).where(_node.c.key.in_(keys))
     return {row[0]: row[1] for row in tx.execute(chosen)} if keys else {}
 
 
-def counts(tx: Connection, stack_id: str, now: float) -> tuple[int, int]:
+def counts(tx: Transaction, stack_id: str, now: float) -> tuple[int, int]:
     """Return the number of unhealthy members of a stack, and the number of recoveries begun in the last hour."""
     marked: list[Marks] = list(_marks(tx, stack_id).scalars())
     reported = sum(report_of(marks, now) is not None and not is_answered(marks) for marks in marked)
@@ -423,7 +422,7 @@ def _marks(stack_id: str) -> Select[Any]:
     return chosen.where(*stands, row.marks.is_not(None), _node.c.finding != Finding.UNHEALTHY.value)
 
 
-def begun(tx: Connection, stack_id: str, now: float) -> list[StartedRecovery]:
+def begun(tx: Transaction, stack_id: str, now: float) -> list[StartedRecovery]:
     """Return the recoveries of members that have begun in the last hour; the newest 1,000."""
     log = schema.recovery.c
     chosen = select(log.name, log.at, log.host).where(log.stack_id == stack_id, log.at > now - HOUR_S, log.begins)
@@ -433,7 +432,7 @@ def begun(tx: Connection, stack_id: str, now: float) -> list[StartedRecovery]:
     ]
 
 
-def note_recoveries(tx: Connection, stack_id: str, begun: Sequence[RecoveryAction], now: float) -> None:
+def note_recoveries(tx: Transaction, stack_id: str, begun: Sequence[RecoveryAction], now: float) -> None:
     """Store actions of recoveries that begin, see `shard_state.Writes`; delete old ones."""
     log = schema.recovery
     tx.execute(delete(log).where(log.c.stack_id == stack_id, log.c.at < now - KEPT_S))

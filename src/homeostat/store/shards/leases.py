@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Integer,
     Select,
     UpdateBase,
@@ -27,6 +26,7 @@ from sqlalchemy import (
 from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.shards import shards
 from homeostat.store.shards.shards import CRASHES_MAX
 from homeostat.store.sql import notices
@@ -71,7 +71,7 @@ def _owned(stack_id: str, number: int, epoch: int) -> tuple[ColumnElement[bool],
     return table.c.stack_id == stack_id, table.c.number == number, table.c.epoch == epoch
 
 
-def claim(tx: Connection, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
+def claim(tx: Transaction, stack_id: str, number: int, owner: str, now: float, lease_s: float) -> Lease | None:
     """Claim the shard for this worker.
 
     `wake_at` stays: if this owner dies, the shard is due again as soon as its lease has expired.
@@ -118,7 +118,7 @@ def _own(stack_id: str, number: int, now: float, owner: str, until: float, crash
     return owned.values(epoch=table.c.epoch + 1, owner=owner, lease_until=until, crashes=table.c.crashes + crash)
 
 
-def renew(tx: Connection, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
+def renew(tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
     """Check the epoch and extend the lease; the first statement of each transaction of a pass.
 
     Args:
@@ -147,7 +147,7 @@ def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool
     return returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
 
 
-def renew_all(tx: Connection, leases: Collection[Lease], now: float, lease_s: float) -> None:
+def renew_all(tx: Transaction, leases: Collection[Lease], now: float, lease_s: float) -> None:
     """Extend these leases as far as they are still held (heartbeat).
 
     A shard that another transaction is writing to is skipped until the next heartbeat. This transaction locks shards of
@@ -172,7 +172,7 @@ def _lock_unless_written(stack_id: str, number: int, epoch: int) -> Select[Any]:
     return chosen.with_for_update(skip_locked=True)
 
 
-def unexpired(tx: Connection, leases: Collection[Lease], now: float) -> set[Lease]:
+def unexpired(tx: Transaction, leases: Collection[Lease], now: float) -> set[Lease]:
     """Return the leases that have not expired."""
     table = schema.shard
     these = shards.is_any_of(sorted((lease.stack_id, lease.number) for lease in leases))
@@ -200,7 +200,7 @@ class PassProgress:
 
 
 def release(
-    tx: Connection, lease: Lease, wakes: int, wake_at: float | None, reached: PassProgress | None = None
+    tx: Transaction, lease: Lease, wakes: int, wake_at: float | None, reached: PassProgress | None = None
 ) -> bool:
     """Give the shard back, to be woken at `wake_at`, or at once if it was woken since `wakes` was read.
 
@@ -271,7 +271,7 @@ def _released(
     return owned.values(owner=None, lease_until=0.0, reason="", crashes=0, wake_at=again, **values)
 
 
-def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> None:
+def clear_crashes(tx: Transaction, stack_id: str, number: int, now: float) -> None:
     """Reset the crashes of a shard, since the worker that seemed to have crashed has not.
 
     If the shard was set aside for them, request a pass now.
@@ -290,7 +290,7 @@ def clear_crashes(tx: Connection, stack_id: str, number: int, now: float) -> Non
     )
 
 
-def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
+def end_lease(tx: Transaction, stack_id: str, number: int, owner: str) -> None:
     """End an owner's lease, if any, on a shard that the owner does not work on.
 
     `wake_at` stays, so the pass that the lease was meant for is still due.
@@ -300,7 +300,7 @@ def end_lease(tx: Connection, stack_id: str, number: int, owner: str) -> None:
     tx.execute(update(table).where(*these).values(owner=None, lease_until=0.0))
 
 
-def supersede(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
+def supersede(tx: Transaction, these: Sequence[tuple[str, int]]) -> None:
     """Start a new epoch of shards whose rows another transaction changes: their owners have loaded outdated rows.
 
     Args:
@@ -312,7 +312,7 @@ def supersede(tx: Connection, these: Sequence[tuple[str, int]]) -> None:
     tx.execute(update(table).where(tuple_(table.c.stack_id, table.c.number).in_(these)).values(**ended))
 
 
-def set_aside(tx: Connection, lease: Lease, reason: str, until: float) -> None:
+def set_aside(tx: Transaction, lease: Lease, reason: str, until: float) -> None:
     """Set a shard aside until a time, after an internal error or crashes of its workers, and store the reason.
 
     Sibling shards continue. Nothing changes if a newer owner has the shard.

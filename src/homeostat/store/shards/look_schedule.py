@@ -8,10 +8,11 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, UpdateBase, and_, case, func, select, update
+from sqlalchemy import ColumnElement, Select, UpdateBase, and_, case, func, select, update
 
 from homeostat.model.world import look_interval
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.shards.shards import USER, is_any_of, wake_values
 from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
@@ -20,7 +21,9 @@ TAKEN_S = 5.0
 """Time for which an observer keeps the shards that it takes: after its death they are due again so much later."""
 
 
-def take_for_observation(tx: Connection, now: float, limit: int, again_s: float) -> dict[tuple[str, int], float | None]:
+def take_for_observation(
+    tx: Transaction, now: float, limit: int, again_s: float
+) -> dict[tuple[str, int], float | None]:
     """Take shards with a due look, for `TAKEN_S` seconds.
 
     Within that time the observer calls `reschedule`; otherwise another observer takes them.
@@ -38,7 +41,7 @@ def take_for_observation(tx: Connection, now: float, limit: int, again_s: float)
     return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in taken.items()}
 
 
-def seen_recently(tx: Connection, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
+def seen_recently(tx: Transaction, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
     """Return the shards whose things were all observed within their interval.
 
     Shards with a request for another look, or with a thing that could not be observed, are left out.
@@ -81,7 +84,7 @@ def _take(these: Sequence[tuple[str, int]], until: float) -> UpdateBase:
     return update(schema.shard).where(is_any_of(these)).values(observe_at=until)
 
 
-def reschedule(tx: Connection, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
+def reschedule(tx: Transaction, taken: Collection[tuple[str, int]], taken_at: float, at: float | None) -> None:
     """Give back shards that were taken at `taken_at`; their next look is at time `at`, None for never.
 
     A shard with a new request for a look keeps the requested time.
@@ -108,7 +111,7 @@ def _within(
     return [table.c.stack_id.in_(stacks), *of_numbers]
 
 
-def record_look(tx: Connection, seen: Collection[tuple[str, int]], at: float) -> None:
+def record_look(tx: Transaction, seen: Collection[tuple[str, int]], at: float) -> None:
     """Record that all things of these shards were observed at this time or later; wake passes waiting for the look."""
     if not seen:
         return
@@ -132,7 +135,7 @@ def _seen(these: Sequence[tuple[str, int]], at: float) -> UpdateBase:
     return update(schema.shard).where(is_any_of(these)).values(looked_at=at, blind="")
 
 
-def record_blind(tx: Connection, blind: Collection[tuple[str, int]], reason: str) -> None:
+def record_blind(tx: Transaction, blind: Collection[tuple[str, int]], reason: str) -> None:
     """Record why the things of these shards could not be observed."""
     table = schema.shard
     if blind:
@@ -142,7 +145,7 @@ def record_blind(tx: Connection, blind: Collection[tuple[str, int]], reason: str
 
 
 def request_look(
-    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
+    tx: Transaction, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
     """Request a look at these stacks as soon as possible; a look made after `at` wakes their shards once it is stored.
 
@@ -159,7 +162,7 @@ def request_look(
 
 
 def last_complete_look(
-    tx: Connection, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
+    tx: Transaction, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> tuple[float | None, str]:
     """Return the time of the last complete look at these stacks.
 
@@ -177,7 +180,7 @@ def last_complete_look(
     return row[0] or None, row[1] or ""
 
 
-def schedule_look(tx: Connection, stack_id: str, number: int, at: float | None) -> None:
+def schedule_look(tx: Transaction, stack_id: str, number: int, at: float | None) -> None:
     """Request a look at time `at`, or earlier if requested already.
 
     None means that the shard has nothing to observe; a look that a pass waits for still takes place.

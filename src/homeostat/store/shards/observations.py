@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
+from sqlalchemy import CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
 from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.model.observed import Observation, Presence
@@ -16,7 +16,7 @@ from homeostat.model.status import Status
 from homeostat.resources.base import Thing
 from homeostat.resources.registry import type_of
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Database, Transaction, row_lock
 from homeostat.store.encryption.encrypted_cells import MARK, Lost
 from homeostat.store.shards import shard_state
 from homeostat.store.sql import bulk
@@ -94,7 +94,7 @@ def _watched() -> Select[Any]:
     )
 
 
-def in_shards(tx: Connection, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[WatchedThing]:
+def in_shards(tx: Transaction, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[WatchedThing]:
     """Return the things of these types in these shards."""
     return _readable(_in_shards(tx, list(shards), types))
 
@@ -105,7 +105,7 @@ def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Selec
     return _watched().where(watched_rows, _resource.c.type.in_(types))
 
 
-def by_handle(tx: Connection, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
+def by_handle(tx: Transaction, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
     """Return the things with these handles and types; different clouds may use the same handle for different things."""
     return _readable(_by_handle(tx, list(handles), types))
 
@@ -165,7 +165,7 @@ def encode_with_properties(
     return EncodedObservations([thing.key for thing, _ in observed], _encode_observed(dialect, observed), properties)
 
 
-def record(tx: Connection, encoded: EncodedObservations) -> None:
+def record(tx: Transaction, encoded: EncodedObservations) -> None:
     """Store observations, except if the stored one is newer, or the row has another thing by now.
 
     The caller has locked the shards of the rows, like a pass.

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, UpdateBase, case, delete, or_, select, update
+from sqlalchemy import Select, UpdateBase, case, delete, or_, select, update
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
 LOOK_S = 5.0
@@ -39,18 +39,18 @@ class Orphan:
     project: str
 
 
-def add(db: Database, tx: Connection, new: Sequence[Orphan], now: float) -> None:
+def add(tx: Transaction, new: Sequence[Orphan], now: float) -> None:
     """Look for these tokens from now on; the time of a known token restarts."""
     if not new:
         return
     times = {"look_at": now + LOOK_S, "until": now + PATIENCE_S, "looked_at": now}
     rows = [{"token": orphan.token, "kind": orphan.kind, "project": orphan.project, **times} for orphan in new]
-    insert = db.insert(_orphan)
+    insert = tx.insert(_orphan)
     later = {name: insert.excluded[name] for name in times}
     tx.execute(insert.on_conflict_do_update(index_elements=["token"], set_=later), rows)
 
 
-def any_due(tx: Connection, now: float) -> bool:
+def any_due(tx: Transaction, now: float) -> bool:
     """Return whether any token is to be looked for now."""
     return _any_due(tx, now).first() is not None
 
@@ -60,7 +60,7 @@ def _any_due(now: float) -> Select[Any]:
     return select(_orphan.c.token).where(_orphan.c.look_at <= now).limit(1)
 
 
-def take_due(tx: Connection, now: float, limit: int) -> list[Orphan]:
+def take_due(tx: Transaction, now: float, limit: int) -> list[Orphan]:
     """Return the tokens to look for now, and schedule their next look."""
     rows = list(_due(tx, now, limit))
     if rows:
@@ -78,13 +78,13 @@ def _put_off(tokens: Sequence[str], now: float) -> UpdateBase:
     return update(_orphan).where(_orphan.c.token.in_(tokens)).values(look_at=now + LOOK_S)
 
 
-def may_appear(tx: Connection, key: str) -> bool:
+def may_appear(tx: Transaction, key: str) -> bool:
     """Return whether a creation for this row was given up and its thing may still turn up."""
     tokens = select(_orphan.c.token).where(_orphan.c.token.startswith(f"{key}-", autoescape=True))
     return tx.execute(tokens.limit(1)).first() is not None
 
 
-def drop(tx: Connection, tokens: Sequence[str]) -> None:
+def drop(tx: Transaction, tokens: Sequence[str]) -> None:
     """Delete tokens whose things have an owner, or are to stay."""
     if tokens:
         _drop(tx, tokens)
@@ -95,7 +95,7 @@ def _drop(tokens: Sequence[str]) -> UpdateBase:
     return delete(_orphan).where(_orphan.c.token.in_(tokens))
 
 
-def removable(tx: Connection, project: str, handles: Mapping[str, str]) -> set[str]:
+def removable(tx: Transaction, project: str, handles: Mapping[str, str]) -> set[str]:
     """Return the tokens whose things are still orphans; called right before the things are deleted.
 
     A thing is no longer an orphan if its token was dropped, if a row has the token, or if a row of the project has its
@@ -112,7 +112,7 @@ def removable(tx: Connection, project: str, handles: Mapping[str, str]) -> set[s
     return {token for token in watched - owned(tx, list(handles)) if handles[token] not in held}
 
 
-def record_missing(tx: Connection, tokens: Sequence[str], looked_at: float) -> None:
+def record_missing(tx: Transaction, tokens: Sequence[str], looked_at: float) -> None:
     """Record that a look which began at `looked_at` found none of these tokens; delete tokens that had expired by then.
 
     Only a complete look proves anything: each gap between looks beyond `GAP_S` extends the time of a token as much.
@@ -138,14 +138,14 @@ def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
     return delete(_orphan).where(_orphan.c.token.in_(tokens), _orphan.c.until <= looked_at)
 
 
-def extend(tx: Connection, tokens: Sequence[str], now: float) -> None:
+def extend(tx: Transaction, tokens: Sequence[str], now: float) -> None:
     """Restart the time of tokens whose things exist, or whose presence is unknown."""
     if tokens:
         restarted = {"until": now + PATIENCE_S, "looked_at": now}
         tx.execute(update(_orphan).where(_orphan.c.token.in_(tokens)).values(**restarted))
 
 
-def owned(tx: Connection, tokens: Sequence[str]) -> set[str]:
+def owned(tx: Transaction, tokens: Sequence[str]) -> set[str]:
     """Return the tokens that a row has after all: their things must stay."""
     # By row key, which is the primary key; tokens have no index.
     keys = {token.rpartition("-")[0] for token in tokens}

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Row, select
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 
 CHUNK = 500
 """Maximum number of things in one query."""
@@ -35,17 +35,17 @@ class Retained:
     reason: str
 
 
-def add(db: Database, tx: Connection, things: Sequence[Retained], now: float) -> None:
+def add(tx: Transaction, things: Sequence[Retained], now: float) -> None:
     """Store things; a thing that was adopted and retained again is stored with its last owner."""
     if not things:
         return
-    insert = db.insert(_retained)
+    insert = tx.insert(_retained)
     newer = {name: insert.excluded[name] for name in ("stack_id", "stack", "name", "reason", "at")}
     rows = [{**asdict(thing), "at": now} for thing in things]
     tx.execute(insert.on_conflict_do_update(index_elements=["project", "kind", "handle"], set_=newer), rows)
 
 
-def among(tx: Connection, kind: str, handles: Collection[str]) -> list[Row[tuple[str, str, str, str]]]:
+def among(tx: Transaction, kind: str, handles: Collection[str]) -> list[Row[tuple[str, str, str, str]]]:
     """Return the retained things with these handles as handle, stack, name and reason, in the order of the handles."""
     chosen = select(_retained.c.handle, _retained.c.stack, _retained.c.name, _retained.c.reason)
     rows: list[Row[tuple[str, str, str, str]]] = []

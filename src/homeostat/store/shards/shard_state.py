@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     CursorResult,
     Dialect,
     Select,
@@ -26,7 +25,7 @@ from homeostat.model.plan import Event, Part
 from homeostat.model.rollout import RolloutChange
 from homeostat.model.world import Resource, Seen
 from homeostat.store import events, schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import orphans, retained
 from homeostat.store.shards.orphans import Orphan
 from homeostat.store.shards.retained import Retained
@@ -149,7 +148,7 @@ Rows = tuple[dict[str, Resource], dict[str, Seen]]
 """Rows and their newest observations, each by the key of the row."""
 
 
-def stored_bytes(tx: Connection, stack_id: str, number: int) -> int:
+def stored_bytes(tx: Transaction, stack_id: str, number: int) -> int:
     """Return the stored length of the properties and the metadata of all rows of a shard."""
     stored = (
         func.coalesce(func.length(type_coerce(_resource.c[name], Text)), 0) for name in ("properties", "metadata")
@@ -160,12 +159,12 @@ def stored_bytes(tx: Connection, stack_id: str, number: int) -> int:
     return int(tx.execute(chosen).scalar_one() or 0)
 
 
-def load_rows(tx: Connection, stack_id: str, number: int) -> Rows:
+def load_rows(tx: Transaction, stack_id: str, number: int) -> Rows:
     """Load all rows of a shard, in the order of their creation."""
     return _rows(_of_shard(tx, stack_id, number))
 
 
-def load_where(tx: Connection, *where: ColumnElement[bool]) -> Rows:
+def load_where(tx: Transaction, *where: ColumnElement[bool]) -> Rows:
     """Load the rows that meet all conditions, by shard and in the order of their creation."""
     return _rows(tx.execute(_chosen(*where)))
 
@@ -216,7 +215,7 @@ class HandleOwner(NamedTuple):
     project: str
 
 
-def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
+def owners_of(tx: Transaction, handles: Sequence[str]) -> list[HandleOwner]:
     """Return the owners of things with these handles, among the resources of live stacks of all projects.
 
     Resources that only refer to an external thing (`external_id`) are left out.
@@ -229,7 +228,7 @@ def owners_of(tx: Connection, handles: Sequence[str]) -> list[HandleOwner]:
     return list(typed.rows(HandleOwner, tx.execute(chosen.where(_resource.c.handle.in_(handles), *living))))
 
 
-def revisions_of(tx: Connection, stack_id: str, number: int) -> set[int]:
+def revisions_of(tx: Transaction, stack_id: str, number: int) -> set[int]:
     """Return the revisions of the last operations on the rows of a shard: the rows may hold values from these."""
     conditions = (_resource.c.stack_id == stack_id, _resource.c.shard == number)
     return set(tx.execute(select(_resource.c.revision).where(*conditions).distinct()).scalars())
@@ -275,18 +274,16 @@ def prepare(db: Database, stack_id: str, writes: Writes, now: float, *, secret: 
     return EncodedWrites(stack_id, writes, now, (inserted, *changes, removed), changed, seen)
 
 
-def record(
-    db: Database, tx: Connection, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None
-) -> None:
+def record(tx: Transaction, stack_id: str, writes: Writes, now: float, *, secret: bool | None = None) -> None:
     """Encode and store writes at once; for the arguments see `prepare`.
 
     Raises:
         Superseded: A row was changed by another writer since it was read.
     """
-    store(db, tx, prepare(db, stack_id, writes, now, secret=secret))
+    store(tx, prepare(tx.database, stack_id, writes, now, secret=secret))
 
 
-def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
+def store(tx: Transaction, prepared: EncodedWrites) -> None:
     """Store encoded writes; the caller has checked the epoch of its lease in this transaction.
 
     Raises:
@@ -304,11 +301,11 @@ def store(db: Database, tx: Connection, prepared: EncodedWrites) -> None:
         row.version += 1
     for rows in prepared.seen:
         rows.store(tx)
-    orphans.add(db, tx, writes.orphans, prepared.now)
+    orphans.add(tx, writes.orphans, prepared.now)
     # After `add`: a token both given up and kept by this transaction belongs to a thing that stays.
     if writes.kept_tokens:
         orphans.drop(tx, writes.kept_tokens)
-    retained.add(db, tx, writes.retained, prepared.now)
+    retained.add(tx, writes.retained, prepared.now)
     events.append(tx, prepared.stack_id, writes.events, prepared.now)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Select,
     UpdateBase,
     and_,
@@ -24,7 +23,7 @@ from sqlalchemy import (
 
 from homeostat.model.plan import Priority
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ShardRow
 from homeostat.store.sql import lock_order, notices, typed
 from homeostat.store.sql.prepared import prepared
@@ -43,9 +42,9 @@ Passes are retried at growing intervals, and at once for a new revision.
 """
 
 
-def ensure(db: Database, tx: Connection, stack_id: str, project: str, count: int) -> None:
+def ensure(tx: Transaction, stack_id: str, project: str, count: int) -> None:
     """Create the missing shards among 0 … count-1 of a stack."""
-    new = _new(db.insert)
+    new = _new(tx.insert)
     one = {"stack_id": stack_id, "project": project, "priority": USER, "of": stack_id}
     for start in range(0, count, INSERTED_MAX):
         tx.execute(new, [{**one, "number": number} for number in range(start, min(start + INSERTED_MAX, count))])
@@ -69,7 +68,7 @@ def is_checked(stack_id: ColumnElement[str]) -> ColumnElement[bool]:
     return exists().where(stack.c.id == stack_id, check.c.enabled, or_(inside, condition))
 
 
-def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> None:
+def settle_empty(tx: Transaction, stack_id: str, revision: int, now: float) -> None:
     """Bring shards without rows to rest at an empty revision, without a pass over each shard.
 
     The first shard is left out, since its pass ends the stack's action. Shards with a valid lease are left out, too.
@@ -85,7 +84,7 @@ def settle_empty(tx: Connection, stack_id: str, revision: int, now: float) -> No
     )
 
 
-def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> bool:
+def settle_unbegun(tx: Transaction, stack_id: str, revision: int, now: float) -> bool:
     """Bring all shards of a stack to rest at an empty revision, if no shard has rows or an owner; return whether done.
 
     The new epoch supersedes a worker that holds an expired lease and is about to create the first rows.
@@ -96,7 +95,7 @@ def settle_unbegun(tx: Connection, stack_id: str, revision: int, now: float) -> 
     return True
 
 
-def settle_all(tx: Connection, stack_ids: Sequence[str], revision: int) -> None:
+def settle_all(tx: Transaction, stack_ids: Sequence[str], revision: int) -> None:
     """Bring all shards of stacks without rows to rest at a revision; present owners are superseded."""
     table = schema.shard
     values = {"epoch": table.c.epoch + 1, "settled_revision": revision, "owner": None, "planned": 0, "done": 0}
@@ -112,7 +111,7 @@ def _begun(stack_id: str, now: float) -> Select[Any]:
 
 
 def wake(
-    tx: Connection,
+    tx: Transaction,
     stack_id: str,
     at: float,
     priority: int,
@@ -170,7 +169,7 @@ def _restart_values(at: float, revision: Any) -> dict[str, Any]:
     return {"crashes": 0, "wake_at": sooner(at), "done": restarted}
 
 
-def wake_anew(tx: Connection, stack_ids: Sequence[str], at: float, priority: int, revision: int) -> None:
+def wake_anew(tx: Transaction, stack_ids: Sequence[str], at: float, priority: int, revision: int) -> None:
     """Request a pass over all shards of stacks with a new revision; the shards are locked (see `lock_order`)."""
     notices.mark_due(tx)
     values = wake_values(at, priority) | _restart_values(at, revision)
@@ -185,7 +184,7 @@ class ShardChange:
     changed: int
 
 
-def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
+def restart_progress(tx: Transaction, stack_id: str, touched: Mapping[int, ShardChange]) -> None:
     """Set the progress of shards that a new revision changes: unchanged members count as done."""
     table = schema.shard
     conditions = (table.c.stack_id == stack_id, table.c.number == bindparam("shard"))
@@ -199,7 +198,7 @@ def restart_progress(tx: Connection, stack_id: str, touched: Mapping[int, ShardC
 
 
 def wake_all(
-    tx: Connection, stacks: ColumnElement[Any] | Select[Any] | Sequence[str], at: float, priority: int
+    tx: Transaction, stacks: ColumnElement[Any] | Select[Any] | Sequence[str], at: float, priority: int
 ) -> None:
     """Request a pass over each shard of these stacks, as ids or as a subquery of ids."""
     notices.mark_due(tx)
@@ -209,7 +208,7 @@ def wake_all(
     tx.execute(update(table).where(table.c.stack_id.in_(stacks)).values(**wake_values(at, priority)))
 
 
-def wake_unsettled(tx: Connection, stack_id: str, at: float, priority: int, revision: int) -> None:
+def wake_unsettled(tx: Transaction, stack_id: str, at: float, priority: int, revision: int) -> None:
     """Wake the shards that are not at rest at a new revision.
 
     If all are at rest, wake the first: its pass notices, and ends the stack's action.
@@ -234,7 +233,7 @@ def sooner(at: float) -> ColumnElement[float]:
     return case((schema.shard.c.wake_at < at, schema.shard.c.wake_at), else_=at)
 
 
-def carry_over(tx: Connection, stack_id: str, revision: int, touched: Collection[int]) -> None:
+def carry_over(tx: Transaction, stack_id: str, revision: int, touched: Collection[int]) -> None:
     """Mark shards as at rest at `revision` if they were at rest at the previous one and are not among `touched`.
 
     A shard with a FAILED resource, or with unfinished nodes, is not carried over: the new revision retries them.
@@ -258,7 +257,7 @@ def is_any_of(these: Sequence[tuple[str, int]]) -> ColumnElement[bool]:
     return tuple_(schema.shard.c.stack_id, schema.shard.c.number).in_(these)
 
 
-def count_failures(tx: Connection, stack_id: str, number: int, more: int) -> None:
+def count_failures(tx: Transaction, stack_id: str, number: int, more: int) -> None:
     """Add to the number of FAILED resources of a shard.
 
     A difference, not a total: API requests that mark resources count as well, between two passes.
@@ -273,13 +272,13 @@ def _count_failures(stack_id: str, number: int, more: int) -> UpdateBase:
     return update(table).where(*conditions).values(failures=table.c.failures + more)
 
 
-def failures_of(tx: Connection, stack_id: str) -> int:
+def failures_of(tx: Transaction, stack_id: str) -> int:
     """Return the number of FAILED resources of a stack."""
     failures = select(func.sum(schema.shard.c.failures)).where(schema.shard.c.stack_id == stack_id)
     return int(tx.execute(failures).scalar() or 0)
 
 
-def get(tx: Connection, stack_id: str, number: int) -> ShardRow | None:
+def get(tx: Transaction, stack_id: str, number: int) -> ShardRow | None:
     return typed.rows(ShardRow, _get(tx, stack_id, number)).first()
 
 
@@ -289,7 +288,7 @@ def _get(stack_id: str, number: int) -> Select[Any]:
     return select(table).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
-def settle(tx: Connection, stack_id: str, number: int, revision: int) -> None:
+def settle(tx: Transaction, stack_id: str, number: int, revision: int) -> None:
     """Record that the shard is at rest at this revision."""
     _settle(tx, stack_id, number, revision)
 

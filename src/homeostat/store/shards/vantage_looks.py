@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, case, delete, or_, select, tuple_, update
+from sqlalchemy import Select, and_, case, delete, or_, select, tuple_, update
 
 from homeostat.model.node_health import Finding
 from homeostat.model.vantage import Seen, VantageLook
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.shards.health import TAKEN_S, Shard
 from homeostat.store.sql.prepared import prepared
 
@@ -36,7 +36,7 @@ class TakenLook:
     before: VantageLook
 
 
-def set_vantages(db: Database, tx: Connection, shard: Shard, names: Collection[str], now: float) -> None:
+def set_vantages(tx: Transaction, shard: Shard, names: Collection[str], now: float) -> None:
     """Set the places from which the URLs of a shard are requested."""
     condition = and_(_look.c.stack_id == shard[0], _look.c.number == shard[1])
     present = set(tx.execute(select(_look.c.vantage).where(condition)).scalars())
@@ -48,10 +48,10 @@ def set_vantages(db: Database, tx: Connection, shard: Shard, names: Collection[s
             {"stack_id": shard[0], "number": shard[1], "vantage": name, "due_at": now, "whole_at": now, "found": {}}
             for name in new
         ]
-        tx.execute(db.insert(_look).on_conflict_do_nothing(), rows)
+        tx.execute(tx.insert(_look).on_conflict_do_nothing(), rows)
 
 
-def of_shards(tx: Connection, these: Sequence[Shard]) -> dict[Shard, dict[str, VantageLook]]:
+def of_shards(tx: Transaction, these: Sequence[Shard]) -> dict[Shard, dict[str, VantageLook]]:
     """Return the findings, by shard and place."""
     looks: dict[Shard, dict[str, VantageLook]] = {}
     columns = (_look.c.stack_id, _look.c.number, _look.c.vantage, _look.c.looked_at, _look.c.found)
@@ -61,7 +61,7 @@ def of_shards(tx: Connection, these: Sequence[Shard]) -> dict[Shard, dict[str, V
     return looks
 
 
-def take(tx: Connection, vantage: str, now: float, limit: int) -> list[TakenLook]:
+def take(tx: Transaction, vantage: str, now: float, limit: int) -> list[TakenLook]:
     """Take shards whose URLs are due from a place, for `TAKEN_S` seconds."""
     taken = [
         TakenLook(stack_id, number, project, whole_at <= now, whole_at, _look_of(looked_at, findings))
@@ -84,7 +84,7 @@ def _due(vantage: str, now: float, limit: int) -> Select[Any]:
 
 
 def store(
-    tx: Connection, vantage: str, shard: Shard, until: float, due_at: float, whole_at: float, look: VantageLook
+    tx: Transaction, vantage: str, shard: Shard, until: float, due_at: float, whole_at: float, look: VantageLook
 ) -> None:
     """Store findings, and give the shard back.
 
@@ -116,7 +116,7 @@ def store(
     )
 
 
-def forget(tx: Connection, vantage: str, shard: Shard, until: float) -> None:
+def forget(tx: Transaction, vantage: str, shard: Shard, until: float) -> None:
     """Stop requesting the URLs of a shard from a place."""
     tx.execute(delete(_look).where(*_this(vantage, shard), _look.c.due_at == until))
 

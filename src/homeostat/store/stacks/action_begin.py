@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, update
+from sqlalchemy import ColumnElement, delete, update
 from sqlalchemy.exc import IntegrityError
 
 from homeostat.model.errors import Rejected
@@ -18,7 +18,7 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import event_sinks
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import look_schedule, shards
 from homeostat.store.sql import lock_order
@@ -74,7 +74,7 @@ NEW_COLUMNS = tuple(field.name for field in fields(NewStack) if field.name not i
 """The fields of a new stack that are columns of its row as they are."""
 
 
-def add(db: Database, tx: Connection, new: NewStack, revision: NewRevision, now: float, timeout_s: float) -> None:
+def add(tx: Transaction, new: NewStack, revision: NewRevision, now: float, timeout_s: float) -> None:
     """Store a stack with its first revision, and wake its shards.
 
     Raises:
@@ -99,8 +99,8 @@ def add(db: Database, tx: Connection, new: NewStack, revision: NewRevision, now:
         stack_state.insert(tx, values)
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
-    revisions.store_revision(db, tx, new.id, 1, new.action, revision, now)
-    shards.ensure(db, tx, new.id, new.project, revision.shards)
+    revisions.store_revision(tx, new.id, 1, new.action, revision, now)
+    shards.ensure(tx, new.id, new.project, revision.shards)
     shards.wake(tx, new.id, now, shards.USER)
     if new.parent_id is None and revision.sinks:
         event_sinks.set_sinks(tx, new.id, revision.sinks)
@@ -108,8 +108,7 @@ def add(db: Database, tx: Connection, new: NewStack, revision: NewRevision, now:
 
 
 def revise(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     action: str,
     revision: NewRevision,
@@ -126,7 +125,7 @@ def revise(
             woken, so that a small change of a large group is cheap.
     """
     number = int(stack.revision) + 1
-    revisions.store_revision(db, tx, stack.id, number, action, revision, now)
+    revisions.store_revision(tx, stack.id, number, action, revision, now)
     columns: dict[str, Any] = {**({} if revision.size is None else {"size": revision.size}), **(changes or {})}
     timeout_mins = columns.get("timeout_mins", stack.timeout_mins)
     begun = {"revision": number, "action": action, "status": Status.IN_PROGRESS, "reason": f"Stack {action} started"}
@@ -143,7 +142,7 @@ def revise(
     if _is_first_secret(stack, revision):
         lock_for_first_secret(tx, stack, revision)
         tx.execute(update(schema.stack).where(*_without_secrets(stack)).values(secret=True))
-    _wake_changed(db, tx, stack, revision, number, now, None if _may_be_unconverged(stack) else touched)
+    _wake_changed(tx, stack, revision, number, now, None if _may_be_unconverged(stack) else touched)
     # A large group may be deleted before most of its shards began: these need no pass to notice.
     if revision.kind == EMPTY.kind and stack.shards > 1:
         shards.settle_empty(tx, stack.id, number, now)
@@ -166,7 +165,7 @@ def _may_be_unconverged(stack: StackRow) -> bool:
     return bool(unchanging and stack.complete_revision != stack.revision)
 
 
-def lock_for_first_secret(tx: Connection, stack: StackRow, revision: NewRevision) -> None:
+def lock_for_first_secret(tx: Transaction, stack: StackRow, revision: NewRevision) -> None:
     """Lock the tree of a stack from its root down, if `revision` has its first secret: `revise` updates the whole tree.
 
     Call this before locking a nested stack, since the root comes first in the order of locks.
@@ -184,8 +183,7 @@ def _without_secrets(stack: StackRow) -> tuple[ColumnElement[bool], ...]:
 
 
 def _wake_changed(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     revision: NewRevision,
     number: int,
@@ -194,7 +192,7 @@ def _wake_changed(
     priority: int = shards.USER,
 ) -> None:
     """Create missing shards, and wake the shards that a new revision changes; for `touched` see `revise`."""
-    shards.ensure(db, tx, stack.id, stack.project, revision.shards)
+    shards.ensure(tx, stack.id, stack.project, revision.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, priority, restart_at=number)
     else:
@@ -202,25 +200,24 @@ def _wake_changed(
         shards.wake_unsettled(tx, stack.id, now, priority, number)
 
 
-def converge(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
+def converge(tx: Transaction, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
     """Store the newest desired state as another revision, and observe all resources first (CV9, ADR 0020).
 
     An action in progress continues under its name.
     """
     continues = stack.status == Status.IN_PROGRESS and stack.action not in READ_ONLY_ACTIONS
     action = stack.action if continues or stack.action == Action.DELETE else Action.UPDATE
-    changes = {"suspended": False, "look_from": db.now_of(tx)}
-    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
+    changes = {"suspended": False, "look_from": tx.now()}
+    return _revise_unchanged(tx, stack, action, now, timeout_s, intent, changes)
 
 
-def check(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
+def check(tx: Transaction, stack: StackRow, now: float, timeout_s: float, intent: str = "") -> int:
     """Begin a check, which observes every resource and compares it with the desired state."""
-    return _revise_unchanged(db, tx, stack, Action.CHECK, now, timeout_s, intent)
+    return _revise_unchanged(tx, stack, Action.CHECK, now, timeout_s, intent)
 
 
 def take_snapshot(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     snapshot: StackSnapshot,
     now: float,
@@ -229,12 +226,11 @@ def take_snapshot(
 ) -> int:
     """Begin a snapshot of the data of every resource."""
     changes = {"snapshot": snapshot}
-    return _revise_unchanged(db, tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
+    return _revise_unchanged(tx, stack, Action.SNAPSHOT, now, timeout_s, intent, changes)
 
 
 def maintain(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     action: str,
     now: float,
@@ -250,12 +246,11 @@ def maintain(
     # lock, things may have to be unlocked.
     if action == Action.LOCK and lock is not None and lock["level"] == "stacks" and stack.action != Action.LOCK:
         changes["look_from"] = None
-    return _revise_unchanged(db, tx, stack, action, now, timeout_s, intent, changes)
+    return _revise_unchanged(tx, stack, action, now, timeout_s, intent, changes)
 
 
 def _revise_unchanged(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     action: str,
     now: float,
@@ -270,21 +265,21 @@ def _revise_unchanged(
     """
     revision = revisions.copy_of_revision(tx, stack, stack.revision, intent)
     snapshot = stack.snapshot if stacks.facts(stack).restoring else None
-    look_from = db.now_of(tx) if STACK_ACTIONS[action].looks_first else None
+    look_from = tx.now() if STACK_ACTIONS[action].looks_first else None
     columns = {"look_from": look_from, "rollback_to": stack.rollback_to, "snapshot": snapshot, **(changes or {})}
     if stack.complete_revision == stack.revision:
         columns["complete_revision"] = stack.revision + 1
-    return revise(db, tx, stack, action, revision, now, timeout_s, columns)
+    return revise(tx, stack, action, revision, now, timeout_s, columns)
 
 
-def roll_back(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> int:
+def roll_back(tx: Transaction, stack: StackRow, now: float, timeout_s: float) -> int:
     """Roll back to the last COMPLETE revision (CV11), or to nothing if absent."""
     goal = stack.complete_revision
-    revision = revisions.empty(db) if goal is None else revisions.copy_of_revision(tx, stack, goal)
-    return revise(db, tx, stack, Action.ROLLBACK, revision, now, timeout_s, {"rollback_to": goal or 0})
+    revision = revisions.empty(tx.database) if goal is None else revisions.copy_of_revision(tx, stack, goal)
+    return revise(tx, stack, Action.ROLLBACK, revision, now, timeout_s, {"rollback_to": goal or 0})
 
 
-def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s: float) -> None:
+def abandon(tx: Transaction, stack: StackRow, now: float, timeout_s: float) -> None:
     """Delete a stack and its nested stacks for good without touching anything in the cloud (ADR 0035).
 
     A retained stack that was nested in it continues on its own.
@@ -297,15 +292,15 @@ def abandon(db: Database, tx: Connection, stack: StackRow, now: float, timeout_s
         return
     # A deletion in progress that touches the cloud restarts: nested stacks may have failed in it, and their parents may
     # be about to learn of that.
-    revise(db, tx, stack, Action.DELETE, revisions.empty(db), now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
+    revise(tx, stack, Action.DELETE, revisions.empty(tx.database), now, timeout_s, {"spares": KeepPolicy.ALL, **UNHELD})
 
 
-def delay_batch(tx: Connection, row: StackRow, until: float) -> None:
+def delay_batch(tx: Transaction, row: StackRow, until: float) -> None:
     """Delay the next batch of a group's members until a time."""
     tx.execute(update(schema.stack).where(schema.stack.c.id == row.id).values(step_at=until))
 
 
-def hold_batch(tx: Connection, row: StackRow, reason: str, now: float) -> bool:
+def hold_batch(tx: Transaction, row: StackRow, reason: str, now: float) -> bool:
     """Store the reason why the next batch of a group's members waits; return whether the reason is new."""
     if row.reason == reason:
         return False
@@ -315,8 +310,7 @@ def hold_batch(tx: Connection, row: StackRow, reason: str, now: float) -> bool:
 
 
 def begin_batch(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     row: StackRow,
     revision: NewRevision,
     now: float,
@@ -333,7 +327,7 @@ def begin_batch(
         touched: See `revise`; unchanged members of these shards count as done.
     """
     table, number = schema.stack, int(row.revision) + 1
-    revisions.store_revision(db, tx, row.id, number, row.action, revision, now)
+    revisions.store_revision(tx, row.id, number, row.action, revision, now)
     tx.execute(
         update(table)
         .where(table.c.id == row.id)
@@ -347,5 +341,5 @@ def begin_batch(
     if row.revision != row.complete_revision:
         old = schema.revision
         tx.execute(delete(old).where(old.c.stack_id == row.id, old.c.number == row.revision))
-    _wake_changed(db, tx, row, revision, number, now, touched, shards.ROLLOUT)
+    _wake_changed(tx, row, revision, number, now, touched, shards.ROLLOUT)
     shards.restart_progress(tx, row.id, touched or {})

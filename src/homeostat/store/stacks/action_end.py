@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, literal, or_, select, update
+from sqlalchemy import ColumnElement, Select, exists, func, literal, or_, select, update
 
 from homeostat.model.stack_actions import LOCKING, MAINTENANCE, NON_CHANGING_ACTIONS, STACK_ACTIONS
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import KeepPolicy
 from homeostat.store import events, schema
 from homeostat.store.builtin import stack_users, stored_trusts
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
@@ -24,27 +24,25 @@ NAMED_MAX = 10
 """Maximum number of failed resources that the reason of a failed check names."""
 
 
-def lock_settled(db: Database, tx: Connection, stack_id: str, number: int) -> StackRow | None:
+def lock_settled(tx: Transaction, stack_id: str, number: int) -> StackRow | None:
     """Lock the stack's row and return it, if all its shards are at rest at its newest revision, `number`.
 
     The lock makes the shards of a stack take turns here. Without it, two shards that come to rest at the same instant
     would each see an unfinished sibling, and the stack would stay IN_PROGRESS.
     """
-    return lock_settled_beside(db, tx, stack_id, number, NO_SHARD)[0]
+    return lock_settled_beside(tx, stack_id, number, NO_SHARD)[0]
 
 
-def lock_settled_beside(
-    db: Database, tx: Connection, stack_id: str, number: int, shard: int
-) -> tuple[StackRow | None, Unrest]:
+def lock_settled_beside(tx: Transaction, stack_id: str, number: int, shard: int) -> tuple[StackRow | None, Unrest]:
     """Return the same, and the number of unsettled members of a group outside one of its shards."""
-    row = stacks.for_update(db, tx, stack_id)
+    row = stacks.for_update(tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None, Unrest(0, 0)
     progress = _progress(tx, row, number, shard)
     return None if progress.unfinished else row, Unrest(progress.own, progress.inside)
 
 
-def is_settled(tx: Connection, stack: StackRow, number: int) -> bool:
+def is_settled(tx: Transaction, stack: StackRow, number: int) -> bool:
     """Return whether all shards of a stack are at rest at revision `number`."""
     return not _progress(tx, stack, number, NO_SHARD).unfinished
 
@@ -55,7 +53,7 @@ class _Progress(NamedTuple):
     inside: int
 
 
-def _progress(tx: Connection, stack: StackRow, number: int, shard: int) -> _Progress:
+def _progress(tx: Transaction, stack: StackRow, number: int, shard: int) -> _Progress:
     # Actions that change nothing may end although resources failed earlier. After any change, a FAILED resource means
     # that the revision has not been reached.
     changing = stack.action not in NON_CHANGING_ACTIONS
@@ -64,7 +62,7 @@ def _progress(tx: Connection, stack: StackRow, number: int, shard: int) -> _Prog
     return typed.rows(_Progress, rows).one()
 
 
-def others_unsettled(tx: Connection, stack: Any, number: int) -> bool:
+def others_unsettled(tx: Transaction, stack: Any, number: int) -> bool:
     """Return whether any sibling of a shard is not at rest at the newest revision of the stack."""
     shard = schema.shard
     siblings = (shard.c.stack_id == stack.id, shard.c.number < stack.shards, shard.c.number != number)
@@ -84,9 +82,7 @@ def _unfinished(stack_id: str, number: int, count: int, but: int, *, changing: b
     return select(*columns)
 
 
-def settle(
-    db: Database, tx: Connection, stack_id: str, number: int, now: float, *, wakes_parent: bool = True
-) -> StackRow | None:
+def settle(tx: Transaction, stack_id: str, number: int, now: float, *, wakes_parent: bool = True) -> StackRow | None:
     """Finish the action of a stack if all its shards are at rest at revision `number`, and this is the newest.
 
     Args:
@@ -95,19 +91,19 @@ def settle(
     Returns:
         The stack's row as it was before; None if nothing was finished.
     """
-    row = lock_settled(db, tx, stack_id, number)
+    row = lock_settled(tx, stack_id, number)
     if row is not None:
-        finish(db, tx, row, now, wakes_parent=wakes_parent)
+        finish(tx, row, now, wakes_parent=wakes_parent)
     return row
 
 
-def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, now: float) -> StackRow | None:
+def fail(tx: Transaction, stack_id: str, number: int, reason: str, now: float) -> StackRow | None:
     """Fail the stack if `number` is its newest revision and in progress; return the row as it was before.
 
     The check happens under the lock: a user may have stored a newer revision since the pass loaded the stack, and a
     failure of the older revision does not concern the newer.
     """
-    row = stacks.for_update(db, tx, stack_id)
+    row = stacks.for_update(tx, stack_id)
     if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
         return None
     _finish(tx, row, Status.FAILED, reason, now)
@@ -116,7 +112,7 @@ def fail(db: Database, tx: Connection, stack_id: str, number: int, reason: str, 
     return row
 
 
-def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_parent: bool = True) -> None:
+def finish(tx: Transaction, row: StackRow, now: float, *, wakes_parent: bool = True) -> None:
     """End the action of a settled stack (see `lock_settled`) as COMPLETE, or as FAILED if `_failure` returns a reason.
 
     For `wakes_parent` see `settle`.
@@ -132,10 +128,10 @@ def finish(db: Database, tx: Connection, row: StackRow, now: float, *, wakes_par
     elif STACK_ACTIONS[row.action].heals_after:
         shards.wake(tx, row.id, now, shards.HEAL)
     if row.action == Action.DELETE:
-        snapshots.remove_of_stack(db, tx, row.id, row.project, now, abandoned=row.spares == KeepPolicy.ALL)
+        snapshots.remove_of_stack(tx, row.id, row.project, now, abandoned=row.spares == KeepPolicy.ALL)
 
 
-def _failure(tx: Connection, row: StackRow) -> str:
+def _failure(tx: Transaction, row: StackRow) -> str:
     """Return why a settled action has failed; "" if it succeeded.
 
     A check fails if a resource differs, a lock if it could not be set or removed everywhere, a snapshot if the desired
@@ -156,7 +152,7 @@ def _failure(tx: Connection, row: StackRow) -> str:
 
 
 def _finish(
-    tx: Connection, row: StackRow, status: Status, reason: str, now: float, *, wakes_parent: bool = True
+    tx: Transaction, row: StackRow, status: Status, reason: str, now: float, *, wakes_parent: bool = True
 ) -> None:
     values: dict[str, Any] = {"status": status, "reason": reason, "deadline": None, "step_at": None}
     if status is Status.COMPLETE and row.action not in MAINTENANCE:
@@ -177,7 +173,7 @@ def _finish(
         shards.wake(tx, row.id, max(now, row.lock["expires_at"]), shards.USER, [0])
 
 
-def _remove_locks(tx: Connection, row: StackRow, now: float) -> None:
+def _remove_locks(tx: Transaction, row: StackRow, now: float) -> None:
     """Remove the lock from a stack and all its nested stacks, and wake them, since healing is allowed again.
 
     The caller has locked the whole tree before its own shard (`lock_order.take_tree`): this function changes rows of
@@ -191,7 +187,7 @@ def _remove_locks(tx: Connection, row: StackRow, now: float) -> None:
     shards.wake_all(tx, tree, now, shards.HEAL)
 
 
-def _restore_status(tx: Connection, row: StackRow, now: float) -> None:
+def _restore_status(tx: Transaction, row: StackRow, now: float) -> None:
     """Restore the status that an unlocked stack had before it was locked."""
     before = (row.lock or {}).get(stack_state.BEFORE)
     if before is None or row.action != Action.UNLOCK:
@@ -201,7 +197,7 @@ def _restore_status(tx: Connection, row: StackRow, now: float) -> None:
     events.append(tx, row.id, [event], now)
 
 
-def _failed_check(tx: Connection, stack: StackRow) -> str:
+def _failed_check(tx: Transaction, stack: StackRow) -> str:
     """Return the problems that a check has detected; "" if none."""
     never = NEVER_COMPLETE if stack.complete_revision != stack.revision else ""
     return failed_resources(tx, stack) or never
@@ -214,7 +210,7 @@ class _Failed(NamedTuple):
     failures: int
 
 
-def failed_resources(tx: Connection, stack: StackRow, *among: ColumnElement[bool]) -> str:
+def failed_resources(tx: Transaction, stack: StackRow, *among: ColumnElement[bool]) -> str:
     """Return the names of the FAILED resources of a stack, with their reasons; "" if none.
 
     Args:

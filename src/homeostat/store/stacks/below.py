@@ -3,15 +3,16 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, false, select
+from sqlalchemy import false, select
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.stacks.stacks import STACKS_PER_QUERY
 
 _shard, _stack = schema.shard, schema.stack
 
 
-def shards(tx: Connection, tops: Collection[str]) -> dict[tuple[str, int], str]:
+def shards(tx: Transaction, tops: Collection[str]) -> dict[tuple[str, int], str]:
     """Return stack and number of each shard -> its top stack; suspended stacks and their descendants are left out."""
     top_of: dict[tuple[str, int], str] = {}
     level = _live(tx, {top: top for top in tops}, _stack.c.id)
@@ -23,7 +24,7 @@ def shards(tx: Connection, tops: Collection[str]) -> dict[tuple[str, int], str]:
     return top_of
 
 
-def _live(tx: Connection, level: dict[str, str], column: Any) -> dict[str, str]:
+def _live(tx: Transaction, level: dict[str, str], column: Any) -> dict[str, str]:
     """Return the live stacks with one of these ids in `column`, each with its top stack."""
     top_of: dict[str, str] = {}
     for ids in _parts(level):

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.model.stack_actions import CANCELLABLE
 from homeostat.model.status import Action, Status
 from homeostat.store import events, schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import typed
@@ -26,8 +26,7 @@ class _Busy(NamedTuple):
 
 
 def cancel(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     now: float,
     reason: str = "",
@@ -64,7 +63,7 @@ def cancel(
         rollouts.take_back(tx, ids, "ended, since its stack is cancelled", now)
 
 
-def _end(tx: Connection, rows: Sequence[_Busy], action: str, now: float, reason: str) -> None:
+def _end(tx: Transaction, rows: Sequence[_Busy], action: str, now: float, reason: str) -> None:
     reason = reason or f"Stack {action} cancelled"
     ended = {"status": Status.FAILED, "reason": reason, "deadline": None, "step_at": None}
     for start in range(0, len(rows), stacks.STACKS_PER_QUERY):

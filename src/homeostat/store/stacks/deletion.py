@@ -6,12 +6,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, update
+from sqlalchemy import ColumnElement, Select, func, select, update
 
 from homeostat.model.status import Action, DeletionPolicy, Status
 from homeostat.model.world import Enclosing
 from homeostat.store import events, schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.sql import lock_order, typed
@@ -26,8 +26,7 @@ POLICIES = "policies"
 
 
 def continue_deletion(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack: StackRow,
     revision: NewRevision,
     policies: Mapping[str, str],
@@ -47,13 +46,13 @@ def continue_deletion(
     """
     # Two revisions: the first is visible and defines the policies, the second is empty, and the shards converge to it.
     number = int(stack.revision) + 1
-    revisions.store_revision(db, tx, stack.id, number, Action.DELETE, replace(revision, intent=POLICIES), now)
+    revisions.store_revision(tx, stack.id, number, Action.DELETE, replace(revision, intent=POLICIES), now)
     tx.execute(update(schema.stack).where(schema.stack.c.id == stack.id).values(revision=number))
-    row = stacks.for_update(db, tx, stack.id)
+    row = stacks.for_update(tx, stack.id)
     assert row is not None
     # Nested stacks first: their shards are deeper, so they are locked before this stack's own (ADR 0057).
     _wake_nested(tx, stack, now)
-    number = action_begin.revise(db, tx, row, Action.DELETE, revisions.empty(db), now, timeout_s, changes)
+    number = action_begin.revise(tx, row, Action.DELETE, revisions.empty(tx.database), now, timeout_s, changes)
     table = schema.resource
     for policy in sorted(set(policies.values())):
         names = [name for name, name_policy in policies.items() if name_policy == policy]
@@ -67,13 +66,13 @@ def continue_deletion(
     return number
 
 
-def _wake_nested(tx: Connection, stack: StackRow, now: float) -> None:
+def _wake_nested(tx: Transaction, stack: StackRow, now: float) -> None:
     """Wake the stacks nested in a stack that are being deleted."""
     tree = (schema.stack.c.id.in_(stacks.tree_of(stack.id)), schema.stack.c.id != stack.id)
     _wake_deepest_first(tx, stack, [*tree, *_under_way()], now)
 
 
-def wake_nested_deletions(tx: Connection, stack: StackRow, now: float) -> None:
+def wake_nested_deletions(tx: Transaction, stack: StackRow, now: float) -> None:
     """Wake the nested stacks that are being deleted already, as the deletion of their parent begins.
 
     Otherwise servers that are being drained in them would be drained to the end, although no replacement is left
@@ -97,7 +96,7 @@ def _under_way() -> tuple[ColumnElement[bool], ...]:
     return table.c.action == Action.DELETE, table.c.status == Status.IN_PROGRESS, table.c.deleted_at.is_(None)
 
 
-def _wake_deepest_first(tx: Connection, stack: StackRow, nested: Sequence[ColumnElement[bool]], now: float) -> None:
+def _wake_deepest_first(tx: Transaction, stack: StackRow, nested: Sequence[ColumnElement[bool]], now: float) -> None:
     """Wake nested stacks, in the order of locks."""
     table = schema.stack
     deepest = tx.execute(select(func.max(table.c.depth)).where(*nested)).scalar_one()
@@ -105,7 +104,7 @@ def _wake_deepest_first(tx: Connection, stack: StackRow, nested: Sequence[Column
         shards.wake_all(tx, select(table.c.id).where(*nested, table.c.depth == depth), now, shards.USER)
 
 
-def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: float) -> bool:
+def end_if_empty(tx: Transaction, stack_id: str, number: int, now: float) -> bool:
     """End the deletion of a nested stack that began in this transaction, if nothing of the stack was ever begun.
 
     Without a row, nothing can exist in the cloud (invariant 3), so there is nothing to look for. The parent is not
@@ -122,11 +121,11 @@ def end_if_empty(db: Database, tx: Connection, stack_id: str, number: int, now: 
     """
     if not shards.settle_unbegun(tx, stack_id, number, now):
         return False
-    return action_end.settle(db, tx, stack_id, number, now, wakes_parent=False) is not None
+    return action_end.settle(tx, stack_id, number, now, wakes_parent=False) is not None
 
 
 def delete_many(
-    db: Database, tx: Connection, parent_id: str, times_s: Mapping[str, float], now: float
+    tx: Transaction, parent_id: str, times_s: Mapping[str, float], now: float
 ) -> dict[str, tuple[str, bool]]:
     """Delete many nested stacks at once: end the deletion of empty stacks (see `end_if_empty`), begin it for the rest.
 
@@ -148,17 +147,17 @@ def delete_many(
     begun = _begun(tx, rows, now)
     empty = [row for row in rows if row.id not in begun]
     for number, alike in groupby(empty, key=attrgetter("revision")):
-        _delete_all(db, tx, list(alike), int(number) + 1, now)
+        _delete_all(tx, list(alike), int(number) + 1, now)
     started = _startable(tx, [row for row in rows if row.id in begun])
     time_of = {row.id: times_s[row.parent_key] for row in rows if row.parent_key is not None}
     started.sort(key=lambda row: (row.revision, time_of[row.id]))
     for (number, time_s), same in groupby(started, key=lambda row: (row.revision, time_of[row.id])):
-        _begin_all(db, tx, list(same), int(number) + 1, now, now + time_s)
+        _begin_all(tx, list(same), int(number) + 1, now, now + time_s)
     ended = {str(row.parent_key): (row.id, True) for row in empty}
     return ended | {str(row.parent_key): (row.id, False) for row in started}
 
 
-def _begun(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
+def _begun(tx: Transaction, rows: Sequence[StackRow], now: float) -> set[str]:
     """Return the ids of the stacks with begun resources, or with a shard whose owner may be about to begin some."""
     row, shard = schema.resource, schema.shard
     ids = [stack.id for stack in rows]
@@ -168,7 +167,7 @@ def _begun(tx: Connection, rows: Sequence[StackRow], now: float) -> set[str]:
     return begun | set(tx.execute(select(shard.c.stack_id).where(*owned)).scalars())
 
 
-def _startable(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
+def _startable(tx: Transaction, rows: Sequence[StackRow]) -> list[StackRow]:
     """Return the stacks whose deletion needs a new revision and no further step."""
     table = schema.stack
     inside = (table.c.parent_id.in_([row.id for row in rows]), *_under_way())
@@ -180,12 +179,10 @@ def _startable(tx: Connection, rows: Sequence[StackRow]) -> list[StackRow]:
     ]
 
 
-def _begin_all(
-    db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float, deadline: float
-) -> None:
+def _begin_all(tx: Transaction, rows: Sequence[StackRow], number: int, now: float, deadline: float) -> None:
     """Begin the deletion of stacks by a revision of this number, like `action_begin.revise` for a single stack."""
     ids = [row.id for row in rows]
-    revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
+    revisions.store_empty(tx, ids, number, Action.DELETE, now)
     no_step = dict.fromkeys(("rollback_to", "look_from", "step_at"))
     begun = {"revision": number, "action": Action.DELETE, "status": Status.IN_PROGRESS}
     times = {"deadline": deadline, "updated_at": now}
@@ -196,10 +193,10 @@ def _begin_all(
     events.append_all(tx, started, now)
 
 
-def _delete_all(db: Database, tx: Connection, rows: Sequence[StackRow], number: int, now: float) -> None:
+def _delete_all(tx: Transaction, rows: Sequence[StackRow], number: int, now: float) -> None:
     """Begin and end the deletion of stacks without rows, by a revision of this number."""
     ids = [row.id for row in rows]
-    revisions.store_empty(db, tx, ids, number, Action.DELETE, now)
+    revisions.store_empty(tx, ids, number, Action.DELETE, now)
     states = ((Status.IN_PROGRESS, ""), (Status.COMPLETE, ENDED))
     stack_events = (
         (row.id, stack_state.stack_event(row.id, row.name, Action.DELETE, *state)) for row in rows for state in states
@@ -214,7 +211,7 @@ def _delete_all(db: Database, tx: Connection, rows: Sequence[StackRow], number: 
     shards.settle_all(tx, ids, number)
 
 
-def enclosing_stacks(tx: Connection, parent_key: str | None) -> Iterator[Enclosing]:
+def enclosing_stacks(tx: Transaction, parent_key: str | None) -> Iterator[Enclosing]:
     """Yield the ancestors of a nested stack from the inside out, as far as rows lead to them.
 
     Args:
@@ -236,7 +233,7 @@ def _around(key: str) -> Select[Any]:
     return select(*columns).select_from(row.join(stack, stack.c.id == row.c.stack_id)).where(row.c.key == key)
 
 
-def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
+def newest_policies(tx: Transaction, root_id: str, stack_id: str) -> int | None:
     """Return the revision of a root stack that defines the deletion policies of a nested stack.
 
     Returns:
@@ -258,7 +255,7 @@ def newest_policies(tx: Connection, root_id: str, stack_id: str) -> int | None:
     return None if own else int(root.number)
 
 
-def deletions_below(tx: Connection, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
+def deletions_below(tx: Transaction, root_id: str, types: Collection[str], limit: int) -> list[tuple[str, str]]:
     """Return type and handle of the things of these types that nested stacks of a root stack are deleting.
 
     The planner of the nested stack has decided each deletion at the stack's newest revision, and the request is stored.
@@ -277,7 +274,7 @@ def deletions_below(tx: Connection, root_id: str, types: Collection[str], limit:
     return [(type, handle) for type, handle in tx.execute(chosen)]
 
 
-def file_of(tx: Connection, stack_id: str, number: int, name: str) -> str | None:
+def file_of(tx: Transaction, stack_id: str, number: int, name: str) -> str | None:
     """Return the text of one file of a revision; None if the revision has no such file."""
     table = schema.revision
     files = tx.execute(select(table.c.files).where(table.c.stack_id == stack_id, table.c.number == number)).scalar_one()

@@ -12,11 +12,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
-from sqlalchemy import Connection, Engine, Select, Text, select, type_coerce
+from sqlalchemy import Engine, Select, Text, select, type_coerce
 from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.encryption.encrypted_cells import Keyring, keys_of
 from homeostat.store.schema import cell_of
 from homeostat.store.sql.prepared import prepared
@@ -58,7 +58,7 @@ class _Cache:
 _CACHES: WeakKeyDictionary[Engine, _Cache] = WeakKeyDictionary()
 
 
-def load(tx: Connection, hashes: Mapping[str, str]) -> StoredFiles:
+def load(tx: Transaction, hashes: Mapping[str, str]) -> StoredFiles:
     """Return the texts of files, given their hashes by file name.
 
     Raises:
@@ -83,7 +83,7 @@ def _contents(hashes: Sequence[str]) -> Select[Any]:
     return select(schema.file.c.hash, schema.file.c.content).where(schema.file.c.hash.in_(hashes))
 
 
-def _cache_of(tx: Connection) -> _Cache:
+def _cache_of(tx: Transaction) -> _Cache:
     keys = keys_of(tx.dialect)
     cache = _CACHES.get(tx.engine)
     # Changed keys start a new cache: all its texts can be decrypted with the present keys.
@@ -103,11 +103,11 @@ def encode(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str
     return hashes, [{"hash": hash, "content": cell_of(dialect, column, text)} for hash, text in contents.items()]
 
 
-def store(db: Database, tx: Connection, rows: Rows) -> None:
+def store(tx: Transaction, rows: Rows) -> None:
     """Store texts; overwrite an existing one only if it is encrypted with another key, which may be lost."""
     if not rows:
         return
-    new = db.insert(schema.file)
+    new = tx.insert(schema.file)
     # As text, to compare the cells as stored: the column's type would decrypt and encrypt them.
     stored, wanted = type_coerce(schema.file.c.content, Text), type_coerce(new.excluded.content, Text)
     tx.execute(

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 
 IDS_MAX = 400
 """Ids in one query."""
 
 
-def names(tx: Connection, stack_id: str, ids: Sequence[str], since: float) -> Mapping[str, str]:
+def names(tx: Transaction, stack_id: str, ids: Sequence[str], since: float) -> Mapping[str, str]:
     """Return the name of the resource that had each cloud id; unknown ids are left out.
 
     Args:

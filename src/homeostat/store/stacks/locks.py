@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, or_, select, update
+from sqlalchemy import or_, select, update
 
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status, joined
 from homeostat.model.world import StackFacts
 from homeostat.store import events, requesters, schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.sql import lock_order, typed
 from homeostat.store.stacks import action_begin, stack_state, stacks
@@ -23,7 +23,7 @@ Lock = Mapping[str, Any]
 """The column `lock` of `schema.stack`."""
 
 
-def changeable(db: Database, tx: Connection, stack_id: str) -> StackRow:
+def changeable(tx: Transaction, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be changed, locked until the end of the transaction.
 
     Every request that changes a stack or its resources calls this first.
@@ -31,12 +31,12 @@ def changeable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     Raises:
         Rejected: EntityNotFound; StackLocked.
     """
-    row = stacks.live(db, tx, stack_id)
+    row = stacks.live(tx, stack_id)
     check_unlocked(row)
     return row
 
 
-def removable(db: Database, tx: Connection, stack_id: str) -> StackRow:
+def removable(tx: Transaction, stack_id: str) -> StackRow:
     """Return the row of a live stack that may be deleted, locked until the end of the transaction.
 
     A root stack that is FAILED may be deleted despite its lock: a way out if locking or unlocking failed (LK4).
@@ -44,13 +44,13 @@ def removable(db: Database, tx: Connection, stack_id: str) -> StackRow:
     Raises:
         Rejected: EntityNotFound; StackLocked.
     """
-    row = stacks.live(db, tx, stack_id)
+    row = stacks.live(tx, stack_id)
     if row.status != Status.FAILED or row.parent_id is not None:
         check_unlocked(row)
     return row
 
 
-def lift(tx: Connection, stack: StackRow) -> None:
+def lift(tx: Transaction, stack: StackRow) -> None:
     """Remove the lock from a stack that is about to be deleted, and from all its nested stacks.
 
     Otherwise an update overtaking the deletion would leave nested stacks with a lock that no user can remove.
@@ -76,9 +76,7 @@ def check_unlocked(stack: StackRow) -> None:
     raise Rejected("StackLocked", f"The stack {stack.name} is locked{nested}{describe(stack.lock)}: {remedy}.")
 
 
-def lock(
-    db: Database, tx: Connection, stack_id: str, wanted: Lock, may_break: Callable[[Lock], bool], timeout_s: float
-) -> None:
+def lock(tx: Transaction, stack_id: str, wanted: Lock, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
     """Lock a stack and all its nested stacks, or replace their lock (LK1, LK4).
 
     Args:
@@ -90,13 +88,13 @@ def lock(
         Rejected: EntityNotFound; NotSupported for a nested stack; ActionInProgress; StackLocked if unlocking has
             failed; Forbidden for another owner's lock.
     """
-    stack = _root(db, tx, stack_id)
+    stack = _root(tx, stack_id)
     if stack.lock is not None and stack.action == Action.UNLOCK:
         state = joined(stack.action, stack.status)
         raise Rejected("StackLocked", f"The stack {stack.name} is {state}: unlock it once more, or delete it.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _record_broken_lock(db, tx, stack, Action.LOCK)
+    _record_broken_lock(tx, stack, Action.LOCK)
     table, tree = schema.stack, stacks.tree_of(stack_id)
     lock_order.take_stacks(tx, table.c.id.in_(tree))
     tx.execute(update(table).where(table.c.id.in_(tree), table.c.lock.is_(None)).values(lock=wanted))
@@ -105,7 +103,7 @@ def lock(
     left = tx.execute(select(table).where(table.c.id.in_(tree), stateful))
     for row in list(typed.rows(StackRow, left)):
         tx.execute(update(table).where(table.c.id == row.id).values(lock=stored_lock(wanted, row)))
-    action_begin.maintain(db, tx, stack, Action.LOCK, db.now_of(tx), timeout_s, lock=stored_lock(wanted, stack))
+    action_begin.maintain(tx, stack, Action.LOCK, tx.now(), timeout_s, lock=stored_lock(wanted, stack))
 
 
 def stored_lock(wanted: Lock | None, stack: StackRow) -> Lock | None:
@@ -132,7 +130,7 @@ def without_previous_state(lock: Lock | None) -> Lock | None:
     return None if lock is None else {name: value for name, value in lock.items() if name != stack_state.BEFORE}
 
 
-def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
+def unlock(tx: Transaction, stack_id: str, may_break: Callable[[Lock], bool], timeout_s: float) -> None:
     """Begin to unlock a stack and all its nested stacks.
 
     The columns keep the lock until the action has ended (see `action_end.finish`), so that nothing changes the stack
@@ -141,24 +139,24 @@ def unlock(db: Database, tx: Connection, stack_id: str, may_break: Callable[[Loc
     Raises:
         Rejected: EntityNotFound; NotSupported for a nested stack; StackNotLocked; ActionInProgress; Forbidden.
     """
-    stack = _root(db, tx, stack_id)
+    stack = _root(tx, stack_id)
     if stack.lock is None:
         raise Rejected("StackNotLocked", f"The stack {stack.name} is not locked.")
     _check_idle(tx, stack)
     _check_owner(stack, may_break)
-    _record_broken_lock(db, tx, stack, Action.UNLOCK)
-    action_begin.maintain(db, tx, stack, Action.UNLOCK, db.now_of(tx), timeout_s, lock=stack.lock)
+    _record_broken_lock(tx, stack, Action.UNLOCK)
+    action_begin.maintain(tx, stack, Action.UNLOCK, tx.now(), timeout_s, lock=stack.lock)
 
 
-def _root(db: Database, tx: Connection, stack_id: str) -> StackRow:
-    stack = stacks.live(db, tx, stack_id)
+def _root(tx: Transaction, stack_id: str) -> StackRow:
+    stack = stacks.live(tx, stack_id)
     if stack.parent_id is not None:
         message = f"A nested stack is locked and unlocked with the stack {stack.root_id} that it is nested in."
         raise Rejected("NotSupported", message)
     return stack
 
 
-def _check_idle(tx: Connection, stack: StackRow) -> None:
+def _check_idle(tx: Transaction, stack: StackRow) -> None:
     """Check that nothing is in progress in a root stack or in a stack nested in it.
 
     Raises:
@@ -181,14 +179,14 @@ def _check_owner(stack: StackRow, may_break: Callable[[Lock], bool]) -> None:
         raise Rejected("Forbidden", message)
 
 
-def _record_broken_lock(db: Database, tx: Connection, stack: StackRow, action: Action) -> None:
+def _record_broken_lock(tx: Transaction, stack: StackRow, action: Action) -> None:
     """Record an event if this action of a user removes another owner's lock."""
     requester = requesters.current()
     if stack.lock is None or requester is requesters.NOBODY or requester.owns(stack.lock):
         return
     broken = f"{requester.name or 'An admin'} breaks the lock: the stack was locked{describe(stack.lock)}"
     event = stack_state.stack_event(stack.id, stack.name, action, Status.IN_PROGRESS, broken)
-    events.append(tx, stack.id, [event], db.now_of(tx))
+    events.append(tx, stack.id, [event], tx.now())
 
 
 def is_over(stack: StackFacts, now: float) -> bool:
@@ -197,14 +195,14 @@ def is_over(stack: StackFacts, now: float) -> bool:
     return at is not None and at <= now and stack.status != Status.IN_PROGRESS
 
 
-def unlock_expired(db: Database, tx: Connection, stack_id: str, now: float, timeout_s: float) -> None:
+def unlock_expired(tx: Transaction, stack_id: str, now: float, timeout_s: float) -> None:
     """Unlock a stack whose lock has expired.
 
     The expiry is checked again under the row lock: a user may have extended the lock, or unlocked the stack, meanwhile.
     """
-    row = stacks.for_update(db, tx, stack_id)
+    row = stacks.for_update(tx, stack_id)
     if row is not None and row.deleted_at is None and is_over(stacks.facts(row), now):
-        action_begin.maintain(db, tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
+        action_begin.maintain(tx, row, Action.UNLOCK, now, timeout_s, lock=row.lock)
 
 
 def describe(lock: Lock) -> str:

@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, or_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 
 from homeostat.model.marks import Marks
 from homeostat.model.node_health import Finding, NodeHealth
 from homeostat.model.status import Action
 from homeostat.planner.policies.reported import with_report
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.sql import typed
 
@@ -31,7 +32,7 @@ class JudgedMember(NamedTuple):
     health: NodeHealth
 
 
-def listed(tx: Connection, top: StackRow, finding: Finding | None, marker: str, limit: int) -> list[JudgedMember]:
+def listed(tx: Transaction, top: StackRow, finding: Finding | None, marker: str, limit: int) -> list[JudgedMember]:
     """Return the resources under a health policy, in the order of their keys.
 
     Args:
@@ -64,7 +65,7 @@ class StoredPolicy(NamedTuple):
     parent_name: str | None
 
 
-def policies(tx: Connection, top: StackRow) -> list[StoredPolicy]:
+def policies(tx: Transaction, top: StackRow) -> list[StoredPolicy]:
     """Return the policies for the resources of `listed`, in the order of their creation."""
     columns = (_check.c.name, _check.c.members, _check.c.spec, _check.c.stack_id, _stack.c.parent_name)
     joined = _check.join(_stack, _stack.c.id == _check.c.stack_id)
@@ -83,7 +84,7 @@ class DeclaredHost(NamedTuple):
     parent_name: str | None
 
 
-def declared_hosts(tx: Connection, top: StackRow) -> list[DeclaredHost]:
+def declared_hosts(tx: Transaction, top: StackRow) -> list[DeclaredHost]:
     """Return the hosts declared down by fences of the stack and its groups, the oldest first."""
     columns = (*(_host.c[name] for name in ("host", "at", "name", "reason", "stack_id")), _stack.c.parent_name)
     joined = _host.join(_stack, _stack.c.id == _host.c.stack_id)
@@ -97,7 +98,7 @@ def _is_below(top: StackRow) -> ColumnElement[bool]:
     return or_(_stack.c.id == top.id, inside)
 
 
-def finding_of(tx: Connection, stack_id: str, name: str, now: float) -> str | None:
+def finding_of(tx: Transaction, stack_id: str, name: str, now: float) -> str | None:
     """Return the finding about a resource, including user reports; None if no health policy applies."""
     joined = _node.join(_resource, _resource.c.key == _node.c.key)
     conditions = (_resource.c.stack_id == stack_id, _resource.c.name == name, _resource.c.replaced_by.is_(None))

@@ -6,7 +6,7 @@ A report locks only its own row, so that many reports can be stored at once.
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Executable, Select, delete, func, or_, select, update
+from sqlalchemy import Executable, Select, delete, func, or_, select, update
 
 from homeostat.model.group import GroupDefinition, Reports, Series, batch_of
 from homeostat.model.status import Action, Status
@@ -15,7 +15,7 @@ from homeostat.resources import groups
 from homeostat.resources.nested import STACK
 from homeostat.resources.registry import kind_of
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import MemberReportRow
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
@@ -44,7 +44,7 @@ class WaitingGroup(NamedTuple):
     size: int | None
 
 
-def group(tx: Connection, key: str) -> WaitingGroup | None:
+def group(tx: Transaction, key: str) -> WaitingGroup | None:
     """Return a group that may take reports; None if deleted."""
     return typed.rows(WaitingGroup, _group(tx, key)).first()
 
@@ -65,7 +65,7 @@ class WaitingStack(NamedTuple):
     revision: int
 
 
-def waiting(tx: Connection, key: str) -> WaitingStack | None:
+def waiting(tx: Transaction, key: str) -> WaitingStack | None:
     """Return the stack of a group that may wait for reports, with its members at rest; None if absent."""
     return typed.rows(WaitingStack, _waiting(tx, key)).first()
 
@@ -84,7 +84,7 @@ def expected(group: GroupDefinition, asked: Reports) -> int:
     return groups.count_in(batch_of(group), group.skip)
 
 
-def repeat(tx: Connection, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> bool:
+def repeat(tx: Transaction, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> bool:
     """Store a further report of a member; return False without an earlier report."""
     if failed:
         return _fail_again(tx, key, member, reason, now).rowcount > 0
@@ -102,19 +102,19 @@ def _fail_again(key: str, member: str, reason: str, now: float) -> Executable:
     return update(_report).where(*conditions).values(failed_at=now, said=reason)
 
 
-def add(db: Database, tx: Connection, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> None:
+def add(tx: Transaction, key: str, member: str, now: float, *, failed: bool, reason: str = "") -> None:
     """Store the first report of a member, or add to a report that another transaction has stored meanwhile."""
     values = {"failed_at": now, "said": reason} if failed else {"succeeded_at": now}
-    new = db.insert(_report).values(key=key, member=member, **{"said": "", **values})
+    new = tx.insert(_report).values(key=key, member=member, **{"said": "", **values})
     tx.execute(new.on_conflict_do_update(index_elements=["key", "member"], set_=values))
 
 
-def of_member(tx: Connection, key: str, member: str) -> MemberReportRow | None:
+def of_member(tx: Transaction, key: str, member: str) -> MemberReportRow | None:
     conditions = (_report.c.key == key, _report.c.member == member)
     return typed.rows(MemberReportRow, tx.execute(select(_report).where(*conditions))).first()
 
 
-def count(tx: Connection, key: str, most: int, since: float = 0.0) -> int:
+def count(tx: Transaction, key: str, most: int, since: float = 0.0) -> int:
     """Return how many members have reported since a time, at most `most`."""
     return int(_count(tx, key, since, most).scalar_one())
 
@@ -129,7 +129,7 @@ def _reported_since(since: Any) -> tuple[Any, ...]:
     return (or_(_report.c.succeeded_at >= since, _report.c.failed_at >= since),)
 
 
-def drop(tx: Connection, key: str, before: float | None = None) -> None:
+def drop(tx: Transaction, key: str, before: float | None = None) -> None:
     """Delete the reports to a group, all or those from before a time."""
     late = () if before is None else (_report.c.succeeded_at >= before, _report.c.failed_at >= before)
     tx.execute(delete(_report).where(_report.c.key == key, *(condition.is_not(True) for condition in late)))
@@ -138,7 +138,7 @@ def drop(tx: Connection, key: str, before: float | None = None) -> None:
 # -- the tally ---------------------------------------------------------------------------------------------------------
 
 
-def tally(tx: Connection, stack: Any, series: Series, asked: Reports, shards: Collection[int]) -> Tally:
+def tally(tx: Transaction, stack: Any, series: Series, asked: Reports, shards: Collection[int]) -> Tally:
     """Return the reports of the batch under way since it began.
 
     Args:
@@ -161,7 +161,7 @@ def tally(tx: Connection, stack: Any, series: Series, asked: Reports, shards: Co
 
 
 def unreported(
-    tx: Connection, stack: Any, ranges: Sequence[Sequence[int]], since: float, shards: Collection[int]
+    tx: Transaction, stack: Any, ranges: Sequence[Sequence[int]], since: float, shards: Collection[int]
 ) -> list[str]:
     """Return the names of the members that are not at rest, or did not report success yet.
 
@@ -184,7 +184,7 @@ class GroupMember(NamedTuple):
 
 
 def _reported(
-    tx: Connection, stack: Any, ranges: Sequence[Sequence[int]] | None, since: float, shards: Collection[int]
+    tx: Transaction, stack: Any, ranges: Sequence[Sequence[int]] | None, since: float, shards: Collection[int]
 ) -> Iterator[tuple[GroupMember, str | bool]]:
     """Yield the members that have to report, each with the reason of its failure, True for success, False without."""
     members = _members(tx, stack.id, ranges, sorted(shards))
@@ -198,7 +198,7 @@ def _reported(
 
 
 def _members(
-    tx: Connection, stack_id: str, batch: Sequence[Sequence[int]] | None, shards: Sequence[int]
+    tx: Transaction, stack_id: str, batch: Sequence[Sequence[int]] | None, shards: Sequence[int]
 ) -> list[GroupMember]:
     """Return the present members of a batch, in the order of their numbers; None stands for all members."""
     members = [member for member in typed.rows(GroupMember, _present(tx, stack_id, shards)) if member.name.isdigit()]
@@ -219,7 +219,7 @@ def _reports(key: str, since: float) -> Select[Any]:
     return select(_report).where(_report.c.key == key, *_reported_since(since))
 
 
-def _inside(tx: Connection, members: Sequence[GroupMember]) -> dict[str, list[str]]:
+def _inside(tx: Transaction, members: Sequence[GroupMember]) -> dict[str, list[str]]:
     """Return the handles inside members that are nested stacks: a server in such a member reports under its own id."""
     nested = [member.handle for member in members if member.handle and kind_of(member.type) == STACK]
     handles: dict[str, list[str]] = {}

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import brakes
 from homeostat.store.sql.prepared import prepared
@@ -41,12 +42,12 @@ class NestedStatus:
     staged: int | None = None
 
 
-def is_nested(tx: Connection, stack: StackRow) -> bool:
+def is_nested(tx: Transaction, stack: StackRow) -> bool:
     """Return whether a stack belongs to a resource; a stack that a deletion policy has retained no longer does."""
     return stack.parent_key is not None and brakes.owner_of(tx, stack.parent_key) is not None
 
 
-def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
+def of(tx: Transaction, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     """Return the status of each of these stacks that is live, in few queries however many stacks there are."""
     return {
         stack_id: status
@@ -55,7 +56,7 @@ def of(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     }
 
 
-def _statuses(tx: Connection, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
+def _statuses(tx: Transaction, stack_ids: Sequence[str]) -> dict[str, NestedStatus]:
     counts = {stack_id: (int(changes), int(failures)) for stack_id, changes, failures in _counts(tx, stack_ids)}
     statuses = {}
     for stack_id, name, project, action, status, reason, suspended, template in _reported(tx, stack_ids):
@@ -87,7 +88,7 @@ def _reported(stack_ids: Sequence[str]) -> Select[Any]:
     return chosen.where(stack.c.id.in_(stack_ids), stack.c.deleted_at.is_(None))
 
 
-def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
+def neglected(tx: Transaction, root_id: str, parent_id: str) -> set[str]:
     """Return the ids of the nested stacks of a stack that have a known problem which is left alone.
 
     A problem is left alone if convergence is switched off for the stack or for the resource. An observation that was
@@ -106,7 +107,7 @@ def neglected(tx: Connection, root_id: str, parent_id: str) -> set[str]:
     return _children_above(tx, neglected_ids, parent_id)
 
 
-def marked(tx: Connection, root_id: str, parent_id: str) -> set[str]:
+def marked(tx: Transaction, root_id: str, parent_id: str) -> set[str]:
     """Return the ids of the nested stacks of a stack with a resource that is marked unhealthy or replaced for a mark.
 
     A mark deeper down counts for the ancestor among them.
@@ -133,12 +134,12 @@ def _marked(root_id: str) -> Select[Any]:
     return chosen.where(*below, restless, resource.c.marks.is_not(None), waits, not_(stays))
 
 
-def _children_above(tx: Connection, stack_ids: set[str], parent_id: str) -> set[str]:
+def _children_above(tx: Transaction, stack_ids: set[str], parent_id: str) -> set[str]:
     """Return the stacks nested directly in `parent_id` that are, or contain, one of these stacks."""
     return {child for stack_id in stack_ids if (child := _child_above(tx, stack_id, parent_id)) is not None}
 
 
-def _child_above(tx: Connection, stack_id: str, parent_id: str) -> str | None:
+def _child_above(tx: Transaction, stack_id: str, parent_id: str) -> str | None:
     while (row := stacks.get(tx, stack_id)) is not None and row.parent_id is not None:
         if row.parent_id == parent_id:
             return stack_id

@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, case, func, or_, select
+from sqlalchemy import case, func, or_, select
 
 from homeostat.model.status import Status
 from homeostat.planner.report.estimate import ResourceEvent
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.operation import workers
 from homeostat.store.schema.rows import ShardRow, StackRow
 from homeostat.store.sql import typed
@@ -53,7 +54,7 @@ class StackCounts:
 NO_NODES = StackCounts(0, 0, 0)
 
 
-def counted_by_stack(tx: Connection, stack_ids: Collection[str]) -> dict[str, StackCounts]:
+def counted_by_stack(tx: Transaction, stack_ids: Collection[str]) -> dict[str, StackCounts]:
     """Return the counts of each of these stacks that has any shard."""
     sums = [func.sum(_shard.c[name]) for name in ("planned", "done", "failures")]
     chosen = select(_shard.c.stack_id, *sums).where(_shard.c.stack_id.in_(stack_ids)).group_by(_shard.c.stack_id)
@@ -67,7 +68,7 @@ class NestedStack(NamedTuple):
     parent_name: str
 
 
-def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[NestedStack] | None:
+def nested_stacks(tx: Transaction, stack_id: str, depth: int) -> list[NestedStack] | None:
     """Return the live stacks nested in a stack, down to `depth` levels, upper ones first.
 
     Returns:
@@ -88,7 +89,7 @@ def nested_stacks(tx: Connection, stack_id: str, depth: int) -> list[NestedStack
     return stacks
 
 
-def counted(tx: Connection, stack_ids: Collection[str]) -> ProgressCounts:
+def counted(tx: Transaction, stack_ids: Collection[str]) -> ProgressCounts:
     """Return the total progress of these stacks."""
     sums = (
         select(
@@ -109,20 +110,20 @@ class ShardProgress(NamedTuple):
     done: int
 
 
-def unfinished(tx: Connection, stack_id: str) -> list[ShardProgress]:
+def unfinished(tx: Transaction, stack_id: str) -> list[ShardProgress]:
     """Return the shards of a stack that have unfinished nodes."""
     chosen = select(_shard.c.number, _shard.c.planned, _shard.c.done)
     behind = chosen.where(_shard.c.stack_id == stack_id, _shard.c.done < _shard.c.planned)
     return list(typed.rows(ShardProgress, tx.execute(behind)))
 
 
-def unfinished_stacks(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def unfinished_stacks(tx: Transaction, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks that have unfinished nodes."""
     chosen = select(_shard.c.stack_id).where(_shard.c.stack_id.in_(stack_ids), _shard.c.done < _shard.c.planned)
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def stacks_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
+def stacks_left_alone(tx: Transaction, stack_ids: Collection[str]) -> set[str]:
     """Return the stacks with a resource at rest that differs from the desired state, and has an intent noted for it.
 
     Such a resource is left alone while its stack is locked or suspended, or its convergence is switched off.
@@ -132,7 +133,7 @@ def stacks_left_alone(tx: Connection, stack_ids: Collection[str]) -> set[str]:
     return set(tx.execute(chosen.distinct()).scalars())
 
 
-def shards_to_explain(tx: Connection, stack: StackRow, now: float, first: int, limit: int) -> list[ShardRow]:
+def shards_to_explain(tx: Transaction, stack: StackRow, now: float, first: int, limit: int) -> list[ShardRow]:
     """Return the shards, from number `first` on, that an explanation has to read.
 
     Their resources may not be at rest, or differ from the desired state and be left alone: the stack is locked or
@@ -163,20 +164,20 @@ class Unseen:
     looked_at: float | None
 
 
-def unseen(tx: Connection, stack_id: str) -> Unseen | None:
+def unseen(tx: Transaction, stack_id: str) -> Unseen | None:
     """Return the problem of the shard that was not observed for longest; None if the newest observations succeeded."""
     chosen = select(_shard.c.blind, _shard.c.looked_at).where(_shard.c.stack_id == stack_id, _shard.c.blind != "")
     row = tx.execute(chosen.order_by(func.coalesce(_shard.c.looked_at, 0.0)).limit(1)).first()
     return None if row is None else Unseen(row.blind, row.looked_at)
 
 
-def resource_events(tx: Connection, stack_id: str) -> list[ResourceEvent]:
+def resource_events(tx: Transaction, stack_id: str) -> list[ResourceEvent]:
     """Return the newest events of a stack's resources, in order."""
     chosen = select(*_event_columns()).where(_event.c.stack_id == stack_id, _event.c.key != "")
     return _in_order(list(tx.execute(chosen.order_by(_event.c.seq.desc()).limit(EVENTS_MAX))))
 
 
-def project_events(tx: Connection, project: str) -> list[tuple[str, ResourceEvent]]:
+def project_events(tx: Transaction, project: str) -> list[tuple[str, ResourceEvent]]:
     """Return the newest events of a project's resources, in order, each with the id of its stack."""
     # A range of numbers bounds the query: no index would lead to the newest events of a single project.
     newest = select(func.max(_event.c.seq)).scalar_subquery()
@@ -197,7 +198,7 @@ def _in_order(rows: Sequence[Sequence[Any]]) -> list[ResourceEvent]:
     return [ResourceEvent(*row) for row in reversed(rows)]
 
 
-def has_workers(tx: Connection, now: float) -> bool:
+def has_workers(tx: Transaction, now: float) -> bool:
     """Return whether any worker is alive."""
     if any(worker.is_alive(now) for worker in workers.listed(tx)):
         return True

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Executable, Integer, Select, Text, insert, select, type_coerce
+from sqlalchemy import Executable, Integer, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.store import requesters, schema
-from homeostat.store.database import Database
+from homeostat.store.database import Database, Transaction
 from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
@@ -74,9 +74,7 @@ def empty(db: Database, secret: bool | None = None) -> NewRevision:
     return encode(db, EMPTY, secret=secret, size=0)
 
 
-def store_revision(
-    db: Database, tx: Connection, stack_id: str, number: int, action: str, revision: NewRevision, now: float
-) -> None:
+def store_revision(tx: Transaction, stack_id: str, number: int, action: str, revision: NewRevision, now: float) -> None:
     """Store a revision, which never changes, with the action that it begins."""
     requester, content = requesters.current(), revision.content
     asked = (requester.name, requester.request_id)
@@ -84,14 +82,14 @@ def store_revision(
         copy = (content.number, revision.intent, now, content.template, *asked)
         _copy_revision(tx, stack_id, number, action, *copy, regroups=content.template is not None)
         return
-    files.store(db, tx, content.files)
+    files.store(tx, content.files)
     texts = (content.template, content.parameters, content.environment, content.hashes)
     _insert_revision(tx, stack_id, number, action, revision.kind, *texts, revision.intent, now, *asked)
 
 
-def store_empty(db: Database, tx: Connection, stack_ids: Sequence[str], number: int, action: str, now: float) -> None:
+def store_empty(tx: Transaction, stack_ids: Sequence[str], number: int, action: str, now: float) -> None:
     """Store a revision without content of each of these stacks."""
-    requester, encoded = requesters.current(), contents.encode(db.engine.dialect, EMPTY)
+    requester, encoded = requesters.current(), contents.encode(tx.dialect, EMPTY)
     content = {
         "kind": EMPTY.kind,
         "template": encoded.template,
@@ -171,7 +169,7 @@ def _copy_revision(
     return insert(table).from_select(list(same), copied)
 
 
-def copy_of_revision(tx: Connection, stack: StackRow, number: int, intent: str = "") -> NewRevision:
+def copy_of_revision(tx: Transaction, stack: StackRow, number: int, intent: str = "") -> NewRevision:
     """Return a copy of an earlier revision, to store it as the newest one.
 
     Nothing large is read, except the environment of a root stack, which names its event sinks.
@@ -192,7 +190,7 @@ def _revision_kind(stack_id: str, number: int) -> Select[Any]:
     return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
-def intent_of(tx: Connection, stack_id: str, number: int) -> str:
+def intent_of(tx: Transaction, stack_id: str, number: int) -> str:
     """Return the operation of the parent stack that caused a revision of a nested stack."""
     return str(_intent(tx, stack_id, number).scalar_one())
 
@@ -203,7 +201,7 @@ def _intent(stack_id: str, number: int) -> Select[Any]:
     return select(table.c.intent).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
-def content_of(tx: Connection, stack_id: str, number: int) -> Content:
+def content_of(tx: Transaction, stack_id: str, number: int) -> Content:
     """Return the content of one revision.
 
     Raises:
@@ -221,7 +219,7 @@ def _of_number(stack_id: str, number: int) -> Select[Any]:
     return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
 
 
-def group_of(tx: Connection, stack_id: str, number: int) -> GroupDefinition | None:
+def group_of(tx: Transaction, stack_id: str, number: int) -> GroupDefinition | None:
     """Return the group that a revision defines; None for a revision of another kind."""
     definition = _group(tx, stack_id, number).scalar_one_or_none()
     return None if definition is None else GroupDefinition.decoded(definition)
@@ -250,7 +248,7 @@ class Standing:
     unrest: Unrest
 
 
-def standing_of(tx: Connection, stack_id: str, number: int, but: int = NO_SHARD) -> Standing | None:
+def standing_of(tx: Transaction, stack_id: str, number: int, but: int = NO_SHARD) -> Standing | None:
     """Return the state of a group at a revision; None for a revision of another kind.
 
     Args:
@@ -288,7 +286,7 @@ class RevisionSummary(NamedTuple):
 
 
 def page(
-    tx: Connection, stack_id: str, limit: int, before: int | None = None, after: int | None = None
+    tx: Transaction, stack_id: str, limit: int, before: int | None = None, after: int | None = None
 ) -> list[RevisionSummary]:
     """Return revisions without their content, the newest first; only those older than `before`, newer than `after`."""
     chosen = select(*(_revision.c[name] for name in RevisionSummary._fields)).where(_revision.c.stack_id == stack_id)
@@ -299,7 +297,7 @@ def page(
     return list(typed.rows(RevisionSummary, tx.execute(chosen.order_by(_revision.c.number.desc()).limit(limit))))
 
 
-def get(tx: Connection, stack_id: str, number: int) -> RevisionSummary:
+def get(tx: Transaction, stack_id: str, number: int) -> RevisionSummary:
     """Return a revision, as in `page`.
 
     Raises:
@@ -311,7 +309,7 @@ def get(tx: Connection, stack_id: str, number: int) -> RevisionSummary:
     return revisions[0]
 
 
-def reusable_content(tx: Connection, stack_id: str, number: int) -> Content:
+def reusable_content(tx: Transaction, stack_id: str, number: int) -> Content:
     """Return the content of a revision, to make it the desired state again.
 
     Raises:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, select
 
 from homeostat.model.rollout import MemberOrder, Rollout
 from homeostat.model.status import Action, Status
 from homeostat.resources.signals import FAILURE
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 
 _active = schema.active_metadata_updates
 _resource = schema.resource
@@ -41,7 +42,7 @@ class Place(NamedTuple):
     zone: str | None = None
 
 
-def find_zones(tx: Connection, rollout: Rollout, shards: int) -> Rollout:
+def find_zones(tx: Transaction, rollout: Rollout, shards: int) -> Rollout:
     """Collect the zones of the members of some more shards.
 
     Args:
@@ -59,7 +60,7 @@ def find_zones(tx: Connection, rollout: Rollout, shards: int) -> Rollout:
     return replace(rollout, zones=sorted(zones), place=end)
 
 
-def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
+def activate(tx: Transaction, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
     """Give the new metadata to the next members, in the order of the rollout.
 
     Args:
@@ -86,14 +87,14 @@ def activate(tx: Connection, rollout: Rollout, shards: int, wanted: int) -> tupl
     return list(members), place
 
 
-def _insert(tx: Connection, rollout: Rollout, handles: Sequence[str]) -> None:
+def _insert(tx: Transaction, rollout: Rollout, handles: Sequence[str]) -> None:
     rows = [{"resource_id": rollout.key, "instance_id": handle, "step": rollout.step} for handle in handles]
     if rows:
         tx.execute(insert(_active), rows)
 
 
 def next_by_zone(
-    tx: Connection, rollout: Rollout, shards: int, wanted: int, unreached: Container[str]
+    tx: Transaction, rollout: Rollout, shards: int, wanted: int, unreached: Container[str]
 ) -> tuple[list[str], int]:
     """Return the members that get a new definition next in a rollout zone by zone.
 
@@ -121,14 +122,14 @@ def next_by_zone(
     return list(names), place
 
 
-def failed_names(tx: Connection, rollout: Rollout) -> set[str]:
+def failed_names(tx: Transaction, rollout: Rollout) -> set[str]:
     """Return the names of the FAILED members, including members without a thing."""
     failed = (_resource.c.status == Status.FAILED, _resource.c.replaced_by.is_(None))
     return set(tx.execute(select(_resource.c.name).where(_resource.c.stack_id == rollout.members, *failed)).scalars())
 
 
 def renew(
-    tx: Connection,
+    tx: Transaction,
     rollout: Rollout,
     reached: Callable[[str], bool],
     shards: Collection[int],
@@ -171,13 +172,13 @@ def _in_rollout(rollout: Rollout) -> ColumnElement[bool]:
     return _active.c.resource_id == rollout.key
 
 
-def _present(tx: Connection, rollout: Rollout, shards: Collection[int]) -> Sequence[Any]:
+def _present(tx: Transaction, rollout: Rollout, shards: Collection[int]) -> Sequence[Any]:
     """Return name, handle and revision of the members with a thing in these shards."""
     chosen = select(_resource.c.name, _resource.c.handle, _resource.c.revision)
     return tx.execute(chosen.where(*_are_members(rollout), _resource.c.shard.in_(sorted(shards)))).all()
 
 
-def _first_of(tx: Connection, rollout: Rollout) -> list[str]:
+def _first_of(tx: Transaction, rollout: Rollout) -> list[str]:
     """Return the members that come first: those of a previous rollout, and FAILED members."""
     unreached = _is_unreached(rollout)
     first = _handles(tx, rollout, _resource.c.handle.in_(rollout.first), unreached) if rollout.first else []
@@ -198,7 +199,7 @@ def _places(rollout: Rollout, shards: int) -> list[Place]:
     return [Place(int(shard), str(zone)) for zone, shard in rollout.zones or ()] + each_shard
 
 
-def _at(tx: Connection, rollout: Rollout, place: Place) -> list[str]:
+def _at(tx: Transaction, rollout: Rollout, place: Place) -> list[str]:
     """Return the handles of the members of a place without the new metadata, in the order of the rollout."""
     where = (_resource.c.shard == place.shard, _is_unreached(rollout))
     if place.zone is None:
@@ -213,12 +214,12 @@ def _is_unreached(rollout: Rollout) -> ColumnElement[bool]:
     return ~exists(select(_active.c.instance_id).where(*conditions))
 
 
-def _handles(tx: Connection, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
+def _handles(tx: Transaction, rollout: Rollout, *where: ColumnElement[bool]) -> list[str]:
     """Return the handles of members in the order of the rollout, regardless of zones."""
     return [row.handle for row in _in_order(rollout, _rows(tx, rollout, *where))]
 
 
-def _rows(tx: Connection, rollout: Rollout, *where: ColumnElement[bool], zoned: bool = False) -> Sequence[Row[Any]]:
+def _rows(tx: Transaction, rollout: Rollout, *where: ColumnElement[bool], zoned: bool = False) -> Sequence[Row[Any]]:
     """Return members, with the observed object of each if `zoned`."""
     chosen = select(_resource.c.name, _resource.c.handle, *([_observed.c.object] if zoned else []))
     if zoned:
@@ -231,7 +232,7 @@ def _are_members(rollout: Rollout) -> tuple[ColumnElement[bool], ...]:
     return (_resource.c.stack_id == rollout.members, *_HAVE_THINGS)
 
 
-def count_reached(tx: Connection, rollout: Rollout) -> int:
+def count_reached(tx: Transaction, rollout: Rollout) -> int:
     """Return how many present members have the new metadata."""
     chosen = select(func.count()).where(*_are_members(rollout), ~_is_unreached(rollout))
     return int(tx.execute(chosen).scalar_one())
@@ -253,7 +254,7 @@ def _drawn(seed: int, name: str) -> bytes:
     return hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=8).digest()
 
 
-def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
+def gone(tx: Transaction, rollout: Rollout, limit: int) -> list[str]:
     """Return members of the current step without a report whose things no longer exist.
 
     Args:
@@ -273,7 +274,7 @@ def gone(tx: Connection, rollout: Rollout, limit: int) -> list[str]:
     return [handle for handle in waiting if handle not in present]
 
 
-def drop(tx: Connection, rollout: Rollout, members: Sequence[str]) -> None:
+def drop(tx: Transaction, rollout: Rollout, members: Sequence[str]) -> None:
     """Forget members of the current step without a report."""
     conditions = (_in_rollout(rollout), _active.c.step == rollout.step, _active.c.status == "")
     if members:

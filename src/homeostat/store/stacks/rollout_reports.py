@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, Select, Update, case, func, literal, select, update
+from sqlalchemy import Executable, Row, Select, Update, case, func, literal, select, update
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
 from homeostat.resources.signals import FAILURE, SUCCESS
 from homeostat.store import schema
 from homeostat.store.builtin import records, signal_tallies
 from homeostat.store.builtin.records import Record
-from homeostat.store.database import row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rollouts import ALARM
 from homeostat.store.sql import bulk
 from homeostat.store.sql.bulk_statements import Change
@@ -97,7 +97,7 @@ class _Member:
         return replace(self, status=FAILURE if self.status == FAILURE else done, reported=reported)
 
 
-def addressed(tx: Connection, id: str) -> tuple[Record | None, list[Gate]]:
+def addressed(tx: Transaction, id: str) -> tuple[Record | None, list[Gate]]:
     """Return the record of this id, and the rollouts waiting for its signals, with a single query."""
     rows = _addressed(tx, id).all()
     gates = [Gate(row.gate_key, row.gate_bit, row.gate_gates) for row in rows if row.gate_key is not None]
@@ -118,7 +118,7 @@ def only_rollout(gates: Sequence[Gate]) -> tuple[str, int, int] | None:
 
 
 def succeed(
-    tx: Connection, handle: str, rollout: tuple[str, int, int], names: Collection[str], now: float
+    tx: Transaction, handle: str, rollout: tuple[str, int, int], names: Collection[str], now: float
 ) -> dict[str, Reported]:
     """Store the success of members in a rollout with a single statement.
 
@@ -181,7 +181,7 @@ def _mark_success(bits: int, full: int, now: float) -> Update:
 
 
 def _succeed_one_by_one(
-    tx: Connection,
+    tx: Transaction,
     handle: str,
     key: str,
     names: Sequence[str],
@@ -215,7 +215,7 @@ def _marked(key: str, names: Sequence[str]) -> Executable:
     return select(*columns).where(_active.c.resource_id == key, _active.c.instance_id.in_(names))
 
 
-def store(tx: Connection, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
+def store(tx: Transaction, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
     """Store reports of members to the rollouts in which they have the new metadata.
 
     Args:
@@ -266,7 +266,7 @@ def _rollouts(gates: Sequence[Gate]) -> list[tuple[str, int, int]]:
     return [(key, bits[key], full[key]) for key in sorted(bits)]
 
 
-def _lock(tx: Connection, key: str, reports: Sequence[Report]) -> Mapping[str, _Member | None]:
+def _lock(tx: Transaction, key: str, reports: Sequence[Report]) -> Mapping[str, _Member | None]:
     """Return the reporting members, with their rows locked; None for a row that another transaction holds."""
     if len(reports) > 1:
         names = list(dict.fromkeys(name for report in reports for name in report.names))
@@ -279,7 +279,7 @@ def _lock(tx: Connection, key: str, reports: Sequence[Report]) -> Mapping[str, _
     return {}
 
 
-def _inside(tx: Connection, key: str, report: Report) -> Report:
+def _inside(tx: Transaction, key: str, report: Report) -> Report:
     """Return the report under the names of the members that contain its things."""
     members = _members(tx, key).scalar()
     handles = [] if members is None else [rollouts.member_with(tx, members, name) for name in report.names]
@@ -314,7 +314,7 @@ def _free(key: str, names: Sequence[str]) -> Select[Any]:
     return members.where(_active.c.resource_id == key, condition)
 
 
-def report_alarm(tx: Connection, gates: Sequence[Gate], message: str, now: float) -> list[Reported]:
+def report_alarm(tx: Transaction, gates: Sequence[Gate], message: str, now: float) -> list[Reported]:
     """Store an alarm for the rollouts that listen; return a report for each rollout without an alarm so far.
 
     The alarm outlives this process, and counts once the rollout may proceed: the rollout may be paused, or its stack
@@ -329,7 +329,7 @@ def report_alarm(tx: Connection, gates: Sequence[Gate], message: str, now: float
     return [Reported(key, 0, failed=True) for key in alarmed]
 
 
-def witness(tx: Connection, key: str, step: int, known: str = "") -> str | None:
+def witness(tx: Transaction, key: str, step: int, known: str = "") -> str | None:
     """Return an awaited member of a step; None at the end of the step.
 
     Call it after the commit: of the last members that report at the same time, at least one then sees the end.
@@ -354,7 +354,7 @@ def _witness(key: str, step: int, known: str) -> Executable:
     return select(func.coalesce(still, select(func.max(some.c.instance_id)).scalar_subquery()))
 
 
-def report_of(tx: Connection, rollout: Rollout) -> StepReport:
+def report_of(tx: Transaction, rollout: Rollout) -> StepReport:
     """Return the reports of the members of the current step, and of all steps."""
     conditions = (_active.c.resource_id == rollout.key, _active.c.step == rollout.step)
     chosen = select(_active.c.status, func.count()).where(*conditions).group_by(_active.c.status)
@@ -369,7 +369,7 @@ def report_of(tx: Connection, rollout: Rollout) -> StepReport:
     return StepReport(counts.get("", 0), counts.get(SUCCESS, 0), counts.get(FAILURE, 0), in_all, reasons)
 
 
-def hand_on_reports(tx: Connection, rollout: Rollout, now: float) -> None:
+def hand_on_reports(tx: Transaction, rollout: Rollout, now: float) -> None:
     """Copy the reports of a succeeded rollout to the handles as signals, as many as their conditions still need.
 
     A condition may be made only after the rollout, or wait for more signals than before, and members report only once.

@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Integer,
     Row,
     Select,
@@ -39,7 +38,7 @@ from homeostat.model.rollout import (
 from homeostat.model.status import Status
 from homeostat.resources.signals import SUCCESS
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rollouts import ALARM
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.sql import lock_order, typed
@@ -64,7 +63,7 @@ def _of(row: Row[Any]) -> Rollout:
     return Rollout(**{name: getattr(row, name) for name in _COLUMNS})
 
 
-def of_stack(tx: Connection, stack_id: str) -> dict[str, Rollout]:
+def of_stack(tx: Transaction, stack_id: str) -> dict[str, Rollout]:
     """Return the rollouts of a stack, by the keys of their groups."""
     return {row.key: _of(row) for row in _of_stack(tx, stack_id)}
 
@@ -74,12 +73,12 @@ def _of_stack(stack_id: str) -> Select[Any]:
     return select(_rollout).where(_rollout.c.stack_id == stack_id)
 
 
-def of_group(tx: Connection, key: str) -> Rollout | None:
+def of_group(tx: Transaction, key: str) -> Rollout | None:
     row = tx.execute(select(_rollout).where(_rollout.c.key == key)).first()
     return None if row is None else _of(row)
 
 
-def lock(db: Database, tx: Connection, key: str) -> Rollout | None:
+def lock(tx: Transaction, key: str) -> Rollout | None:
     """Return a rollout with its row and the shard of its group locked; None if it is gone."""
     unlocked = of_group(tx, key)
     if unlocked is None:
@@ -92,7 +91,7 @@ def lock(db: Database, tx: Connection, key: str) -> Rollout | None:
 # -- beginning and end -------------------------------------------------------------------------------------------------
 
 
-def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
+def lock_stacks(tx: Transaction, stack_id: str) -> list[str]:
     """Lock a stack and its ancestors, whose actions have no deadline during a rollout."""
     table, ids, above = schema.stack, [], stack_id
     while above:
@@ -103,7 +102,7 @@ def lock_stacks(tx: Connection, stack_id: str) -> list[str]:
 
 
 def apply(
-    tx: Connection, locked: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
+    tx: Transaction, locked: Sequence[str], changes: Sequence[RolloutChange], now: float, timeout_s: float
 ) -> None:
     """Store the begin, the end and new settings of rollouts; the caller has locked the shard of their groups.
 
@@ -136,13 +135,13 @@ def apply(
         tx.execute(update(table).where(table.c.id == row.id).values(deadline=now + left_s))
 
 
-def goes_on_in(tx: Connection, stack_id: str) -> bool:
+def goes_on_in(tx: Transaction, stack_id: str) -> bool:
     """Return whether a rollout is in progress in a stack, or in its nested stacks."""
     condition = _rollout.c.stack_id.in_(stacks.tree_of(stack_id))
     return tx.execute(select(_rollout.c.key).where(condition).limit(1)).first() is not None
 
 
-def _begin(tx: Connection, rollout: Rollout) -> None:
+def _begin(tx: Transaction, rollout: Rollout) -> None:
     first = [row.instance_id for row in tx.execute(_activated(rollout.key).limit(FIRST_MAX))]
     before = of_group(tx, rollout.key)
     if not first and before is not None:  # the previous rollout had not reached any member yet
@@ -153,7 +152,7 @@ def _begin(tx: Connection, rollout: Rollout) -> None:
     _listen(tx, rollout)
 
 
-def _follow(tx: Connection, change: RolloutRevised, now: float) -> None:
+def _follow(tx: Transaction, change: RolloutRevised, now: float) -> None:
     """Give a rollout new settings; reports so far stay.
 
     With other handles, or another time, the time of the step starts again: signals to the old handles were lost.
@@ -180,7 +179,7 @@ def _asks_alike(before: Rollout, after: Rollout) -> bool:
     return asked[0] == asked[1]
 
 
-def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: Sequence[WaitGate]) -> None:
+def _keep_reports(tx: Transaction, key: str, before: Sequence[WaitGate], after: Sequence[WaitGate]) -> None:
     """Carry the reports of members over to the bits of the new gates.
 
     Members with reports to all remaining gates are done. Members that were done before stay done, whatever gates have
@@ -206,7 +205,7 @@ def _keep_reports(tx: Connection, key: str, before: Sequence[WaitGate], after: S
     tx.execute(update(_active).where(*waiting).values(reported=kept, status=status))
 
 
-def _listen(tx: Connection, rollout: Rollout) -> None:
+def _listen(tx: Transaction, rollout: Rollout) -> None:
     """Store the handles to which the members of a rollout, and alarms, signal."""
     gates = rollout.settings.gates
     waited_for = [(gate.handle, bit) for bit, gate in enumerate(gates)]
@@ -227,12 +226,12 @@ def _activated(key: str) -> Select[Any]:
     return select(_active.c.instance_id).where(_active.c.resource_id == key).order_by(_active.c.step)
 
 
-def deactivate(tx: Connection, key: str) -> int:
+def deactivate(tx: Transaction, key: str) -> int:
     """Give the old metadata to all members at once; return the number of members that had the new metadata."""
     return tx.execute(delete(_active).where(_active.c.resource_id == key)).rowcount
 
 
-def take_back(tx: Connection, stack_ids: Sequence[str], why: str, now: float) -> None:
+def take_back(tx: Transaction, stack_ids: Sequence[str], why: str, now: float) -> None:
     """Roll back the rollouts in progress in these stacks; the caller has locked their shards, and wakes them.
 
     Args:
@@ -255,7 +254,7 @@ def _values(rollout: Rollout) -> dict[str, Any]:
     return {name: getattr(rollout, name) for name in _COLUMNS}
 
 
-def save(tx: Connection, rollout: Rollout) -> None:
+def save(tx: Transaction, rollout: Rollout) -> None:
     """Store a rollout, whose row is locked."""
     changed = {name: value for name, value in _values(rollout).items() if name not in ("key", "settings")}
     tx.execute(update(_rollout).where(_rollout.c.key == rollout.key).values(**changed))
@@ -264,7 +263,7 @@ def save(tx: Connection, rollout: Rollout) -> None:
 # -- turns -------------------------------------------------------------------------------------------------------------
 
 
-def claim_due(tx: Connection, now: float, limit: int) -> list[str]:
+def claim_due(tx: Transaction, now: float, limit: int) -> list[str]:
     """Claim due rollouts for the caller, and return their keys; each is due again after `LEASE_S`."""
     keys = list(_due(tx, now, limit).scalars())
     if keys:
@@ -279,7 +278,7 @@ def _due(now: float, limit: int) -> Select[Any]:
     return due.with_for_update(key_share=True, skip_locked=True)
 
 
-def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
+def asking(tx: Transaction, keys: Sequence[str]) -> dict[str, str]:
     """Return key -> project of those rollouts that have URLs to request."""
     chosen = select(_rollout.c.key, _rollout.c.settings, schema.stack.c.project)
     asked = chosen.join(schema.stack, schema.stack.c.id == _rollout.c.stack_id).where(_rollout.c.key.in_(keys))
@@ -289,7 +288,7 @@ def asking(tx: Connection, keys: Sequence[str]) -> dict[str, str]:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def in_progress(tx: Connection, stack: StackRow, depth: int, after: str, limit: int) -> list[Rollout]:
+def in_progress(tx: Transaction, stack: StackRow, depth: int, after: str, limit: int) -> list[Rollout]:
     """Return the rollouts in progress of a stack and of its nested stacks, in the order of their keys.
 
     Args:
@@ -310,14 +309,14 @@ def in_progress(tx: Connection, stack: StackRow, depth: int, after: str, limit: 
     return [_of(row) for row in tx.execute(chosen.order_by(_rollout.c.key).limit(limit))]
 
 
-def names_of(tx: Connection, stack_id: str, handles: Collection[str]) -> dict[str, str]:
+def names_of(tx: Transaction, stack_id: str, handles: Collection[str]) -> dict[str, str]:
     """Return the names of the resources of a stack that have these handles, by handle."""
     chosen = select(_resource.c.handle, _resource.c.name)
     conditions = (_resource.c.stack_id == stack_id, _resource.c.handle.in_(sorted(handles)))
     return {row.handle: row.name for row in tx.execute(chosen.where(*conditions))} if handles else {}
 
 
-def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
+def metadata_of(tx: Transaction, stack_id: str, name: str, instance_id: str) -> Row[Any] | None:
     """Return the metadata of a group's member: a single query with two index reads more than the group's metadata.
 
     Returns:
@@ -326,7 +325,7 @@ def metadata_of(tx: Connection, stack_id: str, name: str, instance_id: str) -> R
     return _metadata_of(tx, stack_id, name, instance_id).first()
 
 
-def member_with(tx: Connection, members: str, handle: str) -> str | None:
+def member_with(tx: Transaction, members: str, handle: str) -> str | None:
     """Return the handle of the nested stack, a member, that contains a thing; None if no member does.
 
     Args:
@@ -373,7 +372,7 @@ class Group:
     member_metadata: Any
 
 
-def groups_around(tx: Connection, stack_id: str, instance_id: str) -> list[tuple[Group, str]]:
+def groups_around(tx: Transaction, stack_id: str, instance_id: str) -> list[tuple[Group, str]]:
     """Return the resources that a resource is inside of, from the inside out, in one query.
 
     Args:

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Select, delete, func, insert, or_, select, update
 
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import DeferredSignalRow, StackRow
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
@@ -39,7 +40,7 @@ def cooldown_of(nested: StackRow) -> Cooldown:
     return Cooldown(**nested.cooldown) if nested.cooldown else Cooldown()
 
 
-def cooldown_in(tx: Connection, parent_key: str) -> Cooldown | None:
+def cooldown_in(tx: Transaction, parent_key: str) -> Cooldown | None:
     """Return the cooldown of a group by the key of its row; None if the group never changed its size."""
     conditions = (_stack.c.parent_key == parent_key, _stack.c.deleted_at.is_(None))
     cooldown = tx.execute(select(_stack.c.cooldown).where(*conditions)).scalar()
@@ -62,12 +63,12 @@ class Resize:
     after: int
 
 
-def note(tx: Connection, event: int, stack_id: str, resize: Resize) -> None:
+def note(tx: Transaction, event: int, stack_id: str, resize: Resize) -> None:
     """Store the effect of a signal on the size of the group with this stack; `event` is the event of the signal."""
     tx.execute(insert(schema.resize).values(event=event, stack_id=stack_id, **asdict(resize)))
 
 
-def group_stack(tx: Connection, parent_id: str, reference: str) -> StackRow | None:
+def group_stack(tx: Transaction, parent_id: str, reference: str) -> StackRow | None:
     """Return the row of the stack of a group in a stack, by the group's reference or name; None if absent."""
     conditions = (_stack.c.parent_id == parent_id, _stack.c.deleted_at.is_(None))
     named = or_(_stack.c.id == reference, _stack.c.parent_name == reference)
@@ -75,25 +76,25 @@ def group_stack(tx: Connection, parent_id: str, reference: str) -> StackRow | No
     return typed.rows(StackRow, rows).first()
 
 
-def defer(tx: Connection, stack_id: str, record_id: str, reason: str, now: float) -> None:
+def defer(tx: Transaction, stack_id: str, record_id: str, reason: str, now: float) -> None:
     """Postpone a signal to the end of the action of the group's stack."""
     tx.execute(insert(_deferred).values(stack_id=stack_id, record_id=record_id, reason=reason, due_at=now))
 
 
-def count_deferred(tx: Connection, stack_id: str) -> int:
+def count_deferred(tx: Transaction, stack_id: str) -> int:
     return int(tx.execute(select(func.count()).where(_deferred.c.stack_id == stack_id)).scalar_one())
 
 
-def postpone(tx: Connection, id: int, due_at: float) -> None:
+def postpone(tx: Transaction, id: int, due_at: float) -> None:
     tx.execute(update(_deferred).where(_deferred.c.id == id).values(due_at=due_at))
 
 
-def remove_deferred(tx: Connection, id: int) -> bool:
+def remove_deferred(tx: Transaction, id: int) -> bool:
     """Remove a waiting signal; return whether it still existed."""
     return tx.execute(delete(_deferred).where(_deferred.c.id == id)).rowcount > 0
 
 
-def deferred(tx: Connection, now: float, limit: int) -> Sequence[DeferredSignalRow]:
+def deferred(tx: Transaction, now: float, limit: int) -> Sequence[DeferredSignalRow]:
     """Return signals whose delay may be over, in the order of their arrival."""
     return typed.rows(DeferredSignalRow, _due(tx, now, limit)).all()
 

@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any, Protocol
 
 import sqlalchemy
-from sqlalchemy import Connection, UpdateBase, bindparam, update
+from sqlalchemy import UpdateBase, bindparam, update
 
 from homeostat.model.plan import Event
 from homeostat.model.stack_actions import STACK_TRANSITIONS
 from homeostat.model.status import Status, check_transition
 from homeostat.store import events, schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 
@@ -45,14 +46,14 @@ class StackState(Protocol):
     def status(self) -> str: ...
 
 
-def change_status_at_rest(tx: Connection, row: StackRow, action: str, status: Status, reason: str, now: float) -> None:
+def change_status_at_rest(tx: Transaction, row: StackRow, action: str, status: Status, reason: str, now: float) -> None:
     """Change the status that a stack at rest reports, with an event, and wake its parent."""
     change(tx, row, {"action": action, "status": status, "reason": reason})
     events.append(tx, row.id, [stack_event(row.id, row.name, action, status, reason)], now)
     wake_parent(tx, row, now)
 
 
-def insert(tx: Connection, values: Mapping[str, Any]) -> None:
+def insert(tx: Transaction, values: Mapping[str, Any]) -> None:
     """Insert the row of a new stack.
 
     Raises:
@@ -64,7 +65,7 @@ def insert(tx: Connection, values: Mapping[str, Any]) -> None:
     tx.execute(sqlalchemy.insert(schema.stack), values)
 
 
-def change(tx: Connection, row: StackRow, values: Mapping[str, Any]) -> None:
+def change(tx: Transaction, row: StackRow, values: Mapping[str, Any]) -> None:
     """Set some columns of a stack, its action and its status among them.
 
     Args:
@@ -78,7 +79,7 @@ def change(tx: Connection, row: StackRow, values: Mapping[str, Any]) -> None:
     tx.execute(_changing(tuple(values)), {f"new_{name}": value for name, value in values.items()} | {"this": row.id})
 
 
-def change_all(tx: Connection, rows: Sequence[StackState], values: Mapping[str, Any]) -> None:
+def change_all(tx: Transaction, rows: Sequence[StackState], values: Mapping[str, Any]) -> None:
     """Set the same columns of several stacks, see `change`."""
     for row in rows:
         _check(row, values)
@@ -96,7 +97,7 @@ def _changing(columns: tuple[str, ...]) -> UpdateBase:
     return update(schema.stack).where(schema.stack.c.id == bindparam("this")).values(changed)
 
 
-def wake_parent(tx: Connection, row: StackRow, now: float) -> None:
+def wake_parent(tx: Transaction, row: StackRow, now: float) -> None:
     """Wake the shard of the parent resource of a nested stack, since the stack has changed."""
     if row.parent_id is not None and row.parent_shard is not None:
         shards.wake(tx, row.parent_id, now, shards.USER, [row.parent_shard])

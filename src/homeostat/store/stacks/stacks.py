@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Select, and_, func, select
 
 from homeostat.model.errors import stack_not_found
 from homeostat.model.world import StackFacts
 from homeostat.store import schema
-from homeostat.store.database import Database, row_lock
+from homeostat.store.database import Transaction, row_lock
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
@@ -41,7 +41,7 @@ def timeout_of(timeout_mins: int | None, default_s: float) -> float:
     return timeout_mins * 60.0 if timeout_mins else default_s
 
 
-def for_update(db: Database, tx: Connection, stack_id: str) -> StackRow | None:
+def for_update(tx: Transaction, stack_id: str) -> StackRow | None:
     """Return the stack's row, locked until the end of the transaction; None if absent.
 
     Stacks are locked before their shards (invariant 5, CONTRIBUTING.md).
@@ -54,19 +54,19 @@ def _for_update(stack_id: str) -> Select[Any]:
     return row_lock(select(schema.stack).where(schema.stack.c.id == stack_id))
 
 
-def live(db: Database, tx: Connection, stack_id: str) -> StackRow:
+def live(tx: Transaction, stack_id: str) -> StackRow:
     """Return the row of a stack that is not deleted, locked until the end of the transaction.
 
     Raises:
         Rejected: EntityNotFound.
     """
-    row = for_update(db, tx, stack_id)
+    row = for_update(tx, stack_id)
     if row is None or row.deleted_at is not None:
         raise stack_not_found(stack_id)
     return row
 
 
-def get(tx: Connection, stack_id: str) -> StackRow | None:
+def get(tx: Transaction, stack_id: str) -> StackRow | None:
     return typed.rows(StackRow, _by_id(tx, stack_id)).first()
 
 
@@ -75,14 +75,14 @@ def _by_id(stack_id: str) -> Select[Any]:
     return select(schema.stack).where(schema.stack.c.id == stack_id)
 
 
-def timeout_mins_of(tx: Connection, stack: StackRow) -> int | None:
+def timeout_mins_of(tx: Transaction, stack: StackRow) -> int | None:
     """Return the time limit of an action in minutes, as set for the root stack; None if not set."""
     if stack.parent_id is None:
         return stack.timeout_mins
     return tx.execute(select(schema.stack.c.timeout_mins).where(schema.stack.c.id == stack.root_id)).scalar()
 
 
-def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = False) -> StackRow | None:
+def find(tx: Transaction, project: str, name_or_id: str, *, everywhere: bool = False) -> StackRow | None:
     """Find a stack by its id, even if deleted, or else the oldest live stack of that name.
 
     The stack belongs to the project, or has its stack users there: servers authenticate as stack users.
@@ -104,7 +104,7 @@ def find(tx: Connection, project: str, name_or_id: str, *, everywhere: bool = Fa
     return None
 
 
-def count_live(tx: Connection, project: str) -> int:
+def count_live(tx: Transaction, project: str) -> int:
     return int(_count_live(tx, project).scalar_one())
 
 
@@ -115,7 +115,7 @@ def _count_live(project: str) -> Select[Any]:
     return select(func.count()).select_from(table).where(*live)
 
 
-def size_of_tree(tx: Connection, root_id: str) -> int:
+def size_of_tree(tx: Transaction, root_id: str) -> int:
     """Return the desired number of resources of a root stack and all its live nested stacks."""
     table = schema.stack
     live = (table.c.root_id == root_id, table.c.deleted_at.is_(None))

@@ -7,12 +7,12 @@ follow, since each nested stack is a resource of its parent.
 
 from typing import Any
 
-from sqlalchemy import Connection, and_, exists, or_, select
+from sqlalchemy import and_, exists, or_, select
 
 from homeostat.model.stack_actions import CHECK_COMPLETE, NON_CHANGING_ACTIONS, stack_may
 from homeostat.model.status import Action, Status
 from homeostat.store import schema
-from homeostat.store.database import Database
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards import shards
 from homeostat.store.stacks import action_end, stack_state, stacks
@@ -51,8 +51,7 @@ def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
 
 
 def correct(
-    db: Database,
-    tx: Connection,
+    tx: Transaction,
     stack_id: str,
     number: int,
     failures: int,
@@ -74,12 +73,12 @@ def correct(
     Returns:
         When to call again, if an ancestor is in an action that waits for the present status; otherwise None.
     """
-    row = stacks.for_update(db, tx, stack_id)
+    row = stacks.for_update(tx, stack_id)
     if row is None or not may_be_wrong(row, failures, at_rest=at_rest):
         return None
     if row.action == Action.DELETE:
         if not _has_resources(tx, row) and not _siblings_busy(tx, row, number):
-            action_end.finish(db, tx, row, now)
+            action_end.finish(tx, row, now)
         return None
     if _parent_waits(tx, row):
         return now + LATER_S
@@ -97,7 +96,7 @@ def correct(
     return None
 
 
-def _has_resources(tx: Connection, row: StackRow) -> bool:
+def _has_resources(tx: Transaction, row: StackRow) -> bool:
     """Return whether any resource of the stack exists.
 
     The rows decide, not the shards: shards that a lock has stopped may count as done.
@@ -105,13 +104,13 @@ def _has_resources(tx: Connection, row: StackRow) -> bool:
     return bool(tx.execute(select(exists().where(schema.resource.c.stack_id == row.id))).scalar_one())
 
 
-def _parent_waits(tx: Connection, row: StackRow) -> bool:
+def _parent_waits(tx: Transaction, row: StackRow) -> bool:
     """Return whether the parent is in an action that waits for the status of this stack without changing it."""
     parent = stacks.get(tx, row.parent_id) if row.parent_id is not None else None
     return parent is not None and parent.status == Status.IN_PROGRESS and parent.action in NON_CHANGING_ACTIONS
 
 
-def _is_changed_above(tx: Connection, row: StackRow) -> bool:
+def _is_changed_above(tx: Transaction, row: StackRow) -> bool:
     """Return whether any ancestor of a stack is in an action."""
     above: StackRow | None = row
     while above is not None and above.parent_id is not None:
@@ -121,7 +120,7 @@ def _is_changed_above(tx: Connection, row: StackRow) -> bool:
     return False
 
 
-def _siblings_busy(tx: Connection, row: StackRow, number: int) -> bool:
+def _siblings_busy(tx: Transaction, row: StackRow, number: int) -> bool:
     """Return whether a sibling of the calling shard is not at rest: the last shard to come to rest calls again."""
     table = schema.shard
     behind = table.c.settled_revision < row.revision

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Select,
     Text,
     and_,
@@ -22,6 +21,7 @@ from sqlalchemy import (
 
 from homeostat.model.world import Resource
 from homeostat.store import schema
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.shard_state import Rows, load_where
 from homeostat.store.sql import typed
@@ -80,7 +80,7 @@ class Listing:
     limit: int | None = None
 
 
-def stacks_page(tx: Connection, listing: Listing) -> list[StackRow]:
+def stacks_page(tx: Transaction, listing: Listing) -> list[StackRow]:
     """Return a page of a list of stacks."""
     columns = [*(_orderable(_stack.c[name]) for name in listing.order), _stack.c.id]
     chosen = select(_stack).where(*_conditions(listing))
@@ -95,7 +95,7 @@ def stacks_page(tx: Connection, listing: Listing) -> list[StackRow]:
     return list(typed.rows(StackRow, tx.execute(chosen.limit(listing.limit) if listing.limit else chosen)))
 
 
-def stacks_count(tx: Connection, listing: Listing) -> int:
+def stacks_count(tx: Transaction, listing: Listing) -> int:
     """Return the number of stacks on all pages."""
     return int(tx.execute(select(func.count()).select_from(_stack).where(*_conditions(listing))).scalar_one())
 
@@ -136,7 +136,7 @@ def _tagged(tag: str) -> ColumnElement[bool]:
     return func.replace(items, wanted, "") != items
 
 
-def descendants(tx: Connection, stack: StackRow, depth: int, *, deleted: bool = False) -> list[StackRow]:
+def descendants(tx: Transaction, stack: StackRow, depth: int, *, deleted: bool = False) -> list[StackRow]:
     """Return the stacks nested in a stack, down to `depth` levels, parents first; live ones only unless `deleted`."""
     if depth <= 0:
         return []
@@ -156,7 +156,7 @@ def descendants(tx: Connection, stack: StackRow, depth: int, *, deleted: bool = 
 
 
 def resources(
-    tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
+    tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> Rows:
     """Return the resource rows of a stack and their newest observations, by key, in the order they were created.
 
@@ -172,14 +172,14 @@ def resources(
     return load_where(tx, *where)
 
 
-def are_few(tx: Connection, stack_id: str, most: int) -> bool:
+def are_few(tx: Transaction, stack_id: str, most: int) -> bool:
     """Return whether a stack has at most `most` rows; the count stops there."""
     first = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(most + 1).subquery()
     return int(tx.execute(select(func.count()).select_from(first)).scalar_one()) <= most
 
 
 def stored_bytes(
-    tx: Connection, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
+    tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> dict[str, int]:
     """Return the stored length of the properties and the metadata of a stack's rows, by resource name.
 
@@ -200,7 +200,7 @@ def stored_bytes(
     return lengths
 
 
-def other_names(tx: Connection, stack_id: str, known: Container[str]) -> list[str]:
+def other_names(tx: Transaction, stack_id: str, known: Container[str]) -> list[str]:
     """Return the names of a stack's rows that are not in `known`, sorted."""
     names = tx.execute(select(_resource.c.name).distinct().where(_resource.c.stack_id == stack_id)).scalars()
     return sorted(name for name in names if name not in known)
@@ -213,7 +213,7 @@ STATE = (
 """The columns of a resource's state."""
 
 
-def states(tx: Connection, stack_id: str) -> list[Resource]:
+def states(tx: Transaction, stack_id: str) -> list[Resource]:
     """Return the rows of a stack in the order of their creation: the columns `STATE`, and defaults for the rest."""
     columns = [_resource.c[name] for name in STATE]
     chosen = select(*columns).where(_resource.c.stack_id == stack_id)
@@ -222,7 +222,7 @@ def states(tx: Connection, stack_id: str) -> list[Resource]:
 
 
 def observed_properties(
-    tx: Connection, stack_id: str, keys: Collection[str] | None = None
+    tx: Transaction, stack_id: str, keys: Collection[str] | None = None
 ) -> dict[str, dict[str, tuple[Any, float]]]:
     """Return the observed values of properties (CV1).
 
@@ -242,7 +242,7 @@ def observed_properties(
     return observed
 
 
-def shard_observations(tx: Connection, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
+def shard_observations(tx: Transaction, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
     """Return when each shard was last observed as a whole (0.0: never), and the reason if the latest attempt failed."""
     table = schema.shard
     chosen = select(table.c.number, table.c.looked_at, table.c.blind).where(
@@ -251,7 +251,7 @@ def shard_observations(tx: Connection, stack_id: str, numbers: Collection[int]) 
     return {number: (observed_at or 0.0, blind) for number, observed_at, blind in tx.execute(chosen)}
 
 
-def described_revision(tx: Connection, stack_id: str) -> int:
+def described_revision(tx: Transaction, stack_id: str) -> int:
     """Return the newest revision that is not empty; 0 if none.
 
     A deletion, or a rollback to nothing, makes an empty revision the newest; the APIs still show the previous one.
